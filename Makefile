@@ -1,0 +1,67 @@
+# Two commands prove all: `make check` and `make test`. `make demo` shows it.
+# Needs nothing but python3 (3.11 or newer), git and make.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+JOBS   ?= auto
+
+RUNTIME := $(VENV)/.installed-runtime
+DEV     := $(VENV)/.installed-dev
+
+.PHONY: demo test check format bench lock wheel-test clean help
+
+help:
+	@echo "make demo    watch an agent work, be judged and be merged (no model, no key)"
+	@echo "make test    every test"
+	@echo "make check   format, lint, types, imports"
+	@echo "make bench   speed, as ratios measured side by side"
+	@echo "make format  rewrite the code in the house format"
+	@echo "make lock    write requirements*.lock anew"
+
+demo: $(RUNTIME)
+	@$(BIN)/genba demo
+
+test: $(DEV)
+	$(BIN)/python -m pytest -n $(JOBS)
+
+check: $(DEV)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(DEV)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(DEV)
+	$(BIN)/python -m bench
+
+lock: $(DEV)
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	    pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	    --group build -o requirements-build.lock
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	    pyproject.toml --group dev -o requirements-dev.lock
+
+clean:
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	    || { echo "error: $(PYTHON) is older than 3.11"; echo "hint: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) \
+	    || { rm -rf $(VENV); echo "hint: on Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
+
+$(RUNTIME): requirements.lock requirements-build.lock pyproject.toml | $(BIN)/python
+	@echo "installing the locked dependencies into $(VENV)"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock -r requirements-build.lock
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(DEV): requirements-dev.lock $(RUNTIME)
+	@echo "installing the locked development dependencies into $(VENV)"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@touch $@
