@@ -1,0 +1,192 @@
+"""The checks between the parts of a definition: references, narrowing, and who supplies what."""
+
+import re
+from collections.abc import Iterator
+
+from genba.definitions.agent_file import AgentFile
+from genba.definitions.completion import Completion, ExternalState, StepMachine, walk
+from genba.definitions.definition import AgentDefinition
+from genba.definitions.parameters import check_parameters
+from genba.definitions.step_graph import StepGraph
+from genba.definitions.steps_file import Step, StepsRegistry
+from genba.definitions.templates import output_variable, variables_in
+from genba.definitions.variables import IN_RETRY, runtime_variables
+from genba.domain.evidence import BUILTIN_CHECKS
+from genba.domain.problems import Problem, did_you_mean
+
+BUILTIN_HANDLERS = (
+    "builtin:record",
+    "builtin:completion-signal",
+    "builtin:closure-action",
+    "builtin:blocked-signal",
+)
+
+
+def check_agent_file(file: AgentFile, folder_name: str, shown: str) -> Iterator[Problem]:
+    if file.name != folder_name:
+        yield Problem(shown, "name", f'is "{file.name}", but the folder is named "{folder_name}"')
+    yield from check_parameters(file.parameters, shown)
+    root = file.runner.execution.worktree.root
+    if root.startswith("/") or ".." in root.split("/"):
+        yield Problem(shown, "runner.execution.worktree.root", f'"{root}" leaves the repository')
+    actions = file.runner.actions
+    for kind, handler in actions.handlers.items():
+        at = f"runner.actions.handlers.{kind}"
+        if kind not in actions.types:
+            yield Problem(shown, at, "is not one of runner.actions.types", did_you_mean(kind, actions.types))
+        if handler.startswith("builtin:") and handler not in BUILTIN_HANDLERS:
+            yield Problem(shown, at, f'there is no handler "{handler}"', did_you_mean(handler, BUILTIN_HANDLERS))
+        elif ":" not in handler:
+            yield Problem(shown, at, "expected builtin:NAME, module:function or file.py:function")
+    adapter = file.runner.adapter
+    if adapter is not None and not isinstance(adapter.get("type"), str):
+        yield Problem(shown, "runner.adapter.type", "is required and missing")
+
+
+def check_completion(completion: Completion, file: AgentFile, registry: StepsRegistry, shown: str) -> Iterator[Problem]:
+    for part in walk(completion):
+        if not isinstance(part, ExternalState):
+            continue
+        issue = file.parameters.get("issue")
+        if issue is None:
+            yield Problem(
+                shown,
+                "parameters.issue",
+                "externalState needs the parameter issue",
+                '"issue": {"type": "number", "required": true, "cli": "--issue"}',
+            )
+        elif issue.type not in ("number", "integer"):
+            yield Problem(shown, "parameters.issue.type", "must be number: it is the number of an issue")
+        for at, name in enumerate(part.validators):
+            yield from _known_validator(name, registry, shown, f"runner.completion.config.validators[{at}]")
+
+
+def check_registry(
+    registry: StepsRegistry, completion: Completion | None, file: AgentFile | None, shown: str
+) -> Iterator[Problem]:
+    ends_by_steps = completion is not None and any(isinstance(part, StepMachine) for part in walk(completion))
+    budget = file.runner.limits.max_iterations if file else 1_000_000
+    yield from StepGraph(registry, shown).check(ends_by_steps, budget)
+    for name, pattern in registry.failure_patterns.items():
+        try:
+            re.compile(pattern.match or "")
+        except re.error as error:
+            yield Problem(shown, f"failurePatterns.{name}.match", f"not a regular expression: {error}")
+    for name, check in registry.validators.items():
+        if check.failure_pattern is not None and check.failure_pattern not in registry.failure_patterns:
+            yield Problem(
+                shown,
+                f"validators.{name}.failurePattern",
+                f'there is no failure pattern "{check.failure_pattern}"',
+                did_you_mean(check.failure_pattern, registry.failure_patterns),
+            )
+    for step_id, step in registry.steps.items():
+        yield from _step_references(step_id, step, registry, file, shown)
+
+
+def _step_references(
+    step_id: str, step: Step, registry: StepsRegistry, file: AgentFile | None, shown: str
+) -> Iterator[Problem]:
+    for at, condition in enumerate(step.completion_conditions):
+        path = f"steps.{step_id}.completionConditions[{at}].validator"
+        yield from _known_validator(condition.validator, registry, shown, path)
+    if file is not None and step.permission_mode is not None:
+        widest = file.runner.boundaries.permission_mode
+        if step.permission_mode.width > widest.width:
+            yield Problem(
+                shown,
+                f"steps.{step_id}.permissionMode",
+                f'"{step.permission_mode}" is wider than the agent\'s "{widest}"',
+                "a step may only narrow what its agent allows",
+            )
+
+
+def _known_validator(name: str, registry: StepsRegistry, file: str, path: str) -> Iterator[Problem]:
+    known = {*registry.validators, *BUILTIN_CHECKS}
+    if name not in known:
+        yield Problem(file, path, f'there is no validator "{name}"', did_you_mean(name, known))
+
+
+def check_variables(definition: AgentDefinition, registry_file: str) -> Iterator[Problem]:
+    """Every {uv-…} has a supplier on every path."""
+    graph = StepGraph(definition.registry, registry_file)
+    always = runtime_variables(frozenset(definition.file.parameters))
+    for name in variables_in(definition.system_prompt.text):
+        if name not in always:
+            yield Problem(
+                definition.system_prompt.source,
+                f"{{uv-{name}}}",
+                "nobody supplies it",
+                did_you_mean(name, always),
+            )
+    for step_id, step in definition.registry.steps.items():
+        supplied = set(always) | set(step.inputs)
+        yield from _input_problems(definition, graph, step_id, step, registry_file)
+        for name in step.uv_variables or ():
+            yield from _supplier(
+                definition, graph, step_id, name, supplied, registry_file, f"steps.{step_id}.uvVariables"
+            )
+        prompts = [(definition.prompts.get(step_id), frozenset[str]())]
+        prompts += [(text, IN_RETRY) for text in definition.retry_prompts.get(step_id, {}).values()]
+        for prompt, extra in prompts:
+            if prompt is None:
+                continue
+            for name in variables_in(prompt.text):
+                yield from _supplier(
+                    definition, graph, step_id, name, supplied | extra, prompt.source, f"{{uv-{name}}}"
+                )
+                if step.uv_variables is not None and name not in {*step.uv_variables, *step.inputs, *extra}:
+                    yield Problem(prompt.source, f"{{uv-{name}}}", f"is not in uvVariables of the step {step_id}")
+
+
+def _input_problems(
+    definition: AgentDefinition, graph: StepGraph, step_id: str, step: Step, file: str
+) -> Iterator[Problem]:
+    for name, wanted in step.inputs.items():
+        at = f"steps.{step_id}.inputs.{name}.from"
+        supplier = _output_supplier(definition, wanted.source)
+        if supplier is None:
+            yield Problem(file, at, f'no step declares the output "{wanted.source}"')
+        elif wanted.required and wanted.default is None and not graph.on_every_path(supplier, step_id):
+            yield Problem(
+                file,
+                at,
+                f"a path leads here that does not pass {supplier}",
+                "give a default, or required: false",
+            )
+
+
+def _supplier(
+    definition: AgentDefinition,
+    graph: StepGraph,
+    step_id: str,
+    name: str,
+    supplied: set[str],
+    file: str,
+    at: str,
+) -> Iterator[Problem]:
+    if name in supplied:
+        return
+    outputs = {
+        output_variable(other, key.replace(".", "_")): other
+        for other in definition.registry.steps
+        for key in definition.outputs_of(other) or ()
+    }
+    if name not in outputs:
+        yield Problem(file, at, f"nobody supplies {name}", did_you_mean(name, {*supplied, *outputs}))
+    elif not graph.on_every_path(outputs[name], step_id):
+        yield Problem(
+            file,
+            at,
+            f"{name} comes from the step {outputs[name]}, and a path leads to {step_id} that does not pass it",
+            "declare it under inputs with a default",
+        )
+
+
+def _output_supplier(definition: AgentDefinition, source: str) -> str | None:
+    """The step that declares the output `step.key`; step ids may contain dots themselves."""
+    for step_id in definition.registry.steps:
+        key = source.removeprefix(f"{step_id}.")
+        if key != source and key in (definition.outputs_of(step_id) or ()):
+            return step_id
+    return None

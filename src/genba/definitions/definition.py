@@ -1,0 +1,84 @@
+"""The frozen definition of an agent: what runs, whatever happens to the files meanwhile."""
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from genba.definitions.agent_file import AgentFile
+from genba.definitions.completion import Completion
+from genba.definitions.steps_file import Step, StepsRegistry
+from genba.domain.evidence import BUILTIN_CHECKS, Check
+from genba.domain.outcomes import PermissionMode
+
+
+class PromptText(msgspec.Struct, frozen=True):
+    source: str
+    text: str
+    notice: str = ""
+    """Said once when the prompt is used, such as a fallback that was taken."""
+
+
+class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
+    file: AgentFile
+    completion: Completion
+    registry: StepsRegistry
+    system_prompt: PromptText
+    prompts: dict[str, PromptText]
+    """By step. A step without one is asked with the built-in prompt."""
+    retry_prompts: dict[str, dict[str, PromptText]]
+    """By step, then by failure pattern."""
+    schemas: dict[str, dict[str, Any]]
+    """The output schema by step."""
+    folder: str
+    sources: dict[str, str]
+    """Where each value of the effective agent.json came from; what is not listed is a default."""
+
+    @property
+    def name(self) -> str:
+        return self.file.name
+
+    @property
+    def capabilities(self) -> tuple[str, ...]:
+        return self.file.runner.actions.types
+
+    @property
+    def adapter_type(self) -> str | None:
+        adapter = self.file.runner.adapter
+        return str(adapter["type"]) if adapter and "type" in adapter else None
+
+    @property
+    def digest(self) -> str:
+        """The hash that names this snapshot in the journal."""
+        return hashlib.sha256(msgspec.json.encode(self, order="sorted")).hexdigest()[:16]
+
+    def step(self, step_id: str) -> Step:
+        return self.registry.steps[step_id]
+
+    def check(self, name: str) -> Check:
+        declared = self.registry.validators.get(name)
+        return declared if declared is not None else BUILTIN_CHECKS[name]
+
+    def model_for(self, step_id: str) -> str:
+        """Step, then agent, then the default of the house."""
+        return self.step(step_id).model or self.file.runner.flow.default_model
+
+    def permission_for(self, step_id: str) -> PermissionMode:
+        return self.step(step_id).permission_mode or self.file.runner.boundaries.permission_mode
+
+    def entry_step(self, mode: str | None) -> str:
+        """The step a run begins with: the mode's, else the completion type's, else the declared one."""
+        mapping = self.registry.entry_step_mapping
+        if mode is not None:
+            return mapping[mode]
+        kind = self.file.runner.completion.type
+        only = next(iter(self.registry.steps))
+        return mapping.get(kind) or self.registry.entry_step or mapping.get("default") or only
+
+    def outputs_of(self, step_id: str) -> tuple[str, ...] | None:
+        """The declared output of a step, as dotted fields; None when nothing is declared."""
+        step = self.step(step_id)
+        if step.structured_gate is not None and step.structured_gate.handoff_fields:
+            return step.structured_gate.handoff_fields
+        properties = self.schemas.get(step_id, {}).get("properties")
+        return tuple(properties) if isinstance(properties, dict) else None

@@ -1,0 +1,61 @@
+"""An agent's folder: every path in a definition stays inside it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from genba.domain.problems import Problem
+
+
+class AgentFolder:
+    """Reads files of one agent and collects the problems of doing so."""
+
+    def __init__(self, path: Path, shown_as: str) -> None:
+        self.path = path
+        self.shown_as = shown_as
+        self.problems: list[Problem] = []
+
+    def shown(self, relative: str) -> str:
+        return f"{self.shown_as}/{relative}"
+
+    def inside(self, relative: str, file: str, at: str) -> Path | None:
+        """The path of a file of this agent, or a problem when it leads out of the folder."""
+        target = (self.path / relative).resolve()
+        if not target.is_relative_to(self.path.resolve()):
+            self.problems.append(Problem(file, at, f'"{relative}" leaves the agent\'s folder'))
+            return None
+        return target
+
+    def text(self, relative: str, file: str, at: str) -> str | None:
+        """The text of a file that the definition names."""
+        target = self.inside(relative, file, at)
+        if target is None:
+            return None
+        if not target.is_file():
+            self.problems.append(Problem(file, at, f"no such file: {self.shown(relative)}"))
+            return None
+        try:
+            return target.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            self.problems.append(Problem(file, at, f"cannot be read: {self.shown(relative)}: {error}"))
+            return None
+
+    def has(self, relative: str) -> bool:
+        target = (self.path / relative).resolve()
+        return target.is_relative_to(self.path.resolve()) and target.is_file()
+
+    def json(self, relative: str) -> dict[str, Any] | None:
+        """A JSON object of the folder; None with a problem when it is broken."""
+        shown = self.shown(relative)
+        text = self.text(relative, shown, "")
+        if text is None:
+            return None
+        try:
+            value = json.loads(text)
+        except json.JSONDecodeError as error:
+            self.problems.append(Problem(shown, f"line {error.lineno}, column {error.colno}", f"not JSON: {error.msg}"))
+            return None
+        if not isinstance(value, dict):
+            self.problems.append(Problem(shown, "", "expected a JSON object"))
+            return None
+        return value

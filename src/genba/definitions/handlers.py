@@ -1,0 +1,44 @@
+"""Code that a user brings: a completion handler or an action handler, named in agent.json."""
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from genba.domain.errors import ConfigurationError
+from genba.domain.problems import Problem
+
+
+def load_callable(reference: str, folder: Path, default_name: str) -> Callable[..., Any]:
+    """`module:name` from the Python path, or `file.py:name` from the agent's folder."""
+    where, _, name = reference.partition(":")
+    name = name or default_name
+    try:
+        module = _from_file(folder, where) if where.endswith(".py") else importlib.import_module(where)
+        found = getattr(module, name)
+    except Exception as error:
+        raise _refused(reference, folder, f"{type(error).__name__}: {error}") from error
+    if not callable(found):
+        raise _refused(reference, folder, f"{name} is not callable")
+    return found  # type: ignore[no-any-return]
+
+
+def _from_file(folder: Path, relative: str) -> Any:
+    path = (folder / relative).resolve()
+    if not path.is_relative_to(folder.resolve()):
+        raise ValueError(f"{relative} leaves the agent's folder")
+    module_name = f"genba_agent_{folder.name}_{path.stem}".replace("-", "_")
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    if spec is None or spec.loader is None:
+        raise FileNotFoundError(relative)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _refused(reference: str, folder: Path, why: str) -> ConfigurationError:
+    problem = Problem(f"{folder.name}/agent.json", reference, f"the handler cannot be loaded: {why}")
+    return ConfigurationError((problem,), hint=f"genba agent check {folder.name}")

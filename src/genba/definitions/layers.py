@@ -1,0 +1,87 @@
+"""Precedence: several partial files become one, and each value knows where it came from.
+
+Objects merge, arrays and everything else replace. The lowest layer comes first.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from genba.domain.problems import Problem
+
+
+class Layer(msgspec.Struct, frozen=True):
+    source: str
+    values: dict[str, Any]
+
+
+class Layered(msgspec.Struct, frozen=True):
+    """The merged values, and for each leaf the source that set it."""
+
+    values: dict[str, Any]
+    sources: dict[str, str]
+
+    def source_of(self, path: str) -> str:
+        """The source of a value or, for what no layer set, of the nearest thing around it."""
+        bare = path.split("[", maxsplit=1)[0]
+        while bare:
+            if bare in self.sources:
+                return self.sources[bare]
+            below = sorted(at for at in self.sources if at.startswith(f"{bare}."))
+            if below:
+                return self.sources[below[0]]
+            bare = bare.rpartition(".")[0]
+        return ""
+
+    def attribute(self, problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
+        """The same problems, each with the file that the wrong value came from."""
+        return tuple(
+            msgspec.structs.replace(problem, file=self.source_of(problem.path) or problem.file) for problem in problems
+        )
+
+
+def merge(layers: list[Layer]) -> Layered:
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    for layer in layers:
+        _merge_into(values, layer.values, layer.source, "", sources)
+    return Layered(values, sources)
+
+
+def _merge_into(
+    target: dict[str, Any], update: dict[str, Any], source: str, path: str, sources: dict[str, str]
+) -> None:
+    for key, value in update.items():
+        at = f"{path}.{key}" if path else key
+        if isinstance(value, dict):
+            if not isinstance(target.get(key), dict):
+                target[key] = {}
+                _forget(sources, at)
+            if not value:
+                sources.setdefault(at, source)
+            _merge_into(target[key], value, source, at, sources)
+        else:
+            _forget(sources, at)
+            target[key] = value
+            sources[at] = source
+
+
+def _forget(sources: dict[str, str], path: str) -> None:
+    for at in [at for at in sources if at == path or at.startswith(f"{path}.")]:
+        del sources[at]
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Each value with its path; an empty object is a leaf."""
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from leaves(inner, f"{path}.{key}" if path else str(key))
+    else:
+        yield path, value
+
+
+def at_path(path: str, value: Any) -> dict[str, Any]:
+    """A layer that sets one value."""
+    first, _, rest = path.partition(".")
+    return {first: at_path(rest, value) if rest else value}

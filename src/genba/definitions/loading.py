@@ -1,0 +1,243 @@
+"""load → parse → validate → a frozen definition, or every problem at once."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from genba.definitions.agent_file import AgentFile
+from genba.definitions.completion import (
+    Completion,
+    CompletionReader,
+    Composite,
+    Custom,
+    StructuredSignal,
+    walk,
+)
+from genba.definitions.cross_checks import check_agent_file, check_completion, check_registry, check_variables
+from genba.definitions.definition import AgentDefinition, PromptText
+from genba.definitions.folder import AgentFolder
+from genba.definitions.layers import Layer, Layered, merge
+from genba.definitions.parameters import settings_from
+from genba.definitions.prompt_files import retry_prompts, step_prompt
+from genba.definitions.steps_file import StepsRegistry
+from genba.domain.errors import ConfigurationError
+from genba.domain.problems import Problem, did_you_mean
+from genba.domain.shapes import shape
+
+CONFIG_LAYERS = ("agent.json", "config.json", "config.local.json")
+
+
+def load_definition(path: Path, shown: str, below: list[Layer], above: list[Layer]) -> AgentDefinition:
+    """Read the agent at `path`. `below` is what the project sets, `above` what the command line sets."""
+    reader = _Reader(path, shown)
+    definition = reader.read(below, above)
+    if reader.problems or definition is None:
+        unique = tuple(dict.fromkeys(reader.problems))
+        raise ConfigurationError(unique, hint=f"genba agent check {path.name}")
+    return definition
+
+
+class _Reader:
+    """One reading of one agent's folder."""
+
+    def __init__(self, path: Path, shown: str) -> None:
+        self.folder = AgentFolder(path, shown)
+        self.agent_json = self.folder.shown("agent.json")
+
+    @property
+    def problems(self) -> list[Problem]:
+        return self.folder.problems
+
+    def read(self, below: list[Layer], above: list[Layer]) -> AgentDefinition | None:
+        layered = self._layers(below, above)
+        if layered is None:
+            return None
+        file = self._agent_file(layered)
+        completion = self._completion(layered, file)
+        registry_name = self._registry_name(layered)
+        registry, registry_shown = self._registry(registry_name), self.folder.shown(registry_name)
+        system = self._system_prompt(layered)
+        if registry is not None:
+            self.problems.extend(check_registry(registry, completion, file, registry_shown))
+        if file is None or completion is None or registry is None or system is None:
+            return None
+        self.problems.extend(layered.attribute(tuple(check_completion(completion, file, registry, self.agent_json))))
+        self._check_handlers(completion, file)
+        completion = self._resolve_schemas(completion, "runner.completion.config.outputSchema")
+        schemas = self._step_schemas(registry, registry_shown)
+        definition = AgentDefinition(
+            file=file,
+            completion=completion,
+            registry=registry,
+            system_prompt=system,
+            **self._prompts(registry, registry_shown, file),
+            schemas=schemas,
+            folder=str(self.folder.path),
+            sources=layered.sources,
+        )
+        if not self.problems:
+            self.problems.extend(check_variables(definition, registry_shown))
+        return definition
+
+    def _layers(self, below: list[Layer], above: list[Layer]) -> Layered | None:
+        layers = list(below)
+        for name in CONFIG_LAYERS:
+            if name == "agent.json" or self.folder.has(name):
+                values = self.folder.json(name)
+                if values is not None:
+                    layers.append(Layer(self.folder.shown(name), values))
+        if self.problems:
+            return None
+        defaults = _parameter_defaults(layers[len(below)].values)
+        return _with_external_state(merge([*below, *defaults, *layers[len(below) :], *above]))
+
+    def _agent_file(self, layered: Layered) -> AgentFile | None:
+        file, problems = shape(layered.values, AgentFile, self.agent_json)
+        self.problems.extend(layered.attribute(problems))
+        if file is not None:
+            found = tuple(check_agent_file(file, self.folder.path.name, self.agent_json))
+            self.problems.extend(layered.attribute(found))
+        return file
+
+    def _completion(self, layered: Layered, file: AgentFile | None) -> Completion | None:
+        runner = layered.values.get("runner")
+        raw = runner.get("completion") if isinstance(runner, dict) else None
+        if not isinstance(raw, dict) or (file is None and not isinstance(raw.get("type"), str)):
+            return None
+        reader = CompletionReader(self.agent_json)
+        completion = reader.read(raw, "runner.completion")
+        self.problems.extend(layered.attribute(tuple(reader.problems)))
+        return completion
+
+    def _registry_name(self, layered: Layered) -> str:
+        node: Any = layered.values
+        for key in ("runner", "flow", "prompts", "registry"):
+            node = node.get(key) if isinstance(node, dict) else None
+        return node if isinstance(node, str) else "steps_registry.json"
+
+    def _registry(self, name: str) -> StepsRegistry | None:
+        if self.folder.inside(name, self.agent_json, "runner.flow.prompts.registry") is None:
+            return None
+        raw = self.folder.json(name)
+        if raw is None:
+            return None
+        registry, problems = shape(raw, StepsRegistry, self.folder.shown(name))
+        self.problems.extend(problems)
+        return registry
+
+    def _system_prompt(self, layered: Layered) -> PromptText | None:
+        node: Any = layered.values
+        for key in ("runner", "flow", "systemPromptPath"):
+            node = node.get(key) if isinstance(node, dict) else None
+        relative = node if isinstance(node, str) else "prompts/system.md"
+        text = self.folder.text(relative, self.agent_json, "runner.flow.systemPromptPath")
+        return PromptText(self.folder.shown(relative), text) if text is not None else None
+
+    def _prompts(self, registry: StepsRegistry, shown: str, file: AgentFile) -> dict[str, Any]:
+        fallback = file.runner.flow.prompts.fallback_dir
+        self.folder.inside(fallback, self.agent_json, "runner.flow.prompts.fallbackDir")
+        prompts, retries = {}, {}
+        for step_id, step in registry.steps.items():
+            prompt = step_prompt(self.folder, shown, step_id, step, fallback)
+            if prompt is not None:
+                prompts[step_id] = prompt
+            retries[step_id] = retry_prompts(self.folder, shown, step, registry)
+        return {"prompts": prompts, "retry_prompts": retries}
+
+    def _step_schemas(self, registry: StepsRegistry, shown: str) -> dict[str, dict[str, Any]]:
+        found = {}
+        for step_id, step in registry.steps.items():
+            if step.output_schema_ref is not None:
+                schema = self._schema_at(step.output_schema_ref, shown, f"steps.{step_id}.outputSchemaRef")
+                if schema is not None:
+                    found[step_id] = schema
+        return found
+
+    def _resolve_schemas(self, completion: Completion, at: str) -> Completion:
+        """The same completion with every schema file read into it."""
+        if isinstance(completion, Composite):
+            parts = tuple(self._resolve_schemas(part, at) for part in completion.completion_conditions)
+            return msgspec.structs.replace(completion, completion_conditions=parts)
+        if isinstance(completion, StructuredSignal):
+            wanted = completion.output_schema
+            schema = self._schema_at(wanted, self.agent_json, at) if isinstance(wanted, str) else wanted
+            if schema is not None and isinstance(wanted, dict):
+                self._check_schema(schema, self.agent_json, at)
+            return msgspec.structs.replace(completion, output_schema=schema or {})
+        return completion
+
+    def _schema_at(self, reference: str, file: str, at: str) -> dict[str, Any] | None:
+        name, _, pointer = reference.partition("#")
+        if self.folder.inside(name, file, at) is None:
+            return None
+        if not self.folder.has(name):
+            self.problems.append(Problem(file, at, f"no such file: {self.folder.shown(name)}"))
+            return None
+        node: Any = self.folder.json(name)
+        for part in [part for part in pointer.split("/") if part]:
+            key = part.replace("~1", "/").replace("~0", "~")
+            if not isinstance(node, dict) or key not in node:
+                hint = did_you_mean(key, node) if isinstance(node, dict) else ""
+                self.problems.append(Problem(file, at, f"{self.folder.shown(name)} has nothing at #{pointer}", hint))
+                return None
+            node = node[key]
+        if not isinstance(node, dict):
+            return None
+        self._check_schema(node, file, at)
+        return node
+
+    def _check_schema(self, schema: dict[str, Any], file: str, at: str) -> None:
+        from genba.definitions.json_schema import problem_in_schema  # noqa: PLC0415  (only agents with schemas pay)
+
+        wrong = problem_in_schema(schema)
+        if wrong:
+            self.problems.append(Problem(file, at, f"not a JSON Schema: {wrong}"))
+
+    def _check_handlers(self, completion: Completion, file: AgentFile) -> None:
+        named = [
+            (part.completion_handler, "runner.completion.config.completionHandler")
+            for part in walk(completion)
+            if isinstance(part, Custom)
+        ]
+        named += [(ref, f"runner.actions.handlers.{kind}") for kind, ref in file.runner.actions.handlers.items()]
+        for reference, at in named:
+            where = reference.partition(":")[0]
+            if where.endswith(".py"):
+                self.folder.text(where, self.agent_json, at)
+
+
+def _parameter_defaults(values: dict[str, Any]) -> list[Layer]:
+    """What the defaults of parameters with a known meaning set, below everything that is set outright."""
+    parameters, runner = values.get("parameters"), values.get("runner")
+    completion = runner.get("completion") if isinstance(runner, dict) else None
+    kind = completion.get("type") if isinstance(completion, dict) else None
+    if not isinstance(parameters, dict) or not isinstance(kind, str):
+        return []
+    found = [
+        settings_from(name, declared.get("default"), kind)
+        for name, declared in parameters.items()
+        if isinstance(declared, dict)
+    ]
+    return [Layer("default of a parameter", settings) for settings in found if settings]
+
+
+def _with_external_state(layered: Layered) -> Layered:
+    """What externalState says about github and worktree lies over the sections of those names."""
+    runner = layered.values.get("runner")
+    completion = runner.get("completion") if isinstance(runner, dict) else None
+    if not isinstance(completion, dict) or completion.get("type") != "externalState":
+        return layered
+    config = completion.get("config")
+    if not isinstance(config, dict):
+        return layered
+    over: dict[str, Any] = {}
+    if isinstance(config.get("github"), dict):
+        over["integrations"] = {"github": config["github"]}
+    if isinstance(config.get("worktree"), dict):
+        over["execution"] = {"worktree": config["worktree"]}
+    if not over:
+        return layered
+    merged = merge([Layer("runner.completion.config", {"runner": over})])
+    base = merge([Layer("", layered.values), Layer("", {"runner": over})])
+    return Layered(base.values, {**layered.sources, **merged.sources})

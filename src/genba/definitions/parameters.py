@@ -1,0 +1,79 @@
+"""Parameters of an agent as options of the command line."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from genba.definitions.agent_file import Parameter
+from genba.domain.problems import Problem
+
+RUN_OPTIONS = (
+    "--adapter",
+    "--base-branch",
+    "--branch",
+    "--create-pr",
+    "--help",
+    "--json",
+    "--mode",
+    "--model",
+    "--no-merge",
+    "--pr-target",
+    "--push",
+    "--push-remote",
+    "--quiet",
+    "--resume",
+    "--set",
+)
+"""The options that `genba run` has for every agent. An agent cannot declare them for itself."""
+
+ITERATION_PARAMETERS = ("maxIterations", "iterateMax")
+"""Parameters of these names set the number of iterations."""
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+
+_PYTHON_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "number": (int, float),
+    "integer": (int,),
+    "boolean": (bool,),
+    "array": (list,),
+}
+
+
+def option_name(name: str, parameter: Parameter) -> str:
+    """The option of a parameter: the declared one, or the name with dashes."""
+    if parameter.cli is not None:
+        return parameter.cli
+    return "--" + re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_", "-", name).lower()
+
+
+def check_parameters(parameters: Mapping[str, Parameter], file: str) -> Iterator[Problem]:
+    seen: dict[str, str] = {}
+    for name, parameter in parameters.items():
+        at = f"parameters.{name}"
+        if not _NAME.fullmatch(name):
+            yield Problem(file, at, "a parameter's name has letters, digits, - and _, and begins with a letter")
+            continue
+        option = option_name(name, parameter)
+        if option in RUN_OPTIONS:
+            yield Problem(file, f"{at}.cli", f"{option} is an option of genba run itself")
+        if option in seen:
+            yield Problem(file, f"{at}.cli", f"{option} is the option of {seen[option]} already")
+        seen[option] = name
+        if parameter.default is not None and not fits(parameter.default, parameter.type):
+            yield Problem(file, f"{at}.default", f"is not of the type {parameter.type}")
+
+
+def fits(value: Any, kind: str) -> bool:
+    if isinstance(value, bool) and kind != "boolean":
+        return False
+    return isinstance(value, _PYTHON_TYPES[kind])
+
+
+def settings_from(name: str, value: Any, completion_type: str) -> dict[str, Any]:
+    """What a parameter with a known meaning sets in the definition."""
+    if name not in ITERATION_PARAMETERS or value is None:
+        return {}
+    if completion_type == "iterationBudget":
+        return {"runner": {"completion": {"config": {"maxIterations": value}}}}
+    return {"runner": {"limits": {"maxIterations": value}}}

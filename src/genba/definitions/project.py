@@ -1,0 +1,65 @@
+"""A project: its repository root, its settings, and where its agents are declared."""
+
+from pathlib import Path
+from typing import Any
+
+from genba.definitions.layers import Layer
+from genba.definitions.project_file import ProjectFile
+from genba.domain.errors import ConfigurationError
+from genba.domain.problems import Problem
+from genba.domain.shapes import shape
+
+CONFIG_FILES = (".genba/config.yaml", ".agentmine/config.yaml")
+"""Where a project's settings are looked for, the first that exists."""
+
+
+class Project:
+    """Read once when a command starts."""
+
+    def __init__(self, root: Path, file: ProjectFile, source: str) -> None:
+        self.root = root
+        self.file = file
+        self.source = source
+
+    @property
+    def agents_folder(self) -> Path:
+        return self.root / self.file.agent_discovery_path
+
+    def layers_for(self, agent: str) -> list[Layer]:
+        return [Layer(self.source, values) for values in self.file.layers_for(agent)]
+
+
+def load_project(root: Path) -> Project:
+    """The settings of the repository at `root`; a project without a file has the defaults."""
+    for name in CONFIG_FILES:
+        path = root / name
+        if path.is_file():
+            return Project(root, _read(path, name), name)
+    return Project(root, ProjectFile(), "defaults")
+
+
+def _read(path: Path, shown: str) -> ProjectFile:
+    value, problems = shape(_yaml(path, shown), ProjectFile, shown)
+    if value is not None and not _inside(path.parent.parent, value.agent_discovery_path):
+        problems = (Problem(shown, "agent_discovery_path", f'"{value.agent_discovery_path}" leaves the repository'),)
+    if value is None or problems:
+        raise ConfigurationError(problems, hint="genba schema config")
+    return value
+
+
+def _inside(root: Path, relative: str) -> bool:
+    return (root / relative).resolve().is_relative_to(root.resolve())
+
+
+def _yaml(path: Path, shown: str) -> Any:
+    import yaml  # noqa: PLC0415  (most runs have no YAML to read, and its import is a fifth of their time)
+
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        at = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or str(error)
+        raise ConfigurationError((Problem(shown, at, f"not YAML: {problem}"),), hint="genba schema config") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError((Problem(shown, "", f"cannot be read: {error}"),)) from error

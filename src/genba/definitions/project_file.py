@@ -1,0 +1,98 @@
+"""The shape of `.genba/config.yaml`."""
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+
+class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class ProjectSection(_Section, frozen=True):
+    name: Annotated[str, Meta(min_length=1, description="The project's name, shown on screens.")]
+
+
+class AgentSettings(_Section, frozen=True):
+    """What the project sets for an agent; `default` is for all that are not named."""
+
+    adapter: Annotated[
+        str | dict[str, Any] | None,
+        Meta(description="Which kind of agent answers: a type, or a type with options."),
+    ] = None
+    model: Annotated[str | None, Meta(description="The model, where the agent's own files name none.")] = None
+    timeout: Annotated[int, Meta(gt=0, description="Milliseconds for one answer.")] | None = None
+    tools: Annotated[tuple[str, ...] | None, Meta(description="The tools that the agent may use.")] = None
+
+    def as_layer(self) -> dict[str, Any]:
+        """The same settings in the shape of agent.json."""
+        runner: dict[str, Any] = {}
+        if self.adapter is not None:
+            runner["adapter"] = {"type": self.adapter} if isinstance(self.adapter, str) else self.adapter
+        if self.model is not None:
+            runner["flow"] = {"defaultModel": self.model}
+        if self.timeout is not None:
+            runner["limits"] = {"askTimeoutSeconds": self.timeout / 1000}
+        if self.tools is not None:
+            runner["boundaries"] = {"allowedTools": list(self.tools)}
+        return {"runner": runner} if runner else {}
+
+
+class ProjectLimits(_Section, frozen=True):
+    """Budgets and patience for every agent of the project; an agent's own files may set others."""
+
+    max_iterations: Annotated[int, Meta(ge=1)] | None = None
+    wall_time_seconds: Annotated[float, Meta(gt=0)] | None = None
+    tokens: Annotated[int, Meta(ge=1)] | None = None
+    cost_usd: Annotated[float, Meta(gt=0)] | None = None
+    ask_timeout_seconds: Annotated[float, Meta(gt=0)] | None = None
+    idle_timeout_seconds: Annotated[float, Meta(gt=0)] | None = None
+    retries: Annotated[int, Meta(ge=0)] | None = None
+    retry_delay_seconds: Annotated[float, Meta(ge=0)] | None = None
+    retry_max_delay_seconds: Annotated[float, Meta(ge=0)] | None = None
+    reasks: Annotated[int, Meta(ge=0)] | None = None
+
+    def as_layer(self) -> dict[str, Any]:
+        set_here = {_camel(name): value for name, value in msgspec.structs.asdict(self).items() if value is not None}
+        return {"runner": {"limits": set_here}} if set_here else {}
+
+
+class ForgeSettings(_Section, frozen=True):
+    """How a pull request is opened: by a command such as gh or glab."""
+
+    open: Annotated[
+        tuple[str, ...],
+        Meta(
+            min_length=1,
+            description="Words of the command; {branch}, {target}, {title}, {body_file} are filled in. "
+            "Its last line of output is the address.",
+        ),
+    ]
+    find: Annotated[
+        tuple[str, ...],
+        Meta(description="A command that prints the address of an open pull request of {branch}, or nothing."),
+    ] = ()
+    timeout_seconds: Annotated[float, Meta(gt=0)] = 120
+
+
+class ProjectFile(_Section, frozen=True):
+    """The settings of a project."""
+
+    project: ProjectSection | None = None
+    agent_discovery_path: Annotated[
+        str, Meta(min_length=1, description="Where agents are declared, relative to the repository.")
+    ] = ".agent/"
+    agents: dict[str, AgentSettings] = {}
+    limits: ProjectLimits = ProjectLimits()
+    forge: ForgeSettings | None = None
+
+    def layers_for(self, agent: str) -> list[dict[str, Any]]:
+        """What the project sets for this agent, the more general first."""
+        named = [self.agents[name].as_layer() for name in ("default", agent) if name in self.agents]
+        return [layer for layer in (self.limits.as_layer(), *named) if layer]
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)

@@ -1,0 +1,80 @@
+"""The registry finds agents: in the project's folder, and those that ship with Genba."""
+
+from pathlib import Path
+
+import msgspec
+
+from genba.definitions.agent_file import Parameter
+from genba.definitions.definition import AgentDefinition
+from genba.definitions.layers import Layer
+from genba.definitions.loading import load_definition
+from genba.definitions.project import Project
+from genba.domain.errors import ConfigurationError, NotFoundError
+from genba.domain.problems import Problem, did_you_mean
+
+BUILTIN_FOLDER = Path(__file__).parent / "builtin"
+
+
+class AgentInfo(msgspec.Struct, frozen=True, rename="camel"):
+    """What others need to know of an agent to recommend or start it."""
+
+    name: str
+    display_name: str
+    description: str
+    parameters: dict[str, Parameter]
+    capabilities: tuple[str, ...]
+    source: str
+
+
+class AgentRegistry:
+    """Agents by name and by capability. A project's agent hides a built-in one of the same name."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+
+    def folders(self) -> dict[str, tuple[Path, str]]:
+        """Each agent's folder, and how it is shown."""
+        found = {path.parent.name: (path.parent, f"built-in:{path.parent.name}") for path in _agents_in(BUILTIN_FOLDER)}
+        for path in _agents_in(self.project.agents_folder):
+            folder = path.parent
+            found[folder.name] = (folder, folder.relative_to(self.project.root).as_posix())
+        return dict(sorted(found.items()))
+
+    def load(self, name: str, overrides: list[Layer] | None = None) -> AgentDefinition:
+        folders = self.folders()
+        if name not in folders:
+            raise NotFoundError(
+                f'there is no agent "{name}"',
+                hint=f"{did_you_mean(name, folders)}  genba agent list · genba agent new {name}".strip(),
+            )
+        path, shown = folders[name]
+        return load_definition(path, shown, self.project.layers_for(name), overrides or [])
+
+    def agents(self) -> tuple[tuple[AgentInfo, ...], dict[str, tuple[Problem, ...]]]:
+        """Every agent that can be read, and by name the problems of those that cannot."""
+        infos: list[AgentInfo] = []
+        broken: dict[str, tuple[Problem, ...]] = {}
+        for name, (_, shown) in self.folders().items():
+            try:
+                infos.append(_info(self.load(name), shown))
+            except ConfigurationError as error:
+                broken[name] = error.problems
+        return tuple(infos), broken
+
+    def by_capability(self, capability: str) -> tuple[AgentInfo, ...]:
+        return tuple(info for info in self.agents()[0] if capability in info.capabilities)
+
+
+def _info(definition: AgentDefinition, shown: str) -> AgentInfo:
+    return AgentInfo(
+        name=definition.name,
+        display_name=definition.file.title,
+        description=definition.file.description,
+        parameters=definition.file.parameters,
+        capabilities=definition.capabilities,
+        source=shown,
+    )
+
+
+def _agents_in(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*/agent.json")) if folder.is_dir() else []

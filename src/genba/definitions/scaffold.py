@@ -1,0 +1,98 @@
+"""A new agent, ready to be edited: it passes its check from the first moment."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from genba.domain.errors import StateConflictError, UsageError
+
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
+
+
+def _steps(name: str) -> dict[str, str]:
+    gate = {"allowedIntents": ["next", "repeat"], "fallbackIntent": "repeat"}
+    registry = {
+        "entryStep": "plan",
+        "steps": {
+            "plan": {
+                "stepKind": "work",
+                "c2": "work",
+                "c3": "plan",
+                "structuredGate": {**gate, "handoffFields": ["plan"]},
+                "transitions": {"next": "implement"},
+            },
+            "implement": {
+                "stepKind": "work",
+                "c2": "work",
+                "c3": "implement",
+                "structuredGate": gate,
+                "transitions": {"next": "close"},
+                "completionConditions": [{"validator": "commits-exist"}, {"validator": "git-clean"}],
+                "onFailure": {"action": "retry", "maxAttempts": 3},
+            },
+            "close": {
+                "stepKind": "closure",
+                "c2": "closure",
+                "c3": "close",
+                "structuredGate": {"allowedIntents": ["closing", "repeat"], "fallbackIntent": "repeat"},
+            },
+        },
+    }
+    topic = {"type": "string", "description": "What to work on", "required": True, "cli": "--topic"}
+    return {
+        "agent.json": _json(_agent(name, "stepMachine", {}, {"topic": topic})),
+        "steps_registry.json": _json(registry),
+        "prompts/system.md": f"You are {name}. You work alone, on a branch of your own.\n",
+        "prompts/steps/work/plan/f_default.md": "# Plan\n\nMake a short plan for: {uv-topic}\n",
+        "prompts/steps/work/implement/f_default.md": "# Implement\n\n{uv-plan_plan}\n\nCommit your work.\n",
+        "prompts/steps/closure/close/f_default.md": "# Close\n\nLook at your work once more: {uv-topic}\n",
+    }
+
+
+def _simple(name: str) -> dict[str, str]:
+    registry = {"steps": {"work": {"completionConditions": [{"validator": "git-clean"}]}}}
+    topic = {"type": "string", "description": "What to work on", "required": True, "cli": "--topic"}
+    most = {"type": "integer", "description": "How many iterations", "default": 1, "cli": "--max-iterations"}
+    parameters = {"topic": topic, "maxIterations": most}
+    return {
+        "agent.json": _json(_agent(name, "iterationBudget", {}, parameters)),
+        "steps_registry.json": _json(registry),
+        "prompts/system.md": f"You are {name}. You work alone, on a branch of your own.\n",
+        "prompts/work.md": "{uv-topic}\n\nCommit your work.\n",
+    }
+
+
+TEMPLATES = {"steps": _steps, "simple": _simple}
+
+
+def scaffold(agents: Path, name: str, template: str) -> tuple[Path, ...]:
+    """Write the files of a new agent; an agent that is already there is left alone."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(f'"{name}" is not a name for an agent', hint="small letters, digits and dashes: my-agent")
+    folder = agents / name
+    if folder.exists():
+        raise StateConflictError(
+            f"{folder} is already there", unchanged="nothing was changed.", hint=f"genba agent show {name}"
+        )
+    written = []
+    for relative, text in TEMPLATES[template](name).items():
+        path = folder / relative
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        written.append(path)
+    return tuple(written)
+
+
+def _agent(name: str, kind: str, config: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "displayName": name.replace("-", " ").title(),
+        "description": "Say here what the agent is for",
+        "parameters": parameters,
+        "runner": {"completion": {"type": kind, "config": config}},
+    }
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,156 @@
+"""The static checks of the step graph: what can be known to go wrong is refused before anything runs."""
+
+from collections import deque
+from collections.abc import Iterator
+
+from genba.definitions.steps_file import Step, StepsRegistry, Transition
+from genba.domain.outcomes import ALLOWED_INTENTS, Intent, StepKind
+from genba.domain.problems import Problem, did_you_mean
+
+END = ""
+"""The end of the flow, as a node."""
+
+
+class StepGraph:
+    """The steps and where each may lead."""
+
+    def __init__(self, registry: StepsRegistry, file: str) -> None:
+        self.registry = registry
+        self.file = file
+        self.edges = {step_id: frozenset(targets(step_id, step)) for step_id, step in registry.steps.items()}
+
+    def entries(self) -> tuple[str, ...]:
+        named = [self.registry.entry_step, *self.registry.entry_step_mapping.values()]
+        given = tuple(dict.fromkeys(name for name in named if name is not None))
+        return given or tuple(self.registry.steps)[:1]
+
+    def reachable(self, starts: tuple[str, ...], without: str | None = None) -> frozenset[str]:
+        seen: set[str] = set()
+        waiting = deque(start for start in starts if start != without)
+        while waiting:
+            node = waiting.popleft()
+            if node in seen:
+                continue
+            seen.add(node)
+            waiting.extend(target for target in self.edges.get(node, ()) if target != without)
+        return frozenset(seen)
+
+    def shortest_path(self, start: str) -> int | None:
+        """How many steps at the least lead from here to the end."""
+        distance = {start: 1}
+        waiting = deque([start])
+        while waiting:
+            node = waiting.popleft()
+            for target in self.edges.get(node, ()):
+                if target == END:
+                    return distance[node]
+                if target not in distance:
+                    distance[target] = distance[node] + 1
+                    waiting.append(target)
+        return None
+
+    def on_every_path(self, supplier: str, user: str) -> bool:
+        """Whether no run can reach `user` without having left `supplier`."""
+        return supplier != user and user not in self.reachable(self.entries(), without=supplier)
+
+    def check(self, ends_by_steps: bool, max_iterations: int) -> Iterator[Problem]:
+        yield from self._entry_problems()
+        for step_id, step in self.registry.steps.items():
+            yield from self._step_problems(step_id, step)
+        reachable = self.reachable(self.entries())
+        for step_id in self.registry.steps:
+            if step_id not in reachable:
+                entries = ", ".join(self.entries())
+                yield Problem(self.file, f"steps.{step_id}", f"no path leads here from the entry step ({entries})")
+        if ends_by_steps:
+            yield from self._end_problems(reachable, max_iterations)
+
+    def _entry_problems(self) -> Iterator[Problem]:
+        steps = self.registry.steps
+        if self.registry.entry_step is not None and self.registry.entry_step not in steps:
+            name = self.registry.entry_step
+            yield Problem(self.file, "entryStep", f'no step is named "{name}"', did_you_mean(name, steps))
+        for key, name in self.registry.entry_step_mapping.items():
+            if name not in steps:
+                yield Problem(
+                    self.file,
+                    f"entryStepMapping.{key}",
+                    f'no step is named "{name}"',
+                    did_you_mean(name, steps),
+                )
+        if self.registry.entry_step is None and not self.registry.entry_step_mapping and len(steps) > 1:
+            yield Problem(self.file, "entryStep", "is required when there is more than one step")
+
+    def _step_problems(self, step_id: str, step: Step) -> Iterator[Problem]:
+        at = f"steps.{step_id}"
+        if step.step_id is not None and step.step_id != step_id:
+            yield Problem(self.file, f"{at}.stepId", f'is "{step.step_id}", but the step is named "{step_id}"')
+        kind = step.step_kind
+        allowed = step.structured_gate.allowed_intents if step.structured_gate else _ungated_intents(step)
+        for intent in step.structured_gate.allowed_intents if step.structured_gate else ():
+            if intent not in ALLOWED_INTENTS[kind]:
+                known = ", ".join(sorted(ALLOWED_INTENTS[kind]))
+                yield Problem(
+                    self.file,
+                    at,
+                    f'intent "{intent}" is not for a {kind} step',
+                    f"a {kind} step has: {known}",
+                )
+            elif step.transition(intent) is None and intent is not Intent.REPEAT:
+                yield Problem(self.file, at, f'intent "{intent}" has no transition')
+        if step.structured_gate and step.structured_gate.fallback_intent not in (None, *allowed):
+            yield Problem(self.file, f"{at}.structuredGate.fallbackIntent", "is not one of allowedIntents")
+        for name in step.transitions:
+            yield from self._transition_problems(f"{at}.transitions.{name}", name, step, allowed)
+
+    def _transition_problems(self, at: str, name: str, step: Step, allowed: tuple[Intent, ...]) -> Iterator[Problem]:
+        if name not in list(Intent):
+            yield Problem(self.file, at, f'"{name}" is not an intent', did_you_mean(name, [str(i) for i in Intent]))
+            return
+        if Intent(name) not in allowed:
+            why = "structuredGate does not allow it" if step.structured_gate else "the step has no structuredGate"
+            yield Problem(self.file, at, f"is never taken: {why}")
+        transition = step.transition(Intent(name)) or Transition()
+        if transition.targets and Intent(name) is not Intent.JUMP:
+            yield Problem(self.file, f"{at}.targets", "only a jump has several targets")
+        for target in (transition.target, *transition.targets):
+            if target is not None and target not in self.registry.steps:
+                yield Problem(self.file, at, f'no step is named "{target}"', did_you_mean(target, self.registry.steps))
+        if Intent(name) is Intent.JUMP and transition.target is None and not transition.targets:
+            yield Problem(self.file, at, "a jump needs a target, or targets to choose between")
+
+    def _end_problems(self, reachable: frozenset[str], max_iterations: int) -> Iterator[Problem]:
+        for step_id in self.registry.steps:
+            if step_id in reachable and self.shortest_path(step_id) is None:
+                yield Problem(self.file, f"steps.{step_id}", "no path leads from here to a closing step")
+        for entry in self.entries():
+            needed = self.shortest_path(entry) if entry in self.edges else None
+            if needed is not None and needed > max_iterations:
+                yield Problem(
+                    self.file,
+                    f"steps.{entry}",
+                    f"the shortest path to the end takes {needed} iterations, and only {max_iterations} are allowed",
+                    "raise runner.limits.maxIterations",
+                )
+
+
+def _ungated_intents(step: Step) -> tuple[Intent, ...]:
+    """A step without a gate is left by `next`, or closes, when its conditions hold."""
+    if step.step_kind is StepKind.CLOSURE:
+        return (Intent.CLOSING, Intent.REPEAT)
+    return (Intent.NEXT, Intent.REPEAT)
+
+
+def targets(step_id: str, step: Step) -> Iterator[str]:
+    """Everywhere a step may lead."""
+    intents = step.structured_gate.allowed_intents if step.structured_gate else _ungated_intents(step)
+    for intent in intents:
+        transition = step.transition(intent)
+        if transition is None:
+            yield step_id
+        elif intent is Intent.JUMP:
+            yield from transition.targets or (transition.target or END,)
+        elif intent is Intent.ESCALATE and transition.target is None:
+            continue
+        else:
+            yield transition.target if transition.target is not None else END

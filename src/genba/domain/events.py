@@ -1,0 +1,168 @@
+"""What the journal tells: one typed event per line.
+
+Every event carries the run, and where they apply the issue, the step and the iteration. An event says what happened;
+it never decides anything.
+"""
+
+from typing import Any
+
+import msgspec
+
+from genba.domain.evidence import CheckResult, Commit
+from genba.domain.outcomes import Outcome
+from genba.domain.replies import Usage
+from genba.domain.workspaces import MergeStatus, Workspace
+
+
+class _Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="event"):
+    time: str = ""
+    run: str = ""
+    agent: str = ""
+    issue: int | None = None
+    step: str | None = None
+    iteration: int | None = None
+
+
+class RunStarted(_Event, frozen=True, kw_only=True, tag="run_started"):
+    adapter: str
+    model: str
+    definition: str
+    """The hash of the frozen definition that runs."""
+    workspace: Workspace
+    title: str = ""
+    parameters: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
+    process: int = 0
+
+
+class RunResumed(_Event, frozen=True, kw_only=True, tag="run_resumed"):
+    process: int = 0
+
+
+class Notice(_Event, frozen=True, kw_only=True, tag="notice"):
+    message: str
+
+
+class IterationStarted(_Event, frozen=True, kw_only=True, tag="iteration_started"):
+    model: str
+    prompt_from: str
+    prompt: str = ""
+
+
+class AgentStarted(_Event, frozen=True, kw_only=True, tag="agent_started"):
+    process: int
+
+
+class AgentOutput(_Event, frozen=True, kw_only=True, tag="agent_output"):
+    stream: str
+    text: str
+
+
+class AgentEnded(_Event, frozen=True, kw_only=True, tag="agent_ended"):
+    exit_code: int
+    seconds: float
+
+
+class AskRetried(_Event, frozen=True, kw_only=True, tag="ask_retried"):
+    """A recoverable error; the question is put again after a wait."""
+
+    reason: str
+    wait_seconds: float
+    attempt: int
+
+
+class ReplyRefused(_Event, frozen=True, kw_only=True, tag="reply_refused"):
+    """A reply that does not fit; the question is put again, with the error."""
+
+    reason: str
+    attempt: int
+
+
+class ActionHandled(_Event, frozen=True, kw_only=True, tag="action_handled"):
+    type: str
+    handler: str
+    result: str = ""
+
+
+class ActionRefused(_Event, frozen=True, kw_only=True, tag="action_refused"):
+    type: str
+    reason: str
+
+
+class CheckFinished(_Event, frozen=True, kw_only=True, tag="check_finished"):
+    result: CheckResult
+
+
+class IterationFinished(_Event, frozen=True, kw_only=True, tag="iteration_finished"):
+    intent: str
+    verdict: str
+    reason: str
+    usage: Usage
+    seconds: float
+    commits: tuple[Commit, ...] = ()
+    files: int = 0
+    state: dict[str, Any]
+    """Everything that the next iteration needs: a killed run goes on from here."""
+
+
+class LoopEnded(_Event, frozen=True, kw_only=True, tag="loop_ended"):
+    outcome: Outcome
+    reason: str
+
+
+class EffectPlanned(_Event, frozen=True, kw_only=True, tag="effect_planned"):
+    """A side effect, recorded before it is carried out."""
+
+    effect: str
+    detail: dict[str, Any] = {}
+
+
+class EffectDone(_Event, frozen=True, kw_only=True, tag="effect_done"):
+    effect: str
+    detail: dict[str, Any] = {}
+
+
+class MergeFinished(_Event, frozen=True, kw_only=True, tag="merge_finished"):
+    status: MergeStatus
+    commit: str = ""
+    paths: tuple[str, ...] = ()
+    detail: str = ""
+
+
+class WorkspaceClosed(_Event, frozen=True, kw_only=True, tag="workspace_closed"):
+    removed: bool
+    path: str
+    rescued: str = ""
+    reason: str = ""
+
+
+class RunEnded(_Event, frozen=True, kw_only=True, tag="run_ended"):
+    outcome: Outcome
+    reason: str
+    usage: Usage
+    iterations: int
+    seconds: float
+    merged: str = ""
+
+
+Event = (
+    RunStarted
+    | RunResumed
+    | Notice
+    | IterationStarted
+    | AgentStarted
+    | AgentOutput
+    | AgentEnded
+    | AskRetried
+    | ReplyRefused
+    | ActionHandled
+    | ActionRefused
+    | CheckFinished
+    | IterationFinished
+    | LoopEnded
+    | EffectPlanned
+    | EffectDone
+    | MergeFinished
+    | WorkspaceClosed
+    | RunEnded
+)

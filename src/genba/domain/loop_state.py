@@ -1,0 +1,65 @@
+"""The state of one run's loop. It only moves forward, and it is all that a resumed run needs."""
+
+from typing import Any
+
+import msgspec
+
+from genba.domain.outcomes import ClosureAction, Outcome
+from genba.domain.replies import Usage
+
+
+class Gap(msgspec.Struct, frozen=True, kw_only=True):
+    """The distance between what a reply claimed and what Genba saw. It goes into the next prompt."""
+
+    check: str
+    detail: str
+    output: str
+    claim: str
+    attempt: int
+    max_attempts: int
+    pattern: str | None = None
+    """The failure pattern that chooses the retry prompt."""
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """What failed on which tree: the same twice means that nothing moves."""
+
+    check: str
+    tree: str
+
+
+class ClosureChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """What a structured output chose for the issue."""
+
+    action: ClosureAction | None = None
+    add_labels: tuple[str, ...] = ()
+    remove_labels: tuple[str, ...] = ()
+
+
+class LoopState(msgspec.Struct, frozen=True, kw_only=True):
+    step: str
+    iterations: int = 0
+    """Finished iterations."""
+    checks: int = 0
+    asks: int = 0
+    asks_by_step: dict[str, int] = {}
+    attempts: dict[str, int] = {}
+    """Failed attempts at the conditions of each step."""
+    context: dict[str, dict[str, Any]] = {}
+    """What each step handed over: step, then key."""
+    session_id: str | None = None
+    usage: Usage = Usage()
+    seconds: float = 0.0
+    gap: Gap | None = None
+    last_failure: Failure | None = None
+    previous_summary: str = ""
+    closure: ClosureChoice = ClosureChoice()
+    outcome: Outcome | None = None
+    reason: str = ""
+
+    @property
+    def ended(self) -> bool:
+        return self.outcome is not None
+
+    def end(self, outcome: Outcome, reason: str) -> "LoopState":
+        return msgspec.structs.replace(self, outcome=outcome, reason=reason)

@@ -1,0 +1,37 @@
+"""A command to run, and how it ended."""
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+
+import msgspec
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    argv: tuple[str, ...]
+    workdir: str
+    environment: Mapping[str, str]
+    stdin: str = ""
+    timeout_seconds: float
+    idle_seconds: float
+    mark: str
+    """Put into the environment of the whole process tree, so that no child can hide from its end."""
+
+
+class Ending(StrEnum):
+    EXITED = "exited"
+    TIMED_OUT = "timed_out"
+    WENT_SILENT = "went_silent"
+    CANNOT_START = "cannot_start"
+
+
+class Exit(msgspec.Struct, frozen=True, kw_only=True):
+    ending: Ending
+    code: int
+    """The exit code; negative for a signal."""
+    stdout: str
+    stderr: str
+    seconds: float
+
+
+Heard = Callable[[str, str], None]
+"""Called with the stream and the line while a process speaks; with `started` and the pid when it begins."""

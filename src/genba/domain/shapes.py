@@ -1,0 +1,134 @@
+"""From untyped data to frozen values, with every problem told at once.
+
+`msgspec.convert` stops at the first error. `shape` walks the same types, so that a user sees all problems of a file
+in one go, each with its path, and unknown keys with the nearest known one. A value that the walk accepts is built by
+`msgspec.convert`, which stays the only judge of what is valid.
+"""
+
+import types
+from enum import Enum
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+
+import msgspec
+
+from genba.domain.problems import Problem, did_you_mean
+
+T = TypeVar("T")
+
+
+def shape(raw: object, wanted: type[T], file: str, path: str = "") -> tuple[T | None, tuple[Problem, ...]]:
+    """Build `wanted` out of `raw`, or say everything that stands in the way."""
+    try:
+        return msgspec.convert(raw, wanted), ()
+    except msgspec.ValidationError as error:
+        found = tuple(_walk(raw, wanted, file, path))
+        return None, found or (Problem(file, path, _plain(error)),)
+
+
+def _walk(raw: object, wanted: Any, file: str, path: str) -> list[Problem]:
+    inner = _unwrap(wanted)
+    struct = _struct_for(raw, inner)
+    if struct is not None and isinstance(raw, dict):
+        return _walk_struct(raw, struct, file, path)
+    origin = get_origin(inner)
+    if origin is dict and isinstance(raw, dict):
+        value_type = get_args(inner)[1]
+        return [found for key, value in raw.items() for found in _walk(value, value_type, file, _join(path, key))]
+    if origin in (tuple, list) and isinstance(raw, list):
+        item_type = get_args(inner)[0]
+        return [found for at, value in enumerate(raw) for found in _walk(value, item_type, file, f"{path}[{at}]")]
+    try:
+        msgspec.convert(raw, wanted)
+    except msgspec.ValidationError as error:
+        return [_leaf(raw, inner, error, file, path)]
+    return []
+
+
+def _walk_struct(raw: dict[str, Any], struct: type[msgspec.Struct], file: str, path: str) -> list[Problem]:
+    problems: list[Problem] = []
+    fields = {field.encode_name: field for field in msgspec.structs.fields(struct)}
+    tag = struct.__struct_config__.tag_field
+    for key, value in raw.items():
+        if key == tag or key in fields:
+            if key in fields:
+                problems += _walk(value, fields[key].type, file, _join(path, key))
+        else:
+            problems.append(Problem(file, _join(path, key), "unknown key", did_you_mean(key, fields)))
+    for name, field in fields.items():
+        if field.required and name not in raw:
+            problems.append(Problem(file, _join(path, name), "is required and missing"))
+    return problems
+
+
+def _struct_for(raw: object, wanted: Any) -> type[msgspec.Struct] | None:
+    """The struct that `raw` should become; in a tagged union the one that the tag names."""
+    options = [
+        option
+        for option in (get_args(wanted) if _is_union(wanted) else (wanted,))
+        if isinstance(option, type) and issubclass(option, msgspec.Struct)
+    ]
+    if len(options) == 1:
+        return options[0]
+    if isinstance(raw, dict):
+        for option in options:
+            config = option.__struct_config__
+            if config.tag_field is not None and raw.get(config.tag_field) == config.tag:
+                return option
+    return None
+
+
+def _leaf(raw: object, wanted: Any, error: msgspec.ValidationError, file: str, path: str) -> Problem:
+    choices = _choices(wanted, raw)
+    if choices and isinstance(raw, dict):
+        tag_field, tags = choices[0], choices[1:]
+        named = raw.get(tag_field)
+        hint = did_you_mean(str(named), tags) if named is not None else f"known: {', '.join(tags)}"
+        message = f'"{named}" is not one of its kinds' if named is not None else "is required and missing"
+        return Problem(file, _join(path, tag_field), message, hint)
+    if choices and isinstance(raw, str):
+        return Problem(file, path, f'"{raw}" is not one of: {", ".join(choices)}', did_you_mean(raw, choices))
+    return Problem(file, path, _plain(error))
+
+
+def _choices(wanted: Any, raw: object) -> list[str]:
+    """The words that would have been accepted here; for a tagged union the tag field first."""
+    for option in get_args(wanted) if _is_union(wanted) else (wanted,):
+        bare = _unwrap(option)
+        if get_origin(bare) is Literal:
+            return [str(value) for value in get_args(bare)]
+        if isinstance(bare, type) and issubclass(bare, Enum):
+            return [str(member.value) for member in bare]
+    if isinstance(raw, dict) and _is_union(wanted):
+        structs = [o for o in get_args(wanted) if isinstance(o, type) and issubclass(o, msgspec.Struct)]
+        tagged = [s.__struct_config__ for s in structs if s.__struct_config__.tag_field is not None]
+        if tagged:
+            return [str(tagged[0].tag_field), *sorted(str(config.tag) for config in tagged)]
+    return []
+
+
+def _unwrap(wanted: Any) -> Any:
+    while get_origin(wanted) is Annotated:
+        wanted = get_args(wanted)[0]
+    if _is_union(wanted):
+        without_none = [option for option in get_args(wanted) if option is not type(None)]
+        if len(without_none) == 1:
+            return _unwrap(without_none[0])
+    return wanted
+
+
+def _is_union(wanted: Any) -> bool:
+    return get_origin(wanted) in (Union, types.UnionType)
+
+
+def _plain(error: msgspec.ValidationError) -> str:
+    text = str(error).split(" - at ")[0]
+    return (
+        text.replace("`", "")
+        .replace("Expected", "expected")
+        .replace("str,", "string,")
+        .replace("got str", "got string")
+    )
+
+
+def _join(path: str, key: object) -> str:
+    return f"{path}.{key}" if path else str(key)

@@ -1,0 +1,63 @@
+"""Where an instance works, and what becomes of its work."""
+
+from enum import StrEnum
+
+import msgspec
+
+
+class WorkspaceRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run asks of the working trees."""
+
+    run: str
+    agent: str
+    root: str
+    """The folder for working trees, relative to the repository."""
+    isolated: bool
+    """Its own branch and working tree; otherwise the user's checkout, as it stands."""
+    branch: str | None
+    base_branch: str | None
+    issue: int | None
+    issue_title: str
+
+
+class Workspace(msgspec.Struct, frozen=True, kw_only=True):
+    run: str
+    path: str
+    git_dir: str
+    """Where git keeps what belongs to this working tree; never looked up inside the tree itself."""
+    branch: str
+    base_branch: str
+    base: str
+    """The commit of the base branch when the work began."""
+    isolated: bool
+
+
+class MergeStatus(StrEnum):
+    MERGED = "merged"
+    NOTHING_TO_MERGE = "nothing_to_merge"
+    CONFLICT = "conflict"
+    CHECKOUT_IN_THE_WAY = "checkout_in_the_way"
+
+
+class MergeResult(msgspec.Struct, frozen=True, kw_only=True):
+    status: MergeStatus
+    commit: str = ""
+    paths: tuple[str, ...] = ()
+    detail: str = ""
+
+
+class Removal(msgspec.Struct, frozen=True, kw_only=True):
+    """What closing a workspace did. What is not removed says why."""
+
+    removed: bool
+    rescued: str = ""
+    """The ref under which uncommitted changes are kept."""
+    branch_deleted: bool = False
+    reason: str = ""
+
+
+class PullRequest(msgspec.Struct, frozen=True, kw_only=True):
+    branch: str
+    target: str
+    title: str
+    body: str
