@@ -1,0 +1,66 @@
+"""From a reply's intent to the next step."""
+
+from typing import Any
+
+import msgspec
+
+from genba.definitions.steps_file import Step
+from genba.domain.outcomes import Intent, StepKind
+from genba.judgement.structured_output import field
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why a reply names no way on. It is shown to the instance when it is asked again."""
+
+    reason: str
+
+
+class Move(msgspec.Struct, frozen=True):
+    """Where the flow goes. No target means its end."""
+
+    intent: Intent
+    target: str | None
+
+    @property
+    def ends(self) -> bool:
+        return self.target is None
+
+
+def gate_move(step_id: str, step: Step, structured: dict[str, Any] | None) -> Move | Refusal:
+    """The way on that a gated reply names, if it may."""
+    gate = step.structured_gate
+    assert gate is not None  # noqa: S101  (callers ask only for gated steps)
+    if structured is None:
+        return Refusal("the reply has no JSON object")
+    named = field(structured, gate.intent_field)
+    allowed = ", ".join(gate.allowed_intents)
+    if named not in [str(intent) for intent in gate.allowed_intents]:
+        said = f'"{named}" is not allowed' if named is not None else "is missing"
+        return Refusal(f"{gate.intent_field} {said}; allowed: {allowed}")
+    intent = Intent(named)
+    for wanted in gate.handoff_fields if intent in (Intent.NEXT, Intent.HANDOFF, Intent.CLOSING) else ():
+        if field(structured, wanted) is None:
+            return Refusal(f"{wanted} is missing")
+    return follow(step_id, step, intent, field(structured, gate.target_field))
+
+
+def follow(step_id: str, step: Step, intent: Intent, chosen: Any = None) -> Move | Refusal:
+    """Where an intent leads from a step."""
+    transition = step.transition(intent)
+    if transition is None:
+        return Move(intent, step_id)
+    if intent is Intent.JUMP and transition.targets:
+        if chosen not in transition.targets:
+            allowed = ", ".join(transition.targets)
+            return Refusal(f'the target of the jump is "{chosen}"; allowed: {allowed}')
+        return Move(intent, str(chosen))
+    return Move(intent, transition.target)
+
+
+def ungated_move(step_id: str, step: Step, forward: bool) -> Move:
+    """A step without a gate goes on when its work seems done, and stays otherwise."""
+    if not forward:
+        return Move(Intent.REPEAT, step_id)
+    intent = Intent.CLOSING if step.step_kind is StepKind.CLOSURE else Intent.NEXT
+    found = follow(step_id, step, intent)
+    return found if isinstance(found, Move) else Move(Intent.REPEAT, step_id)
