@@ -1,0 +1,1 @@
+"""Adapters: translators between Genba and one kind of agent."""

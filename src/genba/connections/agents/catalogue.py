@@ -1,0 +1,30 @@
+"""The kinds of agent that Genba can talk to, by name."""
+
+import importlib
+from importlib import metadata
+from typing import Any
+
+from genba.domain.errors import NotFoundError
+from genba.domain.problems import did_you_mean
+
+ADAPTERS = {
+    "custom": "genba.connections.agents.custom:CustomAdapter",
+    "scripted": "genba.connections.agents.scripted:ScriptedAdapter",
+}
+ENTRY_POINTS = "genba.agents"
+"""The group under which other packages bring adapters."""
+
+
+def known_adapters() -> tuple[str, ...]:
+    return tuple(sorted({*ADAPTERS, *(point.name for point in metadata.entry_points(group=ENTRY_POINTS))}))
+
+
+def adapter_class(name: str) -> Any:
+    """The class of an adapter; built-in ones first, so that nobody can stand in for them."""
+    if name in ADAPTERS:
+        module, _, attribute = ADAPTERS[name].partition(":")
+        return getattr(importlib.import_module(module), attribute)
+    for point in metadata.entry_points(group=ENTRY_POINTS, name=name):
+        return point.load()
+    known = known_adapters()
+    raise NotFoundError(f'there is no adapter "{name}"', hint=did_you_mean(name, known) or f"known: {', '.join(known)}")

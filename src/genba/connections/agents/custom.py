@@ -1,0 +1,177 @@
+"""Any command as an agent: the prompt goes in by stdin or a file, the reply comes out of stdout or a JSON file."""
+
+import contextlib
+import os
+import shutil
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from genba.connections.agents.instance import OneShotInstance, reply_from_exit
+from genba.domain.errors import AgentUnavailable, NotFoundError, RateLimited
+from genba.domain.ports import AgentInstance, Processes
+from genba.domain.processes import Command, Exit, Heard
+from genba.domain.replies import AgentSession, Ask, InstanceStatus, Reply, Usage
+
+
+class CustomSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """What `runner.adapter` takes with the type `custom`."""
+
+    type: str
+    command: Annotated[
+        str | tuple[str, ...],
+        Meta(
+            description="A shell line, or a list of words. {prompt_file}, {system_prompt_file}, {reply_file}, "
+            "{schema_file}, {model}, {session_id}, {permission_mode} and {allowed_tools} are filled in."
+        ),
+    ]
+    env: Annotated[dict[str, str], Meta(description="Variables for the command.")] = {}
+    pass_env: Annotated[
+        tuple[str, ...], Meta(description="Variables of your own environment that the command may see.")
+    ] = ()
+    commit: Annotated[
+        bool, Meta(description="Commit what the command changed after each answer, with the agent as author.")
+    ] = False
+
+
+class ReplyFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The JSON that a command may write to {reply_file}."""
+
+    text: str = ""
+    structured: dict[str, Any] | None = None
+    session_id: str | None = None
+    usage: Usage = Usage()
+    tools_used: tuple[str, ...] = ()
+    retry_after: float | None = None
+    """Set when the provider's rate limit was hit: seconds until it is worth asking again."""
+
+
+class CustomAdapter:
+    """One process per question."""
+
+    settings_type = CustomSettings
+
+    def __init__(self, settings: CustomSettings, processes: Processes, folder: Path) -> None:
+        self.settings = settings
+        self.processes = processes
+        self.folder = folder
+        self.commits = settings.commit
+
+    async def start(self, session: AgentSession) -> AgentInstance:
+        command = self.settings.command
+        if not isinstance(command, str) and shutil.which(command[0]) is None:
+            local = Path(session.workdir) / command[0]
+            if not local.is_file():
+                raise NotFoundError(f"the command of the agent is not there: {command[0]}", hint="check runner.adapter")
+        return OneShotInstance(session)
+
+    async def execute(self, instance: AgentInstance, ask: Ask, heard: Heard) -> Reply:
+        shot = OneShotInstance.of(instance)
+        files = _Files(Path(shot.session.folder), ask)
+        argv, by_file = self._argv(ask, files)
+        whole = ask.prompt if files.system_by_file else _with_system(ask)
+        files.write(whole)
+        with shot.running():
+            done = await self.processes.run(
+                Command(
+                    argv=argv,
+                    workdir=shot.session.workdir,
+                    environment=self._environment(shot.session, ask),
+                    stdin="" if by_file else whole,
+                    timeout_seconds=ask.timeout_seconds,
+                    idle_seconds=ask.idle_seconds,
+                    mark=ask.run,
+                ),
+                heard,
+            )
+        return self._reply(done, files)
+
+    async def status(self, instance: AgentInstance) -> InstanceStatus:
+        return OneShotInstance.of(instance).status
+
+    async def stop(self, instance: AgentInstance) -> None:
+        shot = OneShotInstance.of(instance)
+        shot.status = InstanceStatus.STOPPED
+        await self.processes.sweep(shot.session.run)
+
+    def _argv(self, ask: Ask, files: "_Files") -> tuple[tuple[str, ...], bool]:
+        command = self.settings.command
+        words = ("sh", "-c", command) if isinstance(command, str) else command
+        joined = " ".join(words)
+        files.system_by_file = "{system_prompt_file}" in joined
+        values = {
+            "{prompt_file}": str(files.prompt),
+            "{system_prompt_file}": str(files.system),
+            "{reply_file}": str(files.reply),
+            "{schema_file}": str(files.schema),
+            "{model}": ask.model,
+            "{session_id}": ask.session_id or "",
+            "{permission_mode}": str(ask.permission_mode),
+            "{allowed_tools}": ",".join(ask.allowed_tools or ()),
+        }
+        for name, value in values.items():
+            words = tuple(word.replace(name, value) for word in words)
+        return words, "{prompt_file}" in joined
+
+    def _environment(self, session: AgentSession, ask: Ask) -> dict[str, str]:
+        passed = {name: os.environ[name] for name in self.settings.pass_env if name in os.environ}
+        told = {
+            "GENBA_MODEL": ask.model,
+            "GENBA_STEP": ask.step,
+            "GENBA_ITERATION": str(ask.iteration),
+            "GENBA_PERMISSION_MODE": str(ask.permission_mode),
+            "GENBA_ALLOWED_TOOLS": ",".join(ask.allowed_tools or ()),
+            "GENBA_SESSION_ID": ask.session_id or "",
+        }
+        return {**session.environment, **passed, **self.settings.env, **told}
+
+    def _reply(self, done: Exit, files: "_Files") -> Reply:
+        told = files.read_reply()
+        if told is not None and told.retry_after is not None:
+            raise RateLimited("the provider's rate limit is reached", retry_after=told.retry_after)
+        plain = reply_from_exit(done)
+        if told is None:
+            return plain
+        return msgspec.structs.replace(
+            plain,
+            text=told.text,
+            structured=told.structured,
+            session_id=told.session_id,
+            usage=told.usage,
+            tools_used=told.tools_used,
+        )
+
+
+class _Files:
+    """The files of one question, in a folder that is the session's own."""
+
+    def __init__(self, folder: Path, ask: Ask) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.ask = ask
+        self.prompt = folder / f"{ask.number:04d}.prompt.md"
+        self.system = folder / f"{ask.number:04d}.system.md"
+        self.reply = folder / f"{ask.number:04d}.reply.json"
+        self.schema = folder / f"{ask.number:04d}.schema.json"
+        self.system_by_file = False
+
+    def write(self, prompt: str) -> None:
+        self.prompt.write_text(prompt, encoding="utf-8")
+        if self.system_by_file:
+            self.system.write_text(self.ask.system_prompt, encoding="utf-8")
+        self.schema.write_bytes(msgspec.json.encode(self.ask.output_schema or {}))
+        with contextlib.suppress(FileNotFoundError):
+            self.reply.unlink()
+
+    def read_reply(self) -> ReplyFile | None:
+        if not self.reply.is_file():
+            return None
+        try:
+            return msgspec.json.decode(self.reply.read_bytes(), type=ReplyFile)
+        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            raise AgentUnavailable(f"the reply file of the agent is not valid: {error}") from error
+
+
+def _with_system(ask: Ask) -> str:
+    return f"{ask.system_prompt.rstrip()}\n\n{ask.prompt}" if ask.system_prompt.strip() else ask.prompt

@@ -1,0 +1,61 @@
+"""An instance that lives for one question at a time, and how the end of its process is read."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from genba.domain.errors import AgentTimeout, AgentUnavailable, UnrecoverableError
+from genba.domain.ports import AgentInstance
+from genba.domain.processes import Ending, Exit
+from genba.domain.replies import AgentSession, InstanceStatus, Reply
+
+_COMMAND_NOT_FOUND = (126, 127)
+
+
+class OneShotInstance:
+    """Between questions nothing runs."""
+
+    def __init__(self, session: AgentSession) -> None:
+        self._session = session
+        self.status = InstanceStatus.IDLE
+
+    @property
+    def session(self) -> AgentSession:
+        return self._session
+
+    @classmethod
+    def of(cls, instance: AgentInstance) -> "OneShotInstance":
+        if not isinstance(instance, cls):
+            raise TypeError("this instance belongs to another adapter")
+        return instance
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        if self.status is InstanceStatus.STOPPED:
+            raise UnrecoverableError("the instance was stopped")
+        self.status = InstanceStatus.RUNNING
+        try:
+            yield
+        finally:
+            if self.status is InstanceStatus.RUNNING:
+                self.status = InstanceStatus.IDLE
+
+
+def reply_from_exit(done: Exit) -> Reply:
+    """The reply of a process that answers on stdout; an end that is no answer is an error of the right kind."""
+    last_words = _tail(done.stderr) or _tail(done.stdout)
+    if done.ending is Ending.TIMED_OUT:
+        raise AgentTimeout(f"the agent gave no answer within its time ({done.seconds:.1f} s)")
+    if done.ending is Ending.WENT_SILENT:
+        raise AgentTimeout(f"the agent went silent ({done.seconds:.1f} s)")
+    if done.ending is Ending.CANNOT_START or done.code in _COMMAND_NOT_FOUND:
+        raise UnrecoverableError(f"the agent cannot be started: {last_words}", hint="check runner.adapter.command")
+    if done.code < 0:
+        raise AgentUnavailable(f"the agent was killed by signal {-done.code}")
+    if done.code != 0:
+        raise AgentUnavailable(f"the agent ended with exit code {done.code}: {last_words}")
+    return Reply(text=done.stdout, exit_code=done.code, seconds=done.seconds)
+
+
+def _tail(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1][:300] if lines else ""

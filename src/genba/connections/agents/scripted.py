@@ -1,0 +1,173 @@
+"""An agent that plays a script: deterministic, needs no model, and does real work in a real process."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import yaml
+from msgspec import Meta
+
+from genba.connections.agents.instance import OneShotInstance, reply_from_exit
+from genba.domain.errors import ConfigurationError, RateLimited, UnrecoverableError
+from genba.domain.ports import AgentInstance, Processes
+from genba.domain.problems import Problem
+from genba.domain.processes import Command, Heard
+from genba.domain.replies import AgentSession, Ask, InstanceStatus, Reply, Usage
+from genba.domain.shapes import shape
+
+_UNEXPECTED = 97
+"""The exit code of the player when the prompt is not what the script expects."""
+
+
+class _Node(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class FileText(_Node, frozen=True):
+    path: str
+    text: str
+
+
+class Replacement(_Node, frozen=True):
+    path: str
+    old: str
+    new: str
+
+
+class Deed(_Node, frozen=True):
+    """One thing that the agent does. Exactly one key is set."""
+
+    write: FileText | None = None
+    append: FileText | None = None
+    replace: Replacement | None = None
+    delete: str | None = None
+    commit: Annotated[str | None, Meta(description="Commit everything, with this message.")] = None
+    run: Annotated[str | None, Meta(description="A shell line.")] = None
+    print: Annotated[str | None, Meta(description="A line of output.")] = None
+    sleep: Annotated[float | None, Meta(description="Seconds of silence.")] = None
+    crash: Annotated[int | None, Meta(description="Die by this signal.")] = None
+    exit: Annotated[int | None, Meta(description="End at once with this code.")] = None
+
+
+class Turn(_Node, frozen=True):
+    """What the agent does and says when it is asked once."""
+
+    expect: Annotated[str | tuple[str, ...], Meta(description="Texts that the prompt must contain.")] = ()
+    model: Annotated[str | None, Meta(description="The model that must have been asked for.")] = None
+    do: tuple[Deed, ...] = ()
+    reply: Annotated[
+        str | dict[str, Any], Meta(description="Text, or an object that is sent as structured output.")
+    ] = ""
+    usage: Usage = Usage()
+    tools: Annotated[tuple[str, ...], Meta(description="The tools it reports to have used.")] = ()
+    session: Annotated[str | None, Meta(description="The session id it reports.")] = None
+    rate_limit: Annotated[float | None, Meta(description="Refuse, and name these seconds to wait.")] = None
+
+
+class Script(_Node, frozen=True):
+    """Turns for the run as a whole, or for each step."""
+
+    turns: tuple[Turn, ...] = ()
+    steps: dict[str, tuple[Turn, ...]] = {}
+    repeat: Annotated[bool, Meta(description="Play the last turn again when there are no more.")] = False
+
+
+class ScriptedSettings(_Node, frozen=True):
+    """What `runner.adapter` takes with the type `scripted`."""
+
+    type: str
+    script: Annotated[str, Meta(min_length=1, description="A YAML file in the agent's folder.")]
+
+
+class ScriptedAdapter:
+    """Plays one turn per question, in a process of its own."""
+
+    settings_type = ScriptedSettings
+    commits = False
+
+    def __init__(self, settings: ScriptedSettings, processes: Processes, folder: Path) -> None:
+        self.processes = processes
+        self.script = read_script(folder, settings.script)
+
+    async def start(self, session: AgentSession) -> AgentInstance:
+        return OneShotInstance(session)
+
+    async def execute(self, instance: AgentInstance, ask: Ask, heard: Heard) -> Reply:
+        shot = OneShotInstance.of(instance)
+        turn = self._turn(ask)
+        if turn.rate_limit is not None:
+            raise RateLimited("the provider's rate limit is reached", retry_after=turn.rate_limit)
+        part = {"expect": turn.expect, "model": turn.model, "do": turn.do, "asked_model": ask.model}
+        part["prompt"] = f"{ask.system_prompt}\n\n{ask.prompt}"
+        with shot.running():
+            done = await self.processes.run(
+                Command(
+                    argv=(sys.executable, "-P", "-m", "genba.connections.agents.player"),
+                    workdir=shot.session.workdir,
+                    environment=shot.session.environment,
+                    stdin=msgspec.json.encode(part).decode(),
+                    timeout_seconds=ask.timeout_seconds,
+                    idle_seconds=ask.idle_seconds,
+                    mark=ask.run,
+                ),
+                heard,
+            )
+        if done.code == _UNEXPECTED:
+            raise UnrecoverableError(f"the script expected another prompt: {done.stderr.strip()}")
+        plain = reply_from_exit(done)
+        return msgspec.structs.replace(
+            plain,
+            text=turn.reply if isinstance(turn.reply, str) else msgspec.json.encode(turn.reply).decode(),
+            structured=turn.reply if isinstance(turn.reply, dict) else None,
+            session_id=turn.session,
+            usage=turn.usage,
+            tools_used=turn.tools,
+        )
+
+    async def status(self, instance: AgentInstance) -> InstanceStatus:
+        return OneShotInstance.of(instance).status
+
+    async def stop(self, instance: AgentInstance) -> None:
+        shot = OneShotInstance.of(instance)
+        shot.status = InstanceStatus.STOPPED
+        await self.processes.sweep(shot.session.run)
+
+    def _turn(self, ask: Ask) -> Turn:
+        by_step = ask.step in self.script.steps
+        turns = self.script.steps[ask.step] if by_step else self.script.turns
+        number = ask.number_in_step if by_step else ask.number
+        if number > len(turns) and self.script.repeat and turns:
+            return turns[-1]
+        if number > len(turns):
+            raise UnrecoverableError(
+                f"the script has no turn {number} for the step {ask.step}", hint="add a turn, or repeat: true"
+            )
+        return turns[number - 1]
+
+
+def read_script(folder: Path, name: str) -> Script:
+    """The script, or every problem in it."""
+    shown = f"{folder.name}/{name}"
+    path = (folder / name).resolve()
+    if not path.is_relative_to(folder.resolve()):
+        raise ConfigurationError((Problem(shown, "", "leaves the agent's folder"),))
+    try:
+        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError((Problem(shown, "", f"cannot be read: {error.strerror}"),)) from error
+    except yaml.YAMLError as error:
+        raise ConfigurationError((Problem(shown, "", f"not YAML: {error}"),)) from error
+    script, problems = shape(raw or {}, Script, shown)
+    if script is None:
+        raise ConfigurationError(problems, hint="genba schema script")
+    wrong = [
+        Problem(shown, "do", "each entry has exactly one key")
+        for turns in (script.turns, *script.steps.values())
+        for turn in turns
+        for deed in turn.do
+        if sum(value is not None for value in msgspec.structs.asdict(deed).values()) != 1
+    ]
+    if wrong:
+        raise ConfigurationError(tuple(dict.fromkeys(wrong)), hint="genba schema script")
+    return script

@@ -1,0 +1,1 @@
+"""Checks that must be run in a working tree."""

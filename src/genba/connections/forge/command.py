@@ -1,0 +1,69 @@
+"""Pull requests by a command of the user's, such as gh or glab."""
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from genba.domain.errors import UnrecoverableError
+from genba.domain.ports import Processes
+from genba.domain.processes import Command
+from genba.domain.workspaces import PullRequest
+
+
+class CommandForge:
+    """Opens and finds pull requests. The words of the command are filled in; no shell reads them."""
+
+    def __init__(
+        self,
+        opening: tuple[str, ...],
+        finding: tuple[str, ...],
+        processes: Processes,
+        folder: Path,
+        environment: Mapping[str, str],
+        timeout_seconds: float,
+    ) -> None:
+        self.opening = opening
+        self.finding = finding
+        self.processes = processes
+        self.folder = folder
+        self.environment = environment
+        self.timeout_seconds = timeout_seconds
+
+    async def find(self, branch: str) -> str:
+        if not self.finding:
+            return ""
+        return await self._last_line(self.finding, {"{branch}": branch}, "looked for")
+
+    async def open(self, request: PullRequest) -> str:
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".md") as body:
+            body.write(request.body)
+            body.flush()
+            values = {
+                "{branch}": request.branch,
+                "{target}": request.target,
+                "{title}": request.title,
+                "{body_file}": body.name,
+            }
+            return await self._last_line(self.opening, values, "opened")
+
+    async def _last_line(self, words: tuple[str, ...], values: dict[str, str], deed: str) -> str:
+        for name, value in values.items():
+            words = tuple(word.replace(name, value) for word in words)
+        done = await self.processes.run(
+            Command(
+                argv=words,
+                workdir=str(self.folder),
+                environment=self.environment,
+                timeout_seconds=self.timeout_seconds,
+                idle_seconds=self.timeout_seconds,
+                mark=f"forge-{id(values)}",
+            ),
+            lambda _stream, _line: None,
+        )
+        if done.code != 0:
+            said = (done.stderr or done.stdout).strip()[-500:]
+            raise UnrecoverableError(
+                f"the pull request could not be {deed}: {said}", hint="check `forge` in .genba/config.yaml"
+            )
+        lines = done.stdout.strip().splitlines()
+        return lines[-1].strip() if lines else ""

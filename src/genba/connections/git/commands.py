@@ -1,0 +1,114 @@
+"""Running git, always from outside the places where agents write."""
+
+import asyncio
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from genba.domain.errors import DiskFullError, GitError
+
+_HARDENED = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "protocol.ext.allow=never")
+_FORGET = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_PREFIX",
+           "GIT_NAMESPACE", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CEILING_DIRECTORIES")  # fmt: skip
+_IDENTITY = {
+    "GIT_AUTHOR_NAME": "Genba",
+    "GIT_AUTHOR_EMAIL": "genba@localhost",
+    "GIT_COMMITTER_NAME": "Genba",
+    "GIT_COMMITTER_EMAIL": "genba@localhost",
+}
+
+
+class Git:
+    """Git on one repository. The repository is always named; it is never looked up from a working directory."""
+
+    def __init__(self, git_dir: Path) -> None:
+        self.git_dir = git_dir
+
+    async def run(
+        self,
+        *arguments: str,
+        tree: Path | None = None,
+        git_dir: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        stdin: str | None = None,
+        allow: tuple[int, ...] = (0,),
+    ) -> subprocess.CompletedProcess[str]:
+        """Run git; an exit code that is not allowed is an error. `tree` is the working tree, where one is needed."""
+        where = ["--git-dir", str(git_dir or self.git_dir)]
+        if tree is not None:
+            where += ["--work-tree", str(tree), "-C", str(tree)]
+        argv = ["git", *_HARDENED, *where, *arguments]
+        return await _call(argv, str(self.git_dir), environment, stdin, allow)
+
+    async def text(self, *arguments: str) -> str:
+        return (await self.run(*arguments)).stdout.strip()
+
+    async def commit_tree(self, tree: str, parents: tuple[str, ...], message: str) -> str:
+        """Make a commit object, as the user where git knows who that is."""
+        words = ["commit-tree", tree, *(word for parent in parents for word in ("-p", parent)), "-F", "-"]
+        done = await self.run(*words, stdin=message, allow=(0, 128))
+        if done.returncode != 0:
+            done = await self.run(*words, stdin=message, environment=_IDENTITY)
+        return done.stdout.strip()
+
+    async def commit_of(self, ref: str) -> str | None:
+        done = await self.run("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", allow=(0, 1, 128))
+        return done.stdout.strip() or None
+
+    async def is_ancestor(self, commit: str, of: str) -> bool:
+        done = await self.run("merge-base", "--is-ancestor", commit, of, allow=(0, 1))
+        return done.returncode == 0
+
+
+async def discover(folder: Path) -> tuple[Path, Path, Path]:
+    """The top folder, the git directory and the common git directory of the repository around a folder."""
+    words = (
+        "rev-parse",
+        "--path-format=absolute",
+        "--show-toplevel",
+        "--absolute-git-dir",
+        "--git-common-dir",
+    )
+    try:
+        done = await _call(["git", *_HARDENED, *words], str(folder), None, None, (0, 128))
+    except FileNotFoundError as error:
+        raise GitError("git is not installed", hint="install git, then try again") from error
+    lines = done.stdout.splitlines()
+    if done.returncode != 0 or len(lines) != 3:  # noqa: PLR2004  (the three paths that were asked for)
+        raise GitError(f"{folder} is not inside a git repository", hint="git init && git commit --allow-empty -m start")
+    top, git_dir, common = (Path(line) for line in lines)
+    return top, git_dir, common
+
+
+async def _call(
+    argv: list[str],
+    cwd: str,
+    environment: Mapping[str, str] | None,
+    stdin: str | None,
+    allow: tuple[int, ...],
+) -> subprocess.CompletedProcess[str]:
+    inherited = {name: value for name, value in os.environ.items() if name not in _FORGET}
+    settings = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+
+    def call() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            argv,
+            cwd=cwd,
+            env={**inherited, **settings, **(environment or {})},
+            input=stdin if stdin is not None else "",
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            errors="surrogateescape",
+            check=False,
+        )
+
+    done = await asyncio.to_thread(call)
+    if done.returncode not in allow:
+        said = (done.stderr or done.stdout).strip()
+        if "No space left on device" in said or "Disk quota exceeded" in said:
+            raise DiskFullError(f"the disk is full: {said.splitlines()[-1]}")
+        shown = " ".join(word for word in argv[1:] if word not in _HARDENED)
+        raise GitError(f"git {shown[:200]}: {said}")
+    return done

@@ -1,0 +1,66 @@
+"""Locks between processes, held by the kernel: a dead process holds none."""
+
+import asyncio
+import fcntl
+import json
+import os
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from genba.domain.errors import StateConflictError
+
+_POLL_SECONDS = 0.01
+
+
+class FileLock:
+    """One lock file. Who holds it stands in it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor: int | None = None
+
+    def try_acquire(self, holder: str) -> bool:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return False
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, json.dumps({"holder": holder, "process": os.getpid()}).encode(), 0)
+        self._descriptor = descriptor
+        return True
+
+    def holder(self) -> str:
+        """Who holds the lock, as far as the file tells."""
+        try:
+            told = json.loads(self.path.read_text(encoding="utf-8"))
+            return f"{told['holder']} (process {told['process']})"
+        except (OSError, ValueError, KeyError, TypeError):
+            return "another process"
+
+    def release(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+@asynccontextmanager
+async def held(path: Path, holder: str, patience_seconds: float = 120.0) -> AsyncIterator[None]:
+    """Hold a lock for a short piece of work, waiting for the others."""
+    lock = FileLock(path)
+    deadline = time.monotonic() + patience_seconds
+    while not lock.try_acquire(holder):
+        if time.monotonic() > deadline:
+            raise StateConflictError(
+                f"the repository is busy: {lock.holder()} holds {path.name}",
+                hint="wait for it, or end it, then try again",
+            )
+        await asyncio.sleep(_POLL_SECONDS)
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,303 @@
+"""One issue, one branch, one working tree, one instance."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from genba.connections.git.commands import Git
+from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.locks import FileLock, held
+from genba.connections.git.naming import folder_name, generated_branch
+from genba.domain.errors import GitError, NotFoundError, StateConflictError
+from genba.domain.evidence import Commit, TreeFacts
+from genba.domain.workspaces import Removal, Workspace, WorkspaceRequest
+
+_GITLINK = "160000"
+
+
+class GitWorkingTrees:
+    """Plain git worktrees: own branch, own folder, no walls."""
+
+    def __init__(self, layout: RepositoryLayout) -> None:
+        self.layout = layout
+        self.git: Git = layout.git
+        self._locks: dict[str, FileLock] = {}
+
+    async def open(self, request: WorkspaceRequest) -> Workspace:
+        base_branch = request.base_branch or await self._current_branch()
+        base = await self.git.commit_of(f"refs/heads/{base_branch}")
+        if base is None:
+            raise NotFoundError(
+                f'there is no branch "{base_branch}" with a commit',
+                hint="git commit --allow-empty -m start   or   --base-branch NAME",
+            )
+        if not request.isolated:
+            return await self._open_in_place(request, base_branch, base)
+        branch = request.branch or generated_branch(request.agent, request.run, request.issue, request.issue_title)
+        await self._check_branch(branch, base_branch)
+        self._lock(branch, request.run)
+        try:
+            root = self.layout.top / request.root
+            self.layout.exclude(f"/{request.root.strip('/')}/")
+            path, git_dir = await self._add(branch, base, root)
+        except BaseException:
+            self._unlock(branch)
+            raise
+        return Workspace(
+            run=request.run,
+            path=str(path),
+            git_dir=str(git_dir),
+            branch=branch,
+            base_branch=base_branch,
+            base=base,
+            isolated=True,
+        )
+
+    async def reopen(self, workspace: Workspace) -> Workspace:
+        self._lock(workspace.branch, workspace.run)
+        if not _is_folder(workspace.path):
+            if not workspace.isolated or await self.git.commit_of(f"refs/heads/{workspace.branch}") is None:
+                self._unlock(workspace.branch)
+                raise NotFoundError(
+                    f"the working tree {workspace.path} is gone",
+                    hint="genba logs   shows what the run did; start a new one",
+                )
+            path, git_dir = await self._add(workspace.branch, workspace.base, Path(workspace.path).parent)
+            return msgspec.structs.replace(workspace, path=str(path), git_dir=str(git_dir))
+        return workspace
+
+    async def observe(self, workspace: Workspace) -> TreeFacts:
+        head, on, dirty = await self._status(workspace)
+        branch_ref = f"refs/heads/{workspace.branch}"
+        strayed = "" if on == workspace.branch or not workspace.isolated else (on or "no branch")
+        tip = branch_ref if workspace.isolated else head
+        log = await self.git.run("log", "-z", "--name-only", "--format=%x01%H%x02%T%x02%s", f"{workspace.base}..{tip}")
+        commits, tree, files = _parse_log(log.stdout)
+        if dirty:
+            tree = await self._snapshot(workspace)
+        elif not tree:
+            tree = await self.git.text("rev-parse", f"{tip}^{{tree}}")
+        newest = commits[0].sha if commits else (await self.git.commit_of(tip) if strayed else head)
+        return TreeFacts(
+            head=newest or head, tree=tree, dirty=dirty, strayed=strayed, commits=commits, changed_files=files
+        )
+
+    async def commit(self, workspace: Workspace, message: str, author: str) -> None:
+        _, _, dirty = await self._status(workspace)
+        if not dirty:
+            return
+        tree, git_dir = Path(workspace.path), Path(workspace.git_dir)
+        name, _, email = author.rpartition(" ")
+        identity = {
+            "GIT_AUTHOR_NAME": name,
+            "GIT_AUTHOR_EMAIL": email.strip("<>"),
+            "GIT_COMMITTER_NAME": name,
+            "GIT_COMMITTER_EMAIL": email.strip("<>"),
+        }
+        await self.git.run("add", "-A", tree=tree, git_dir=git_dir)
+        words = ("-c", "commit.gpgsign=false", "commit", "-q", "-F", "-")
+        await self.git.run(*words, tree=tree, git_dir=git_dir, environment=identity, stdin=message)
+
+    async def close(self, workspace: Workspace) -> Removal:
+        try:
+            if not workspace.isolated:
+                return Removal(removed=False, reason="the run worked in the user's own checkout")
+            return await self._remove(workspace)
+        finally:
+            self._unlock(workspace.branch)
+
+    def release(self) -> None:
+        """Let go of the branches, and leave the working trees as they are."""
+        for branch in list(self._locks):
+            self._unlock(branch)
+
+    async def _open_in_place(self, request: WorkspaceRequest, branch: str, base: str) -> Workspace:
+        if request.branch is not None:
+            raise StateConflictError(
+                "--branch needs a working tree of its own, and this agent works in your checkout",
+                hint="--set runner.execution.worktree.enabled=true",
+            )
+        self._lock(branch, request.run)
+        return Workspace(
+            run=request.run,
+            path=str(self.layout.top),
+            git_dir=str(self.layout.git_dir),
+            branch=branch,
+            base_branch=branch,
+            base=base,
+            isolated=False,
+        )
+
+    async def _current_branch(self) -> str:
+        words = ("symbolic-ref", "--quiet", "--short", "HEAD")
+        done = await self.git.run(*words, git_dir=self.layout.git_dir, allow=(0, 1))
+        name = done.stdout.strip()
+        if not name:
+            raise StateConflictError("your checkout is on no branch", hint="--base-branch NAME")
+        return name
+
+    async def _check_branch(self, branch: str, base_branch: str) -> None:
+        valid = await self.git.run("check-ref-format", "--branch", branch, allow=(0, 1, 128))
+        if valid.returncode != 0:
+            raise StateConflictError(f'"{branch}" is not a name for a branch', hint="--branch NAME")
+        if branch == base_branch:
+            raise StateConflictError(
+                f"the work would be on {base_branch} itself", hint="--branch NAME names a branch of its own"
+            )
+
+    async def _add(self, branch: str, base: str, root: Path) -> tuple[Path, Path]:
+        async with held(self.layout.repository_lock, f"worktree of {branch}"):
+            existing = (await self.layout.checkouts()).get(branch)
+            if existing is not None:
+                return self._taken(branch, existing, root)
+            path = _free_path(root, folder_name(branch))
+            start = (str(path), branch) if await self._exists(branch) else ("-b", branch, str(path), base)
+            await self.git.run("worktree", "add", "--quiet", "--no-checkout", *start)
+            git_dir = self._git_dir_of(path)
+        await self.git.run("reset", "--hard", "--quiet", tree=path, git_dir=git_dir)
+        return path, git_dir
+
+    def _taken(self, branch: str, existing: Path, root: Path) -> tuple[Path, Path]:
+        """A working tree of an earlier run is taken over with all that is in it; the user's own is left alone."""
+        if existing.is_dir() and existing.resolve().is_relative_to(root.resolve()):
+            return existing, self._git_dir_of(existing)
+        raise StateConflictError(
+            f'the branch "{branch}" is checked out at {existing}',
+            hint=f"git -C {existing} switch OTHER   or   --branch NAME",
+        )
+
+    async def _exists(self, branch: str) -> bool:
+        return await self.git.commit_of(f"refs/heads/{branch}") is not None
+
+    def _git_dir_of(self, path: Path) -> Path:
+        """The folder below .git/worktrees that belongs to a working tree."""
+        for pointer in (self.layout.common / "worktrees").glob("*/gitdir"):
+            if Path(pointer.read_text(encoding="utf-8").strip()) == path / ".git":
+                return pointer.parent
+        raise GitError(f"git does not know the working tree {path}", hint="git worktree list")
+
+    def _lock(self, branch: str, run: str) -> None:
+        lock = FileLock(self.layout.branch_lock(branch))
+        if not lock.try_acquire(run):
+            raise StateConflictError(
+                f'the branch "{branch}" is in use by {lock.holder()}',
+                hint="wait for that run, or end it; one branch has one agent",
+            )
+        self._locks[branch] = lock
+
+    def _unlock(self, branch: str) -> None:
+        lock = self._locks.pop(branch, None)
+        if lock is not None:
+            lock.release()
+
+    async def _status(self, workspace: Workspace) -> tuple[str, str, tuple[str, ...]]:
+        """The commit, the branch and the uncommitted paths of the working tree."""
+        words = ("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--ignore-submodules=all",
+                 "--no-renames")  # fmt: skip
+        done = await self.git.run(*words, tree=Path(workspace.path), git_dir=Path(workspace.git_dir))
+        head, on, dirty = "", "", []
+        for entry in done.stdout.split("\0"):
+            if entry.startswith("# branch.oid "):
+                head = entry[13:]
+            elif entry.startswith("# branch.head "):
+                on = "" if entry[14:] == "(detached)" else entry[14:]
+            elif entry.startswith("? "):
+                dirty.append(entry[2:])
+            elif entry[:2] in ("1 ", "u "):
+                dirty.append(entry.split(" ", 8 if entry[0] == "1" else 10)[-1])
+        return head, on, tuple(sorted(dirty))
+
+    async def _snapshot(self, workspace: Workspace) -> str:
+        """The tree as it stands, uncommitted and untracked files included, without touching its index."""
+        tree, git_dir = Path(workspace.path), Path(workspace.git_dir)
+        self.layout.own.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self.layout.own, prefix="index-") as folder:
+            index = Path(folder) / "index"
+            if (git_dir / "index").is_file():
+                shutil.copyfile(git_dir / "index", index)
+            environment = {"GIT_INDEX_FILE": str(index)}
+            await self.git.run("add", "-A", tree=tree, git_dir=git_dir, environment=environment)
+            done = await self.git.run("write-tree", git_dir=git_dir, environment=environment)
+        return done.stdout.strip()
+
+    async def _remove(self, workspace: Workspace) -> Removal:
+        path, git_dir = Path(workspace.path), Path(workspace.git_dir)
+        if not git_dir.is_relative_to(self.layout.common / "worktrees") or not _is_folder(path):
+            return Removal(removed=False, reason=f"{path} is not a working tree of this repository")
+        rescued, stuck = await self._rescue(workspace)
+        if stuck:
+            return Removal(removed=False, rescued=rescued, reason=stuck)
+        trash = self.layout.own / "trash" / workspace.run
+        async with held(self.layout.repository_lock, f"removal of {path.name}"):
+            _move_away(path, trash)
+            shutil.rmtree(git_dir)
+            deleted = await self._delete_merged_branch(workspace)
+        shutil.rmtree(trash, ignore_errors=True)
+        return Removal(removed=True, rescued=rescued, branch_deleted=deleted)
+
+    async def _rescue(self, workspace: Workspace) -> tuple[str, str]:
+        """Keep what is not on the branch under a ref; say what could not be kept."""
+        head, on, dirty = await self._status(workspace)
+        if not dirty and on == workspace.branch:
+            return "", ""
+        ref = f"refs/genba/rescue/{workspace.run}"
+        keep = head
+        if dirty:
+            tree = await self._snapshot(workspace)
+            links = await self.git.run("ls-tree", "-r", "-z", tree)
+            known = await self.git.run("ls-tree", "-r", "-z", head)
+            lost = {line for line in links.stdout.split("\0") if line.startswith(_GITLINK)}
+            lost -= set(known.stdout.split("\0"))
+            if lost:
+                nested = ", ".join(sorted(line.partition("\t")[2] for line in lost))
+                return "", f"it contains a repository of its own ({nested}), which no ref of yours can keep"
+            message = f"Uncommitted work of {workspace.run} on {workspace.branch}\n"
+            keep = await self.git.commit_tree(tree, (head,), message)
+        await self.git.run("update-ref", ref, keep)
+        return ref, ""
+
+    async def _delete_merged_branch(self, workspace: Workspace) -> bool:
+        tip = await self.git.commit_of(f"refs/heads/{workspace.branch}")
+        base = await self.git.commit_of(f"refs/heads/{workspace.base_branch}")
+        if tip is None or base is None or not await self.git.is_ancestor(tip, base):
+            return False
+        await self.git.run("update-ref", "-d", f"refs/heads/{workspace.branch}", tip)
+        return True
+
+
+def _is_folder(path: str | Path) -> bool:
+    return Path(path).is_dir()
+
+
+def _free_path(root: Path, name: str) -> Path:
+    """A folder that does not exist yet: what is already there is never taken for ours."""
+    candidates = (root / (name if number == 1 else f"{name}-{number}") for number in range(1, 1000))
+    return next(path for path in candidates if not path.exists())
+
+
+def _move_away(path: Path, trash: Path) -> None:
+    """First out of the way in one step, then deleted: a half-removed tree is never seen."""
+    trash.parent.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(trash, ignore_errors=True)
+    try:
+        path.rename(trash)
+    except OSError:
+        trash_here = path.with_name(f".{path.name}.removed")
+        path.rename(trash_here)
+        shutil.rmtree(trash_here, ignore_errors=True)
+
+
+def _parse_log(output: str) -> tuple[tuple[Commit, ...], str, tuple[str, ...]]:
+    """Commits, newest first; the tree of the newest; and every file they changed."""
+    commits: list[Commit] = []
+    newest_tree = ""
+    files: set[str] = set()
+    for record in output.split("\x01")[1:]:
+        header, *names = record.replace("\n", "\0").split("\0")
+        sha, tree, subject = header.split("\x02", 2)
+        newest_tree = newest_tree or tree
+        commits.append(Commit(sha, subject))
+        files.update(name for name in names if name)
+    return tuple(commits), newest_tree, tuple(sorted(files))

@@ -1,0 +1,1 @@
+"""The record of a run, one JSON event per line."""

@@ -1,0 +1,95 @@
+"""The journal as a JSONL file: one event per line, appended, never rewritten."""
+
+import errno
+import os
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from genba.connections.journal.redaction import Redactor
+from genba.domain.errors import DiskFullError
+from genba.domain.events import Event
+
+Listener = Callable[[Event], None]
+SUFFIX = ".jsonl"
+
+
+class JsonlJournal:
+    """Writes the events of one run, and tells them to whoever listens."""
+
+    def __init__(
+        self,
+        path: Path,
+        run: str,
+        agent: str,
+        issue: int | None,
+        redactor: Redactor,
+        listeners: tuple[Listener, ...],
+    ) -> None:
+        self.path = path
+        self.run = run
+        self.agent = agent
+        self.issue = issue
+        self.redactor = redactor
+        self.listeners = listeners
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._close_torn_line()
+
+    def emit(self, event: Event) -> None:
+        stamped = msgspec.structs.replace(
+            event,
+            time=_now(),
+            run=self.run,
+            agent=self.agent,
+            issue=event.issue if event.issue else self.issue,
+        )
+        clean = self.redactor.value(msgspec.to_builtins(stamped))
+        self._write(msgspec.json.encode(clean) + b"\n")
+        told = msgspec.convert(clean, Event)
+        for listener in self.listeners:
+            listener(told)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    def _write(self, line: bytes) -> None:
+        try:
+            written = os.write(self._descriptor, line)
+            if written != len(line):
+                raise OSError(errno.ENOSPC, "short write")
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise DiskFullError(
+                    f"the disk is full: {self.path} cannot grow",
+                    hint=f"free some space, then: genba run --resume {self.run}",
+                ) from error
+            raise
+
+    def _close_torn_line(self) -> None:
+        """A run that was killed in the middle of a line leaves it; the next one begins anew."""
+        size = os.fstat(self._descriptor).st_size
+        if size and os.pread(self._descriptor, 1, size - 1) != b"\n":
+            os.write(self._descriptor, b"\n")
+
+
+def read_journal(path: Path) -> Iterator[Event]:
+    """The events of a journal; a torn or foreign line is passed over."""
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                yield msgspec.json.decode(line, type=Event)
+            except (msgspec.DecodeError, msgspec.ValidationError):
+                continue
+
+
+def journal_files(folders: Iterable[Path]) -> list[Path]:
+    """Every journal in these folders, newest run first."""
+    found = {path for folder in folders if folder.is_dir() for path in folder.glob(f"*{SUFFIX}")}
+    return sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,141 @@
+"""Runs a command in its own process group, streams what it says, and ends it with everything it started."""
+
+import asyncio
+import contextlib
+import os
+import signal
+
+from genba.connections.process.tree import MARK, end_all
+from genba.domain.processes import Command, Ending, Exit, Heard
+
+_CHUNK = 64 * 1024
+_KEPT_BYTES = 32 * 1024 * 1024
+_LINE_BYTES = 16 * 1024
+_PIPE_GRACE_SECONDS = 0.5
+
+
+class ProcessSupervisor:
+    """The one place that starts, watches and ends processes."""
+
+    async def run(self, command: Command, heard: Heard) -> Exit:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command.argv,
+                cwd=command.workdir,
+                env={**command.environment, MARK: command.mark},
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,
+            )
+        except (FileNotFoundError, PermissionError, NotADirectoryError) as error:
+            said = f"{command.argv[0]}: {error.strerror}"
+            return Exit(ending=Ending.CANNOT_START, code=127, stdout="", stderr=said, seconds=0.0)
+        heard("started", str(process.pid))
+        watch = _Watch(loop, process, heard)
+        try:
+            ending = await watch.until_end(command)
+        finally:
+            await self._end(process.pid, command.mark, watch)
+        code = process.returncode if process.returncode is not None else -signal.SIGKILL
+        return Exit(
+            ending=ending,
+            code=code,
+            stdout=watch.kept("stdout"),
+            stderr=watch.kept("stderr"),
+            seconds=loop.time() - began,
+        )
+
+    async def sweep(self, mark: str) -> int:
+        return await asyncio.to_thread(end_all, mark)
+
+    async def _end(self, pid: int, mark: str, watch: "_Watch") -> None:
+        """Nothing that the command started outlives it."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if watch.process.returncode is None:
+                os.killpg(pid, signal.SIGTERM)
+        await asyncio.shield(asyncio.to_thread(end_all, mark, pid))
+        await watch.close()
+
+
+class _Watch:
+    """Reads both streams, and knows when something was last said."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, process: asyncio.subprocess.Process, heard: Heard) -> None:
+        self.loop = loop
+        self.process = process
+        self.heard = heard
+        self.last_sign = loop.time()
+        self.buffers: dict[str, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
+        assert process.stdout is not None  # noqa: S101  (both are pipes, see run)
+        assert process.stderr is not None  # noqa: S101
+        self.readers = [
+            asyncio.create_task(self._read("stdout", process.stdout)),
+            asyncio.create_task(self._read("stderr", process.stderr)),
+        ]
+
+    async def until_end(self, command: Command) -> Ending:
+        writer = asyncio.create_task(self._write(command.stdin))
+        waiter = asyncio.create_task(self.process.wait())
+        deadline = self.loop.time() + command.timeout_seconds
+        try:
+            while not waiter.done():
+                now = self.loop.time()
+                quiet_until = self.last_sign + command.idle_seconds
+                if now >= deadline:
+                    return Ending.TIMED_OUT
+                if now >= quiet_until:
+                    return Ending.WENT_SILENT
+                await asyncio.wait({waiter}, timeout=min(deadline, quiet_until) - now)
+            await asyncio.wait(self.readers, timeout=_PIPE_GRACE_SECONDS)
+            return Ending.EXITED
+        finally:
+            for task in (writer, waiter):
+                task.cancel()
+            await asyncio.gather(writer, waiter, return_exceptions=True)
+
+    async def close(self) -> None:
+        """After the end of all writers the pipes run dry; a reader that still waits is let go."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_PIPE_GRACE_SECONDS * 4):
+                await self.process.wait()
+                await asyncio.gather(*self.readers, return_exceptions=True)
+        for reader in self.readers:
+            reader.cancel()
+        await asyncio.gather(*self.readers, return_exceptions=True)
+
+    def kept(self, stream: str) -> str:
+        return self.buffers[stream].decode("utf-8", errors="replace")
+
+    async def _write(self, text: str) -> None:
+        pipe = self.process.stdin
+        assert pipe is not None  # noqa: S101  (stdin is a pipe, see run)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            pipe.write(text.encode("utf-8", errors="surrogateescape"))
+            await pipe.drain()
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            pipe.close()
+            await pipe.wait_closed()
+
+    async def _read(self, name: str, stream: asyncio.StreamReader) -> None:
+        """Lines as they come. A line without end is told in pieces, and only so much of it is kept."""
+        pending = b""
+        while chunk := await stream.read(_CHUNK):
+            self.last_sign = self.loop.time()
+            room = _KEPT_BYTES - len(self.buffers[name])
+            self.buffers[name] += chunk[: max(room, 0)]
+            *lines, pending = (pending + chunk).split(b"\n")
+            for line in lines:
+                self._tell(name, line)
+            if len(pending) > _LINE_BYTES:
+                self._tell(name, pending)
+                pending = b""
+        if pending:
+            self._tell(name, pending)
+
+    def _tell(self, name: str, line: bytes) -> None:
+        shown = line[:_LINE_BYTES].decode("utf-8", errors="replace")
+        more = f" … ({len(line)} bytes)" if len(line) > _LINE_BYTES else ""
+        self.heard(name, shown + more)
