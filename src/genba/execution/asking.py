@@ -1,0 +1,191 @@
+"""Asking: retries after passing errors, waits for rate limits, and bounded re-asks of replies that do not fit."""
+
+from typing import Any
+
+import msgspec
+
+from genba.definitions.completion import StructuredSignal
+from genba.definitions.definition import AgentDefinition
+from genba.definitions.steps_file import Step
+from genba.domain.errors import BoundaryViolationError, RateLimited, RecoverableError, SchemaViolationError
+from genba.domain.events import AgentEnded, AgentOutput, AgentStarted, AskRetried, ReplyRefused
+from genba.domain.loop_state import LoopState
+from genba.domain.ports import AgentInstance
+from genba.domain.replies import Ask, Reply, Usage
+from genba.execution.prompting import ResolvedPrompt, refusal_section
+from genba.execution.world import World
+from genba.judgement.budgets import time_left
+from genba.judgement.claims import ClaimKind, read_claim
+from genba.judgement.retrying import wait_before_retry
+from genba.judgement.structured_output import last_block, whole_reply
+from genba.judgement.transitions import Move, Refusal, follow, gate_move
+
+
+class OutOfTime(Exception):
+    """Waiting for the provider would take longer than the run may last."""
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """A reply that fits, and what it took to get it."""
+
+    reply: Reply
+    structured: dict[str, Any] | None
+    move: Move | None
+    usage: Usage
+    asks: int
+
+
+class Asking:
+    """Puts the question of one iteration until there is an answer that can be judged."""
+
+    def __init__(self, definition: AgentDefinition, world: World, instance: AgentInstance, issue: int | None) -> None:
+        self.definition = definition
+        self.world = world
+        self.instance = instance
+        self.issue = issue
+        self.limits = definition.file.runner.limits
+
+    async def put(self, state: LoopState, prompt: ResolvedPrompt) -> Answer:
+        text, usage, asks = prompt.text, Usage(), 0
+        for attempt in range(1, self.limits.reasks + 2):
+            reply, tries = await self._with_retries(state, prompt, text, asks)
+            asks += tries
+            usage = usage.plus(reply.usage)
+            self._check_tools(reply)
+            structured = self._structured(reply)
+            found = self._fit(state.step, structured)
+            if not isinstance(found, Refusal):
+                return Answer(reply=reply, structured=structured, move=found, usage=usage, asks=asks)
+            self.world.journal.emit(
+                ReplyRefused(step=state.step, iteration=state.iterations + 1, reason=found.reason, attempt=attempt)
+            )
+            text, refusal = f"{prompt.text}\n{refusal_section(found.reason)}\n", found
+        return self._fall_back(state, reply, refusal, usage, asks)
+
+    async def _with_retries(self, state: LoopState, prompt: ResolvedPrompt, text: str, asked: int) -> tuple[Reply, int]:
+        failed, tries = 0, 0
+        began = self.world.clock.elapsed()
+        while True:
+            tries += 1
+            spent = self.world.clock.elapsed() - began
+            try:
+                return await self._ask(state, prompt, text, asked + tries, spent), tries
+            except RecoverableError as error:
+                failed += not (isinstance(error, RateLimited) and error.retry_after is not None)
+                wait = wait_before_retry(error, failed, self.limits, self.world.jitter())
+                if wait is None:
+                    raise
+                if spent + wait > time_left(state, self.limits):
+                    raise OutOfTime(
+                        f"{error.message}; the next try is in {wait:.0f} s, after the time of this run"
+                    ) from error
+                self.world.journal.emit(
+                    AskRetried(
+                        step=state.step,
+                        iteration=state.iterations + 1,
+                        reason=error.message,
+                        wait_seconds=round(wait, 3),
+                        attempt=tries,
+                    )
+                )
+                await self.world.clock.sleep(wait)
+
+    async def _ask(self, state: LoopState, prompt: ResolvedPrompt, text: str, number: int, spent: float) -> Reply:
+        step_id = state.step
+        boundaries = self.definition.file.runner.boundaries
+        left = max(0.1, time_left(state, self.limits) - spent)
+        ask = Ask(
+            run=self.instance.session.run,
+            agent=self.definition.name,
+            step=step_id,
+            iteration=state.iterations + 1,
+            number=state.asks + number,
+            number_in_step=state.asks_by_step.get(step_id, 0) + number,
+            prompt=text,
+            system_prompt=prompt.system,
+            model=self.definition.model_for(step_id),
+            allowed_tools=boundaries.allowed_tools,
+            permission_mode=self.definition.permission_for(step_id),
+            session_id=state.session_id,
+            output_schema=self._schema(step_id),
+            issue=self.issue,
+            timeout_seconds=min(self.limits.ask_timeout_seconds, left),
+            idle_seconds=self.limits.idle_timeout_seconds,
+        )
+        reply = await self.world.adapter.execute(self.instance, ask, self._listen(state))
+        ended = AgentEnded(
+            step=step_id,
+            iteration=state.iterations + 1,
+            exit_code=reply.exit_code,
+            seconds=round(reply.seconds, 3),
+        )
+        self.world.journal.emit(ended)
+        return reply
+
+    def _listen(self, state: LoopState) -> Any:
+        def heard(stream: str, line: str) -> None:
+            where = {"step": state.step, "iteration": state.iterations + 1}
+            if stream == "started":
+                self.world.journal.emit(AgentStarted(process=int(line), **where))  # type: ignore[arg-type]
+            else:
+                self.world.journal.emit(AgentOutput(stream=stream, text=line, **where))  # type: ignore[arg-type]
+
+        return heard
+
+    def _schema(self, step_id: str) -> dict[str, Any] | None:
+        completion = self.definition.completion
+        signal = completion.output_schema if isinstance(completion, StructuredSignal) else None
+        return self.definition.schemas.get(step_id) or (signal if isinstance(signal, dict) else None)
+
+    def _structured(self, reply: Reply) -> dict[str, Any] | None:
+        if reply.structured is not None:
+            return reply.structured
+        completion = self.definition.completion
+        if isinstance(completion, StructuredSignal) and completion.response_format == "json":
+            return whole_reply(reply.text)
+        actions = self.definition.file.runner.actions
+        return last_block(reply.text, actions.types if actions.enabled else ())
+
+    def _fit(self, step_id: str, structured: dict[str, Any] | None) -> Move | Refusal | None:
+        """The way on, nothing for a step without a gate, or why the reply cannot be used."""
+        step = self.definition.step(step_id)
+        if read_claim(structured).kind is ClaimKind.BLOCKED:
+            return None
+        schemas = [schema for schema in (self.definition.schemas.get(step_id), self._signal_schema()) if schema]
+        if schemas and structured is None:
+            return Refusal("the reply has no JSON object")
+        for schema in schemas:
+            problems = _problems(schema, structured)
+            if problems:
+                return Refusal("the JSON does not fit its schema: " + "; ".join(problems))
+        return gate_move(step_id, step, structured) if step.structured_gate is not None else None
+
+    def _signal_schema(self) -> dict[str, Any] | None:
+        completion = self.definition.completion
+        if isinstance(completion, StructuredSignal) and isinstance(completion.output_schema, dict):
+            return completion.output_schema
+        return None
+
+    def _fall_back(self, state: LoopState, reply: Reply, refusal: Refusal, usage: Usage, asks: int) -> Answer:
+        step: Step = self.definition.step(state.step)
+        gate = step.structured_gate
+        if gate is None or gate.fallback_intent is None:
+            raise SchemaViolationError(f"no reply fitted after {self.limits.reasks + 1} questions: {refusal.reason}")
+        move = follow(state.step, step, gate.fallback_intent)
+        if isinstance(move, Refusal):
+            raise SchemaViolationError(f"the fallback intent leads nowhere: {move.reason}")
+        return Answer(reply=reply, structured=None, move=move, usage=usage, asks=asks)
+
+    def _check_tools(self, reply: Reply) -> None:
+        allowed = self.definition.file.runner.boundaries.allowed_tools
+        foreign = [tool for tool in reply.tools_used if allowed is not None and tool not in allowed]
+        if foreign:
+            raise BoundaryViolationError(
+                f'the agent used "{foreign[0]}", which runner.boundaries.allowedTools does not list'
+            )
+
+
+def _problems(schema: dict[str, Any], value: Any) -> tuple[str, ...]:
+    from genba.definitions.json_schema import problems_in_value  # noqa: PLC0415  (only agents with schemas pay)
+
+    return problems_in_value(schema, value)

@@ -1,0 +1,174 @@
+"""The loop: resolve → ask → observe → judge, a function from state to state."""
+
+import msgspec
+
+from genba.definitions.definition import AgentDefinition
+from genba.domain.errors import DiskFullError, GenbaError
+from genba.domain.events import IterationFinished, IterationStarted, Notice
+from genba.domain.evidence import CheckResult, TreeFacts
+from genba.domain.loop_state import LoopState
+from genba.domain.outcomes import Outcome
+from genba.domain.workspaces import Workspace
+from genba.execution.actions import Signals, handle_actions
+from genba.execution.asking import Answer, Asking, OutOfTime
+from genba.execution.observing import Observing
+from genba.execution.prompting import Prompts, ResolvedPrompt
+from genba.execution.world import World
+from genba.judgement.budgets import exhausted
+from genba.judgement.claims import read_claim, read_closure
+from genba.judgement.structured_output import field
+from genba.judgement.verdicts import Heard, Judge, Verdict, VerdictKind
+
+_SUMMARY_LENGTH = 600
+
+
+class Loop:
+    """One agent, one loop. State only moves forward."""
+
+    def __init__(
+        self,
+        definition: AgentDefinition,
+        world: World,
+        workspace: Workspace,
+        judge: Judge,
+        prompts: Prompts,
+        asking: Asking,
+        observing: Observing,
+    ) -> None:
+        self.definition = definition
+        self.world = world
+        self.workspace = workspace
+        self.judge = judge
+        self.prompts = prompts
+        self.asking = asking
+        self.observing = observing
+
+    async def run(self, state: LoopState) -> LoopState:
+        while not state.ended:
+            state = await self.advance(state)
+        return state
+
+    async def advance(self, state: LoopState) -> LoopState:
+        """One iteration."""
+        spent = exhausted(state, self.definition.file.runner.limits)
+        if spent:
+            return state.end(Outcome.BUDGET_EXHAUSTED, spent)
+        began = self.world.clock.elapsed()
+        try:
+            prompt = self.prompts.resolve(state)
+            self._announce(state, prompt)
+            answer = await self.asking.put(state, prompt)
+            signals = await handle_actions(answer.reply.text, self.definition.file.runner.actions, self.world, state)
+            await self._commit(state)
+            heard = _heard(answer, signals)
+            closed = await self.observing.issue_closed()
+            facts, results = await self.observing.gather(state, heard, closed)
+            verdict = self.judge.judge(state, heard, results, facts, closed)
+        except OutOfTime as finding:
+            return state.end(Outcome.BUDGET_EXHAUSTED, str(finding))
+        except DiskFullError:
+            raise
+        except GenbaError as error:
+            return state.end(Outcome.FAILED, error.message)
+        seconds = self.world.clock.elapsed() - began
+        after = self._after(state, answer, signals, verdict, seconds)
+        self._settle(state, after, answer, heard, verdict, facts, results, seconds)
+        return after
+
+    def _after(self, state: LoopState, answer: Answer, signals: Signals, verdict: Verdict, seconds: float) -> LoopState:
+        """The state that the verdict leads to."""
+        step = state.step
+        choice = signals.closure or read_closure(answer.structured)
+        attempts = state.attempts | {step: state.attempts.get(step, 0) + 1} if verdict.gap else state.attempts
+        return msgspec.structs.replace(
+            state,
+            step=verdict.step,
+            iterations=state.iterations + 1,
+            checks=state.checks + self.judge.counts_as_check(step),
+            asks=state.asks + answer.asks,
+            asks_by_step=state.asks_by_step | {step: state.asks_by_step.get(step, 0) + answer.asks},
+            attempts=attempts,
+            context=state.context | self._handed_over(step, answer),
+            session_id=answer.reply.session_id or state.session_id,
+            usage=state.usage.plus(answer.usage),
+            seconds=state.seconds + seconds,
+            gap=verdict.gap,
+            last_failure=verdict.failure or state.last_failure,
+            previous_summary=_summary(answer),
+            closure=choice if choice.action or choice.add_labels or choice.remove_labels else state.closure,
+            outcome=verdict.outcome,
+            reason=verdict.reason,
+        )
+
+    def _handed_over(self, step: str, answer: Answer) -> dict[str, dict[str, object]]:
+        """The declared output of the step, for the steps after it."""
+        fields = self.definition.outputs_of(step)
+        if fields is None or answer.structured is None:
+            return {}
+        return {step: {name.replace(".", "_"): field(answer.structured, name) for name in fields}}
+
+    async def _commit(self, state: LoopState) -> None:
+        if self.world.adapter_commits:
+            author = f"{self.definition.file.title} <{self.definition.name}@agents.invalid>"
+            message = f"{self.definition.file.title}: {state.step}, iteration {state.iterations + 1}\n"
+            await self.world.trees.commit(self.workspace, message, author)
+
+    def _announce(self, state: LoopState, prompt: ResolvedPrompt) -> None:
+        if prompt.notice:
+            self.world.journal.emit(Notice(step=state.step, message=prompt.notice))
+        self.world.journal.emit(
+            IterationStarted(
+                step=state.step,
+                iteration=state.iterations + 1,
+                model=self.definition.model_for(state.step),
+                prompt_from=prompt.source,
+                prompt=prompt.text,
+            )
+        )
+
+    def _settle(
+        self,
+        before: LoopState,
+        after: LoopState,
+        answer: Answer,
+        heard: Heard,
+        verdict: Verdict,
+        facts: TreeFacts,
+        results: tuple[CheckResult, ...],
+        seconds: float,
+    ) -> None:
+        skipped = [r.name for r in results if not r.passed and self.judge.skips(before.step, r.name)]
+        for name in skipped:
+            self.world.journal.emit(Notice(step=before.step, message=f"{name} failed and is skipped"))
+        intent = "" if verdict.kind is VerdictKind.STOP else str(self.judge.move(before, heard).intent)
+        self.world.journal.emit(
+            IterationFinished(
+                step=before.step,
+                iteration=after.iterations,
+                intent="repeat" if verdict.kind is VerdictKind.RETRY else intent,
+                verdict=str(verdict.kind),
+                reason=verdict.reason,
+                usage=answer.usage,
+                seconds=round(seconds, 3),
+                commits=facts.commits,
+                files=len(facts.changed_files),
+                state=msgspec.to_builtins(after),
+            )
+        )
+
+
+def _heard(answer: Answer, signals: Signals) -> Heard:
+    claim = read_claim(answer.structured)
+    return Heard(
+        text=answer.reply.text,
+        structured=answer.structured,
+        claim=claim,
+        signalled=signals.complete,
+        blocked=signals.blocked or (claim.text if claim.kind == "blocked" else ""),
+        move=answer.move,
+    )
+
+
+def _summary(answer: Answer) -> str:
+    told = field(answer.structured, "summary") if answer.structured else None
+    return str(told or answer.reply.text).strip()[-_SUMMARY_LENGTH:]

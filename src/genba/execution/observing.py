@@ -1,0 +1,51 @@
+"""Observing: facts from git, and the checks that are due, in order."""
+
+from genba.definitions.completion import ExternalState
+from genba.domain.errors import CheckBrokenError
+from genba.domain.events import CheckFinished
+from genba.domain.evidence import CheckResult, CheckStatus, TreeFacts
+from genba.domain.loop_state import LoopState
+from genba.domain.workspaces import Workspace
+from genba.execution.world import World
+from genba.judgement.checks import judge_check
+from genba.judgement.verdicts import Heard, Judge
+
+
+class Observing:
+    """Gathers the evidence of one iteration. It believes nothing that the reply says."""
+
+    def __init__(self, judge: Judge, world: World, workspace: Workspace, issue: int | None) -> None:
+        self.judge = judge
+        self.world = world
+        self.workspace = workspace
+        self.issue = issue
+        self.follows_issue = any(isinstance(part, ExternalState) for part in judge.parts)
+
+    async def issue_closed(self) -> bool:
+        if self.issue is None or not self.follows_issue:
+            return False
+        return (await self.world.tracker.read(self.issue)).closed
+
+    async def gather(
+        self, state: LoopState, heard: Heard, issue_closed: bool
+    ) -> tuple[TreeFacts, tuple[CheckResult, ...]]:
+        """Conditions run in order and stop at the first failure that counts."""
+        facts = await self.world.trees.observe(self.workspace)
+        results: list[CheckResult] = []
+        for name in self.judge.checks_due(state, heard, issue_closed):
+            result = await self._check(name, facts)
+            where = {"step": state.step, "iteration": state.iterations + 1}
+            self.world.journal.emit(CheckFinished(result=result, **where))  # type: ignore[arg-type]
+            if result.status is CheckStatus.ERROR:
+                raise CheckBrokenError(f"the check {name} could not be run: {result.detail}")
+            results.append(result)
+            if not result.passed and not self.judge.skips(state.step, name):
+                break
+        return facts, tuple(results)
+
+    async def _check(self, name: str, facts: TreeFacts) -> CheckResult:
+        check = self.judge.definition.check(name)
+        by_facts = judge_check(name, check, facts)
+        if by_facts is not None:
+            return by_facts
+        return await self.world.checks.run(name, check, self.workspace, self.workspace.run)

@@ -1,0 +1,58 @@
+"""Going on after a killed run: its state is what the journal says of its last finished iteration."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from genba.domain.errors import NotFoundError, StateConflictError
+from genba.domain.events import Event, IterationFinished, LoopEnded, RunEnded, RunStarted
+from genba.domain.loop_state import LoopState
+from genba.domain.outcomes import Outcome
+from genba.domain.workspaces import Workspace
+
+
+class Resumption(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run left behind."""
+
+    run: str
+    agent: str
+    workspace: Workspace
+    parameters: dict[str, object]
+    state: LoopState | None
+
+
+def read_resumption(run: str, events: Iterable[Event]) -> Resumption:
+    """Where a run stands, by its own journal."""
+    started: RunStarted | None = None
+    state: LoopState | None = None
+    ended: RunEnded | None = None
+    for event in events:
+        match event:
+            case RunStarted():
+                started = event
+            case IterationFinished(state=raw):
+                state = msgspec.convert(raw, LoopState)
+            case LoopEnded():
+                ended = None
+            case RunEnded():
+                ended = event
+            case _:
+                continue
+    if started is None:
+        raise NotFoundError(f"the journal of {run} has no beginning", hint="genba logs")
+    if ended is not None and ended.outcome is Outcome.COMPLETED:
+        raise StateConflictError(f"{run} is completed; there is nothing to resume", hint=f"genba logs {run}")
+    return Resumption(
+        run=run,
+        agent=started.agent,
+        workspace=started.workspace,
+        parameters=started.parameters,
+        state=_reopened(state),
+    )
+
+
+def _reopened(state: LoopState | None) -> LoopState | None:
+    """A run that ended without completing gets another chance; one that completed still has to be finalized."""
+    if state is None or state.outcome in (None, Outcome.COMPLETED):
+        return state
+    return msgspec.structs.replace(state, outcome=None, reason="", last_failure=None, attempts={})

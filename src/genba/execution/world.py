@@ -1,0 +1,42 @@
+"""The outside, as one run sees it: a bundle of ports."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from genba.domain.ports import (
+    AgentAdapter,
+    Checks,
+    Clock,
+    Forge,
+    Journal,
+    Processes,
+    Repository,
+    Tracker,
+    WorkingTrees,
+)
+from genba.judgement.completion import CompletionHandler
+
+ActionHandler = Callable[[dict[str, Any]], object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    adapter: AgentAdapter
+    adapter_commits: bool
+    """Whether Genba commits what the instance left, because its adapter asks for it."""
+    trees: WorkingTrees
+    repository: Repository
+    checks: Checks
+    processes: Processes
+    tracker: Tracker
+    forge: Forge | None
+    journal: Journal
+    clock: Clock
+    jitter: Callable[[], float]
+    """A number in [0, 1) that spreads the retries of many workers."""
+    completion_handlers: Mapping[str, CompletionHandler]
+    action_handlers: Mapping[str, ActionHandler]
+    environment: Mapping[str, str]
+    files: str
+    """The folder for the files of this run."""
