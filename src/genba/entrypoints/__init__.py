@@ -1,0 +1,1 @@
+"""The doors: a request in, one call, a picture out."""

@@ -1,0 +1,170 @@
+"""`genba agent`: what agents there are, what they are made of, and whether they hold."""
+
+from typing import Any
+
+import click
+import msgspec
+
+from genba.definitions.definition import AgentDefinition
+from genba.definitions.layers import leaves
+from genba.definitions.parameters import option_name
+from genba.definitions.scaffold import TEMPLATES, scaffold
+from genba.definitions.step_graph import END, StepGraph
+from genba.domain.errors import ConfigurationError
+from genba.domain.problems import Problem
+from genba.entrypoints.cli.failures import show_error, show_hint, show_warning
+from genba.entrypoints.cli.houses import house_here
+from genba.entrypoints.cli.tables import table
+from genba.wiring import House
+
+
+def _print_json(value: Any) -> None:
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+@click.group("agent")
+def agent() -> None:
+    """List, show, check and create agents."""
+
+
+@agent.command("list")
+@click.option("--capability", metavar="TYPE", help="Only agents with this action type.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_agents(capability: str | None, as_json: bool) -> int:
+    """List the agents of the project and the built-in ones."""
+    registry = house_here().registry
+    infos, broken = registry.agents()
+    if capability is not None:
+        infos = tuple(info for info in infos if capability in info.capabilities)
+    if as_json:
+        _print_json({"agents": infos, "broken": broken})
+        return 0
+    rows = [("agent", "can do", "from", "what it is for")]
+    rows += [(info.name, ", ".join(info.capabilities) or "-", info.source, info.description) for info in infos]
+    for line in table(rows):
+        click.echo(line)
+    for name, problems in broken.items():
+        show_warning(f"{name} cannot be read: {problems[0]}")
+        show_hint(f"genba agent check {name}")
+    return 0
+
+
+@agent.command("show")
+@click.argument("name")
+@click.option("--explain", is_flag=True, help="Each effective value, and where it came from.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def show(name: str, explain: bool, as_json: bool) -> None:
+    """Show one agent: parameters, steps, and how it completes."""
+    definition = house_here().registry.load(name)
+    if explain:
+        _explain(definition, as_json)
+    elif as_json:
+        _print_json({"agent": definition.file, "steps": definition.registry, "hash": definition.digest})
+    else:
+        for line in _portrait(definition):
+            click.echo(line)
+
+
+def _explain(definition: AgentDefinition, as_json: bool) -> None:
+    effective = msgspec.to_builtins(definition.file)
+    rows = []
+    for path, value in leaves(effective):
+        source = definition.sources.get(path) or _source_above(path, definition.sources)
+        rows.append((path, msgspec.json.encode(value).decode(), source))
+    if as_json:
+        _print_json(
+            [{"path": path, "value": msgspec.json.decode(value), "from": source} for path, value, source in rows]
+        )
+        return
+    for line in table(rows):
+        click.echo(line)
+
+
+def _source_above(path: str, sources: dict[str, str]) -> str:
+    """A list is set as a whole; what nobody set is a default."""
+    while path:
+        if path in sources:
+            return sources[path]
+        path = path.rpartition(".")[0]
+    return "default"
+
+
+def _portrait(definition: AgentDefinition) -> list[str]:
+    file = definition.file
+    lines = [f"{file.name} · {file.title}", file.description, ""]
+    lines += table(
+        [
+            ("completes", file.runner.completion.type),
+            ("adapter", definition.adapter_type or "not chosen"),
+            ("model", file.runner.flow.default_model),
+            ("can do", ", ".join(definition.capabilities) or "-"),
+            ("definition", definition.digest),
+        ]
+    )
+    if file.parameters:
+        lines += ["", "parameters"]
+        lines += table(
+            (
+                f"  {option_name(name, parameter)}",
+                parameter.type,
+                "required" if parameter.required else "",
+                parameter.description,
+            )
+            for name, parameter in file.parameters.items()
+        )
+    lines += ["", "steps"]
+    graph = StepGraph(definition.registry, "")
+    lines += table(
+        (
+            f"  {step_id}",
+            str(step.step_kind),
+            ", ".join(condition.validator for condition in step.completion_conditions) or "-",
+            "→ "
+            + ", ".join(
+                sorted(target or "end" for target in graph.edges[step_id] if target != step_id or target == END)
+            ),
+        )
+        for step_id, step in definition.registry.steps.items()
+    )
+    return lines
+
+
+@agent.command("check")
+@click.argument("name", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def check(name: str | None, as_json: bool) -> int:
+    """Check one agent or all: every problem at once, and nothing is started."""
+    house = house_here()
+    names = [name] if name is not None else list(house.registry.folders())
+    found = {each: _problems(house, each) for each in names}
+    problems = [problem for each in found.values() for problem in each]
+    if as_json:
+        _print_json({"ok": not problems, "problems": problems})
+        return ConfigurationError.exit_code if problems else 0
+    for each, wrong in found.items():
+        if not wrong:
+            click.echo(f"✓ {each}")
+    if problems:
+        show_error(ConfigurationError(tuple(problems)))
+        return ConfigurationError.exit_code
+    return 0
+
+
+def _problems(house: House, name: str) -> tuple[Problem, ...]:
+    try:
+        house.check(house.registry.load(name))
+    except ConfigurationError as error:
+        return error.problems
+    return ()
+
+
+@agent.command("new")
+@click.argument("name")
+@click.option("--template", type=click.Choice(sorted(TEMPLATES)), default="steps", show_default=True)
+def new(name: str, template: str) -> None:
+    """Write a new agent that passes its check, ready to be edited."""
+    house = house_here()
+    written = scaffold(house.project.agents_folder, name, template)
+    for path in written:
+        click.echo(f"wrote {path.relative_to(house.project.root)}")
+    show_hint(f"genba agent check {name}   then: genba run {name} --help")

@@ -1,0 +1,93 @@
+"""What a run shows while somebody watches: settled lines above, the current iteration alive below."""
+
+import time
+from types import TracebackType
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from genba.domain.events import (
+    AgentOutput,
+    AskRetried,
+    CheckFinished,
+    Event,
+    IterationFinished,
+    IterationStarted,
+    LoopEnded,
+    RunEnded,
+    RunStarted,
+)
+from genba.entrypoints.cli.lines import duration, tokens
+from genba.entrypoints.cli.plain_view import PlainView
+
+_STYLES = {"✓": "green", "✗": "red", "■": "yellow", "●": "bold green"}
+_DOING_WIDTH = 60
+
+
+class LiveView:
+    """Listens to a run and draws it."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.plain = PlainView(self._print)
+        self.current: IterationStarted | None = None
+        self.doing = ""
+        self.began = time.monotonic()
+        self.iteration_began = time.monotonic()
+        self.limits: dict[str, object] = {}
+        self.tokens = ""
+        self.live = Live(console=console, get_renderable=self._draw, refresh_per_second=8, transient=True)
+
+    def __enter__(self) -> "LiveView":
+        self.live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.live.stop()
+
+    def __call__(self, event: Event) -> None:
+        match event:
+            case RunStarted():
+                self.limits = event.limits
+            case IterationStarted():
+                self.current, self.doing = event, ""
+                self.iteration_began = time.monotonic()
+            case AgentOutput():
+                self.doing = event.text.strip()[:_DOING_WIDTH]
+            case CheckFinished():
+                self.doing = f"checked {event.result.name}"
+            case AskRetried():
+                self.doing = f"waits {duration(event.wait_seconds)}: {event.reason}"[:_DOING_WIDTH]
+            case IterationFinished():
+                self.current = None
+                self.tokens = tokens(event.usage)
+            case LoopEnded() | RunEnded():
+                self.current = None
+        self.plain(event)
+
+    def _print(self, line: str) -> None:
+        text = Text(line)
+        stripped = line.strip()
+        if stripped[:1] in _STYLES:
+            at = line.index(stripped[0])
+            text.stylize(_STYLES[stripped[0]], at, at + 1)
+        self.console.print(text, soft_wrap=True, highlight=False)
+
+    def _draw(self) -> RenderableType:
+        if self.current is None:
+            return Text("")
+        spent = duration(time.monotonic() - self.iteration_began)
+        line = f"{self.current.step or '':<14} {self.current.iteration:>3}           {spent:>7}   {self.doing}"
+        return Group(Spinner("dots", text=Text(line), style="cyan"), Text(self._budget(), style="dim"))
+
+    def _budget(self) -> str:
+        most, wall = self.limits.get("maxIterations"), self.limits.get("wallTimeSeconds")
+        iteration = self.current.iteration if self.current else 0
+        parts = [f"{iteration} of {most} iterations"]
+        if isinstance(wall, int | float):
+            parts.append(f"{duration(time.monotonic() - self.began)} of {duration(wall)}")
+        return f"   budget  {' · '.join(parts)}             ctrl-c parks it"

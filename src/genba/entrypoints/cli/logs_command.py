@@ -1,0 +1,114 @@
+"""`genba logs`: which runs there were, and what one did."""
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from genba.domain.events import AgentOutput, Event, IterationStarted, RunEnded, RunStarted
+from genba.entrypoints.cli.houses import house_here
+from genba.entrypoints.cli.lines import duration
+from genba.entrypoints.cli.plain_view import PlainView
+from genba.entrypoints.cli.tables import table
+from genba.wiring import read_journal
+
+
+@click.command("logs")
+@click.argument("run", required=False)
+@click.option("--agent", "agent_name", metavar="NAME", help="Only runs of this agent.")
+@click.option("--issue", type=int, help="Only runs on this issue.")
+@click.option("--prompts", is_flag=True, help="With RUN: also what was asked.")
+@click.option("--output", is_flag=True, help="With RUN: also what the agent printed.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: one run, or one event, per line.")
+def logs(
+    run: str | None, agent_name: str | None, issue: int | None, prompts: bool, output: bool, as_json: bool
+) -> None:
+    """List the runs of this project, or show what RUN did."""
+    house = house_here()
+    if run is not None:
+        _show(house.find_journal(run), prompts, output, as_json)
+        return
+    runs = [summary for path in house.journals() if (summary := _summary(path)) is not None]
+    runs = [r for r in runs if agent_name in (None, r.agent) and issue in (None, r.issue)]
+    if as_json:
+        for each in runs:
+            click.echo(msgspec.json.encode(each).decode())
+        return
+    if not runs:
+        click.echo("no runs yet", err=True)
+        return
+    rows = [("run", "issue", "outcome", "iterations", "time", "branch")]
+    rows += [
+        (
+            each.run,
+            f"#{each.issue}" if each.issue is not None else "-",
+            each.outcome,
+            str(each.iterations),
+            duration(each.seconds),
+            each.branch,
+        )
+        for each in runs
+    ]
+    for line in table(rows):
+        click.echo(line)
+
+
+class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
+    run: str
+    agent: str
+    issue: int | None
+    started: str
+    outcome: str
+    reason: str
+    iterations: int
+    seconds: float
+    branch: str
+    merged: str
+    journal: str
+
+
+def _summary(path: Path) -> RunSummary | None:
+    started: RunStarted | None = None
+    ended: RunEnded | None = None
+    iterations = 0
+    for event in read_journal(path):
+        if isinstance(event, RunStarted):
+            started = event
+        elif isinstance(event, RunEnded):
+            ended = event
+        elif event.iteration is not None:
+            iterations = max(iterations, event.iteration)
+    if started is None:
+        return None
+    return RunSummary(
+        run=started.run,
+        agent=started.agent,
+        issue=started.issue,
+        started=started.time,
+        outcome=str(ended.outcome) if ended else "cut off or running",
+        reason=ended.reason if ended else "",
+        iterations=ended.iterations if ended else iterations,
+        seconds=ended.seconds if ended else 0.0,
+        branch=started.workspace.branch,
+        merged=ended.merged if ended else "",
+        journal=str(path),
+    )
+
+
+def _show(path: Path, prompts: bool, output: bool, as_json: bool) -> None:
+    view = PlainView(click.echo)
+    for event in read_journal(path):
+        if as_json:
+            click.echo(msgspec.json.encode(event).decode())
+            continue
+        _more(event, prompts, output)
+        view(event)
+
+
+def _more(event: Event, prompts: bool, output: bool) -> None:
+    if prompts and isinstance(event, IterationStarted):
+        click.echo(f"   prompt   {event.prompt_from}")
+        for line in event.prompt.splitlines():
+            click.echo(f"   │ {line}")
+    if output and isinstance(event, AgentOutput):
+        click.echo(f"   {event.stream} │ {event.text}")

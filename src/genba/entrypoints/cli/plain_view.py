@@ -1,0 +1,35 @@
+"""What a run shows where nobody watches: settled lines, on stderr."""
+
+from collections.abc import Callable
+
+from genba.domain.events import Event, IterationFinished, MergeFinished, RunEnded, RunStarted
+from genba.entrypoints.cli.lines import aside, change_text, ending, header, merged, settled
+
+
+class PlainView:
+    """One line per finished thing, in the order in which it happened."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self.write = write
+        self.commits = 0
+        self.base = "the base branch"
+
+    def __call__(self, event: Event) -> None:
+        for line in self.lines(event):
+            self.write(line)
+
+    def lines(self, event: Event) -> list[str]:
+        match event:
+            case RunStarted():
+                self.base = event.workspace.base_branch
+                return [header(event), ""]
+            case IterationFinished():
+                changed = change_text(event, self.commits)
+                self.commits = len(event.commits)
+                return [settled(event, changed)]
+            case MergeFinished():
+                return ["", merged(event, self.base)]
+            case RunEnded():
+                return [ending(event)]
+        line = aside(event)
+        return [line] if line else []

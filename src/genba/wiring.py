@@ -1,0 +1,252 @@
+"""The composition root: the one place that names concrete connections."""
+
+import os
+import random
+import secrets
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from genba.connections.agents.catalogue import adapter_class, known_adapters
+from genba.connections.checks.runner import CheckRunner
+from genba.connections.clock import SystemClock
+from genba.connections.forge.command import CommandForge
+from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.merging import GitRepository
+from genba.connections.git.worktrees import GitWorkingTrees
+from genba.connections.journal.jsonl import SUFFIX, JsonlJournal, Listener, journal_files, read_journal
+from genba.connections.journal.redaction import Redactor
+from genba.connections.process.environment import passed_on
+from genba.connections.process.supervisor import ProcessSupervisor
+from genba.connections.tracker.folder import FolderTracker
+from genba.definitions.completion import Custom, walk
+from genba.definitions.definition import AgentDefinition
+from genba.definitions.handlers import load_callable
+from genba.definitions.project import Project, load_project
+from genba.definitions.registry import AgentRegistry
+from genba.domain.errors import ConfigurationError, NotFoundError, StateConflictError
+from genba.domain.ports import Forge, Processes, Tracker
+from genba.domain.problems import Problem, did_you_mean
+from genba.domain.shapes import shape
+from genba.execution.finalizing import no_forge
+from genba.execution.resuming import read_resumption
+from genba.execution.running import Run, RunPlan, RunResult
+from genba.execution.world import World
+
+__all__ = ["House", "PreparedRun", "adapter_files", "new_run_id", "read_journal"]
+
+_FORGE_VARIABLES = ("GH_TOKEN", "GITHUB_TOKEN", "GITLAB_TOKEN", "GH_HOST", "GITLAB_HOST")
+
+
+class House:
+    """A project in its repository, with everything wired together."""
+
+    def __init__(self, layout: RepositoryLayout, project: Project) -> None:
+        self.layout = layout
+        self.project = project
+        self.registry = AgentRegistry(project)
+        self.processes: Processes = ProcessSupervisor()
+
+    @classmethod
+    async def find(cls, folder: Path) -> "House":
+        layout = await RepositoryLayout.find(folder)
+        return cls(layout, load_project(layout.top))
+
+    def check(self, definition: AgentDefinition) -> None:
+        """What only the connections know: whether the adapter takes what the definition gives it."""
+        if definition.file.runner.adapter is not None:
+            self.adapter(definition)
+        self._handlers(definition)
+
+    def adapter(self, definition: AgentDefinition) -> Any:
+        raw = definition.file.runner.adapter
+        source = definition.sources.get("runner.adapter.type", f"{definition.name}/agent.json")
+        if raw is None:
+            known = ", ".join(known_adapters())
+            hint = f"agents: {{default: {{adapter: …}}}} in .genba/config.yaml, or --adapter …   known: {known}"
+            problem = Problem(source, "runner.adapter", "no adapter is chosen: nobody would answer", hint)
+            raise ConfigurationError((problem,), hint=f"genba agent show {definition.name} --explain")
+        try:
+            kind = adapter_class(str(raw["type"]))
+        except NotFoundError as error:
+            problem = Problem(source, "runner.adapter.type", error.message, error.hint)
+            raise ConfigurationError((problem,), hint=f"genba agent check {definition.name}") from error
+        settings, problems = shape(raw, kind.settings_type, source, "runner.adapter")
+        if settings is None:
+            raise ConfigurationError(problems, hint=f"genba agent check {definition.name}")
+        return kind(settings, self.processes, Path(definition.folder))
+
+    def journal_path(self, definition: AgentDefinition, run: str) -> Path:
+        directory = definition.file.runner.logging.directory.replace("{name}", definition.name)
+        if not Path(directory).is_absolute():
+            self.layout.exclude(f"/{directory.strip('/')}/")
+        return self.layout.top / directory / f"{run}{SUFFIX}"
+
+    def journals(self) -> list[Path]:
+        """Every journal of the project, newest first. Runs remember where they wrote."""
+        remembered = self.layout.own.glob("runs/*/journal")
+        return journal_files({Path(path.read_text("utf-8")).parent for path in remembered})
+
+    def find_journal(self, run: str) -> Path:
+        pointer = self.layout.run_folder(run) / "journal"
+        if "/" not in run and pointer.is_file():
+            return Path(pointer.read_text("utf-8"))
+        known = [path.stem for path in self.journals()]
+        raise NotFoundError(f'there is no run "{run}"', hint=did_you_mean(run, known) if known else "genba logs")
+
+    def prepare(self, plan: RunPlan, listeners: tuple[Listener, ...] = ()) -> "PreparedRun":
+        """Everything a run needs, before it touches anything."""
+        definition = plan.definition
+        adapter = self.adapter(definition)
+        completion_handlers, action_handlers = self._handlers(definition)
+        if definition.file.runner.execution.finalize.create_pr and self.project.file.forge is None:
+            raise ConfigurationError((no_forge(),))
+        environment = self._environment(plan)
+        folder = self.layout.run_folder(plan.run)
+        path = self.journal_path(definition, plan.run)
+        _remember(folder, definition, path)
+        journal = JsonlJournal(path, plan.run, definition.name, plan.issue, Redactor(os.environ), listeners)
+        trees = GitWorkingTrees(self.layout)
+        world = World(
+            adapter=adapter,
+            adapter_commits=adapter.commits,
+            trees=trees,
+            repository=GitRepository(self.layout),
+            checks=CheckRunner(self.processes, environment),
+            processes=self.processes,
+            tracker=self.tracker(),
+            forge=self._forge(),
+            journal=journal,
+            clock=SystemClock(),
+            jitter=random.random,
+            completion_handlers=completion_handlers,
+            action_handlers=action_handlers,
+            environment=environment,
+            files=str(folder / "asks"),
+        )
+        return PreparedRun(Run(plan, world, _fits), journal, trees)
+
+    def resumed(self, run: str, limits: dict[str, Any]) -> RunPlan:
+        """The plan of a run that was cut off: its own frozen definition, and the state that its journal tells."""
+        events = read_journal(self.find_journal(run))
+        left = read_resumption(run, events)
+        snapshot = self.layout.run_folder(run) / "definition.json"
+        if not snapshot.is_file():
+            raise StateConflictError(f"the definition of {run} was not kept", hint="start a new run on the same branch")
+        definition = msgspec.json.decode(snapshot.read_bytes(), type=AgentDefinition)
+        return RunPlan(
+            run=run,
+            definition=_with_limits(definition, limits),
+            parameters=dict(left.parameters),
+            workspace=left.workspace,
+            state=left.state,
+            process=os.getpid(),
+        )
+
+    def tracker(self) -> Tracker:
+        self.layout.exclude("/.genba/issues/")
+        return FolderTracker(self.project.root / ".genba" / "issues")
+
+    def _forge(self) -> Forge | None:
+        settings = self.project.file.forge
+        if settings is None:
+            return None
+        tokens = {name: os.environ[name] for name in _FORGE_VARIABLES if name in os.environ}
+        return CommandForge(
+            settings.open,
+            settings.find,
+            self.processes,
+            self.layout.top,
+            {**passed_on(os.environ), **tokens},
+            settings.timeout_seconds,
+        )
+
+    def _environment(self, plan: RunPlan) -> dict[str, str]:
+        definition = plan.definition
+        email = f"{definition.name}@agents.invalid"
+        return {
+            **passed_on(os.environ),
+            "GENBA_RUN": plan.run,
+            "GENBA_AGENT": definition.name,
+            "GENBA_ISSUE": "" if plan.issue is None else str(plan.issue),
+            "GIT_AUTHOR_NAME": definition.file.title,
+            "GIT_AUTHOR_EMAIL": email,
+            "GIT_COMMITTER_NAME": definition.file.title,
+            "GIT_COMMITTER_EMAIL": email,
+        }
+
+    def _handlers(self, definition: AgentDefinition) -> tuple[dict[str, Any], dict[str, Any]]:
+        folder = Path(definition.folder)
+        completions = {
+            part.completion_handler: load_callable(part.completion_handler, folder, "factory")(part.options)
+            for part in walk(definition.completion)
+            if isinstance(part, Custom)
+        }
+        actions = {
+            kind: load_callable(reference, folder, "handle")
+            for kind, reference in definition.file.runner.actions.handlers.items()
+            if not reference.startswith("builtin:")
+        }
+        return completions, actions
+
+
+class PreparedRun:
+    """A run that is ready to go, and what must be let go of afterwards."""
+
+    def __init__(self, run: Run, journal: JsonlJournal, trees: GitWorkingTrees) -> None:
+        self.run = run
+        self.journal = journal
+        self.trees = trees
+
+    async def execute(self) -> RunResult:
+        try:
+            return await self.run.execute()
+        finally:
+            self.trees.release()
+            self.journal.close()
+
+
+def adapter_files() -> dict[str, tuple[Any, str]]:
+    """The files and sections that the built-in adapters read, for their schemas."""
+    from genba.connections.agents.custom import CustomSettings, ReplyFile  # noqa: PLC0415  (only for schemas)
+    from genba.connections.agents.scripted import Script  # noqa: PLC0415
+
+    return {
+        "custom": (CustomSettings, "runner.adapter with the type custom"),
+        "reply": (ReplyFile, "the reply file that a custom command may write"),
+        "script": (Script, "the script of a scripted agent"),
+    }
+
+
+def new_run_id(agent: str) -> str:
+    """Sorts by time, reads well, and is never given twice."""
+    return f"{agent}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+
+
+def _remember(folder: Path, definition: AgentDefinition, journal: Path) -> None:
+    """Freeze what runs, and where its journal is, so that the run can be found and resumed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    snapshot = folder / "definition.json"
+    if not snapshot.exists():
+        snapshot.write_bytes(msgspec.json.encode(definition))
+    (folder / "journal").write_text(str(journal), encoding="utf-8")
+
+
+def _with_limits(definition: AgentDefinition, limits: dict[str, Any]) -> AgentDefinition:
+    """A resumed run keeps its definition; only its limits may be raised."""
+    if not limits:
+        return definition
+    file = msgspec.to_builtins(definition.file)
+    file["runner"]["limits"] |= limits
+    changed, problems = shape(file, type(definition.file), "command line")
+    if changed is None:
+        raise ConfigurationError(problems)
+    return msgspec.structs.replace(definition, file=changed)
+
+
+def _fits(schema: dict[str, Any], value: Any) -> bool:
+    from genba.definitions.json_schema import problems_in_value  # noqa: PLC0415  (only agents with schemas pay)
+
+    return not problems_in_value(schema, value, most=1)
