@@ -1,0 +1,142 @@
+"""A project in a temporary folder, and the real `genba` on it: the door through which most tests look."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+GENBA = Path(sys.executable).parent / "genba"
+COMMIT = "echo work >> work.txt && git add -A && git commit -qm work"
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How a command ended, and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@dataclass
+class Project:
+    """A repository with agents, issues and settings."""
+
+    root: Path
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def git(self, *words: str, cwd: Path | None = None) -> str:
+        done = subprocess.run(["git", *words], cwd=cwd or self.root, check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    def write(self, path: str, text: str) -> Path:
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+        return target
+
+    def read(self, path: str) -> str:
+        return (self.root / path).read_text(encoding="utf-8")
+
+    def commit(self, message: str = "a change") -> str:
+        self.git("add", "-A")
+        self.git("commit", "-q", "--allow-empty", "-m", message)
+        return self.git("rev-parse", "HEAD")
+
+    def agent(
+        self,
+        name: str = "worker",
+        *,
+        completion: dict[str, Any] | None = None,
+        script: dict[str, Any] | None = None,
+        steps: dict[str, Any] | None = None,
+        registry: dict[str, Any] | None = None,
+        prompts: dict[str, str] | None = None,
+        parameters: dict[str, Any] | None = None,
+        commit: bool = True,
+        **runner: Any,
+    ) -> None:
+        """Declare an agent. By default it has one step and one iteration, and its script commits a file."""
+        folder = f".agent/{name}"
+        turns = {"turns": [{"do": [{"run": COMMIT}], "reply": "done"}], "repeat": True}
+        sections = {
+            "completion": completion or {"type": "iterationBudget", "config": {"maxIterations": 1}},
+            "adapter": {"type": "scripted", "script": "script.yaml"},
+            **runner,
+        }
+        file = {"name": name, "description": "An agent of the tests", "parameters": parameters or {}, "runner": sections}
+        self.write(f"{folder}/agent.json", json.dumps(file))
+        self.write(f"{folder}/steps_registry.json", json.dumps({"steps": steps or {"work": {}}, **(registry or {})}))
+        self.write(f"{folder}/script.yaml", yaml.safe_dump(script or turns))
+        for path, text in {"system.md": "You are an agent of the tests.\n", **(prompts or {})}.items():
+            self.write(f"{folder}/prompts/{path}", text)
+        if commit:
+            self.commit(f"Declare {name}")
+
+    def issue(self, number: int, title: str, body: str = "", state: str = "open", labels: tuple[str, ...] = ()) -> None:
+        front = yaml.safe_dump({"title": title, "state": state, "labels": list(labels)})
+        self.write(f".genba/issues/{number}.md", f"---\n{front}---\n\n{body}\n")
+
+    def issue_front(self, number: int) -> dict[str, Any]:
+        text = self.read(f".genba/issues/{number}.md")
+        front: dict[str, Any] = yaml.safe_load(text.split("---\n")[1])
+        return front
+
+    def genba(self, *words: str, cwd: Path | None = None, check: int | None = None, **environment: str) -> Finished:
+        """Run the real command line; with `check`, insist on its exit code."""
+        done = subprocess.run(
+            [str(GENBA), *words],
+            cwd=cwd or self.root,
+            env={**os.environ, **self.environment, **environment},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+        finished = Finished(done.returncode, done.stdout, done.stderr)
+        if check is not None:
+            assert finished.code == check, f"exit {finished.code}\n{finished.out}\n{finished.err}"
+        return finished
+
+    def run(self, *words: str, check: int | None = 0, **environment: str) -> dict[str, Any]:
+        """`genba run … --json`, and its result."""
+        done = self.genba("run", *words, "--json", check=check, **environment)
+        result: dict[str, Any] = done.json
+        return result
+
+    def events(self, run: str | None = None) -> list[dict[str, Any]]:
+        """The journal of a run; of the newest one by default."""
+        if run is None:
+            listed = self.genba("logs", "--json", check=0).out.splitlines()
+            run = json.loads(listed[0])["run"]
+        return [json.loads(line) for line in self.genba("logs", run, "--json", check=0).out.splitlines()]
+
+    def prompts(self, run: str | None = None) -> list[str]:
+        """What the agent was asked, in order."""
+        return [event["prompt"] for event in self.events(run) if event["event"] == "iteration_started"]
+
+    def steps_walked(self, run: str | None = None) -> list[str]:
+        return [event["step"] for event in self.events(run) if event["event"] == "iteration_finished"]
+
+    def branches(self) -> list[str]:
+        return self.git("for-each-ref", "--format=%(refname:short)", "refs/heads").splitlines()
+
+
+def gated(*intents: str, **more: Any) -> dict[str, Any]:
+    """A structured gate that allows these intents."""
+    return {"allowedIntents": list(intents), **more}
+
+
+def says(action: str, **more: Any) -> dict[str, Any]:
+    """A structured reply that names the way on."""
+    return {"next_action": {"action": action}, **more}
