@@ -183,3 +183,8 @@ def walk(completion: Completion) -> tuple[Completion, ...]:
     if isinstance(completion, Composite):
         return (completion, *(inner for part in completion.completion_conditions for inner in walk(part)))
     return (completion,)
+
+
+def structured_signal(completion: Completion) -> StructuredSignal | None:
+    """The structuredSignal anywhere in the completion."""
+    return next((part for part in walk(completion) if isinstance(part, StructuredSignal)), None)

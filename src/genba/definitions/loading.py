@@ -1,5 +1,6 @@
 """load → parse → validate → a frozen definition, or every problem at once."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -226,18 +227,25 @@ def _with_external_state(layered: Layered) -> Layered:
     """What externalState says about github and worktree lies over the sections of those names."""
     runner = layered.values.get("runner")
     completion = runner.get("completion") if isinstance(runner, dict) else None
-    if not isinstance(completion, dict) or completion.get("type") != "externalState":
-        return layered
-    config = completion.get("config")
-    if not isinstance(config, dict):
-        return layered
-    over: dict[str, Any] = {}
-    if isinstance(config.get("github"), dict):
-        over["integrations"] = {"github": config["github"]}
-    if isinstance(config.get("worktree"), dict):
-        over["execution"] = {"worktree": config["worktree"]}
+    over: list[Layer] = []
+    for config in _external_states(completion):
+        if isinstance(config.get("github"), dict):
+            over.append(Layer("runner.completion.config", {"runner": {"integrations": {"github": config["github"]}}}))
+        if isinstance(config.get("worktree"), dict):
+            over.append(Layer("runner.completion.config", {"runner": {"execution": {"worktree": config["worktree"]}}}))
     if not over:
         return layered
-    merged = merge([Layer("runner.completion.config", {"runner": over})])
-    base = merge([Layer("", layered.values), Layer("", {"runner": over})])
-    return Layered(base.values, {**layered.sources, **merged.sources})
+    base = merge([Layer("", layered.values), *over])
+    return Layered(base.values, {**layered.sources, **merge(over).sources})
+
+
+def _external_states(raw: Any) -> Iterator[dict[str, Any]]:
+    """The config of each externalState, also of those inside a composite."""
+    config = raw.get("config") if isinstance(raw, dict) else None
+    if not isinstance(config, dict):
+        return
+    if raw.get("type") == "externalState":
+        yield config
+    parts, named = config.get("completionConditions"), config.get("definitions")
+    for inner in [*(parts if isinstance(parts, list) else ()), *(named.values() if isinstance(named, dict) else ())]:
+        yield from _external_states(inner)

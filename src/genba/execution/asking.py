@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from genba.definitions.completion import StructuredSignal
+from genba.definitions.completion import StructuredSignal, structured_signal
 from genba.definitions.definition import AgentDefinition
 from genba.definitions.steps_file import Step
 from genba.domain.errors import BoundaryViolationError, RateLimited, RecoverableError, SchemaViolationError
@@ -133,15 +133,15 @@ class Asking:
         return heard
 
     def _schema(self, step_id: str) -> dict[str, Any] | None:
-        completion = self.definition.completion
-        signal = completion.output_schema if isinstance(completion, StructuredSignal) else None
-        return self.definition.schemas.get(step_id) or (signal if isinstance(signal, dict) else None)
+        signal = structured_signal(self.definition.completion)
+        wanted = signal.output_schema if signal is not None else None
+        return self.definition.schemas.get(step_id) or (wanted if isinstance(wanted, dict) else None)
 
     def _structured(self, reply: Reply) -> dict[str, Any] | None:
         if reply.structured is not None:
             return reply.structured
-        completion = self.definition.completion
-        if isinstance(completion, StructuredSignal) and completion.response_format == "json":
+        signal = structured_signal(self.definition.completion)
+        if signal is not None and signal.response_format == "json":
             return whole_reply(reply.text)
         actions = self.definition.file.runner.actions
         return last_block(reply.text, actions.types if actions.enabled else ())

@@ -14,6 +14,7 @@ from genba.definitions.completion import (
     KeywordSignal,
     StepMachine,
     StructuredSignal,
+    structured_signal,
     walk,
 )
 from genba.definitions.definition import AgentDefinition, PromptText
@@ -201,8 +202,8 @@ def _issue_variables(
 
 
 def _signal_schema(completion: Completion) -> dict[str, Any] | None:
-    schema = completion.output_schema if isinstance(completion, StructuredSignal) else None
-    return schema if isinstance(schema, dict) else None
+    signal = structured_signal(completion)
+    return signal.output_schema if signal is not None and isinstance(signal.output_schema, dict) else None
 
 
 def _gate_section(gate: Gate) -> str:
