@@ -1,8 +1,6 @@
 """The composition root: the one place that names concrete connections."""
 
 import os
-import random
-import secrets
 import time
 from pathlib import Path
 from typing import Any
@@ -120,7 +118,7 @@ class House:
             forge=self._forge(),
             journal=journal,
             clock=SystemClock(),
-            jitter=random.random,
+            jitter=_jitter,
             completion_handlers=completion_handlers,
             action_handlers=action_handlers,
             environment=environment,
@@ -222,7 +220,11 @@ def adapter_files() -> dict[str, tuple[Any, str]]:
 
 def new_run_id(agent: str) -> str:
     """Sorts by time, reads well, and is never given twice."""
-    return f"{agent}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+    return f"{agent}-{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(2).hex()}"
+
+
+def _jitter() -> float:
+    return os.urandom(1)[0] / 256
 
 
 def _remember(folder: Path, definition: AgentDefinition, journal: Path) -> None:

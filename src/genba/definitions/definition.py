@@ -1,6 +1,5 @@
 """The frozen definition of an agent: what runs, whatever happens to the files meanwhile."""
 
-import hashlib
 from typing import Any
 
 import msgspec
@@ -50,6 +49,8 @@ class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def digest(self) -> str:
         """The hash that names this snapshot in the journal."""
+        import hashlib  # noqa: PLC0415  (most commands never ask for the hash)
+
         return hashlib.sha256(msgspec.json.encode(self, order="sorted")).hexdigest()[:16]
 
     def step(self, step_id: str) -> Step:

@@ -1,6 +1,5 @@
 """A problem in a definition: where it is, what is wrong, and what would be right."""
 
-import difflib
 from collections.abc import Iterable
 
 import msgspec
@@ -24,6 +23,8 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     folded = {choice.lower(): choice for choice in choices}
     if word.lower() in folded:
         return folded[word.lower()]
+    import difflib  # noqa: PLC0415  (only what is misspelt pays for it)
+
     found = difflib.get_close_matches(word.lower(), list(folded), n=1, cutoff=0.6)
     return folded[found[0]] if found else None
 

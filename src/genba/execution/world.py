@@ -1,8 +1,9 @@
 """The outside, as one run sees it: a bundle of ports."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from genba.domain.ports import (
     AgentAdapter,
@@ -20,8 +21,7 @@ from genba.judgement.completion import CompletionHandler
 ActionHandler = Callable[[dict[str, Any]], object]
 
 
-@dataclass(frozen=True, kw_only=True)
-class World:
+class World(msgspec.Struct, frozen=True, kw_only=True):
     adapter: AgentAdapter
     adapter_commits: bool
     """Whether Genba commits what the instance left, because its adapter asks for it."""

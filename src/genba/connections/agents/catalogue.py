@@ -1,7 +1,7 @@
 """The kinds of agent that Genba can talk to, by name."""
 
 import importlib
-from importlib import metadata
+from collections.abc import Iterable
 from typing import Any
 
 from genba.domain.errors import NotFoundError
@@ -16,7 +16,7 @@ ENTRY_POINTS = "genba.agents"
 
 
 def known_adapters() -> tuple[str, ...]:
-    return tuple(sorted({*ADAPTERS, *(point.name for point in metadata.entry_points(group=ENTRY_POINTS))}))
+    return tuple(sorted({*ADAPTERS, *(point.name for point in _entry_points())}))
 
 
 def adapter_class(name: str) -> Any:
@@ -24,7 +24,14 @@ def adapter_class(name: str) -> Any:
     if name in ADAPTERS:
         module, _, attribute = ADAPTERS[name].partition(":")
         return getattr(importlib.import_module(module), attribute)
-    for point in metadata.entry_points(group=ENTRY_POINTS, name=name):
-        return point.load()
+    for point in _entry_points():
+        if point.name == name:
+            return point.load()
     known = known_adapters()
     raise NotFoundError(f'there is no adapter "{name}"', hint=did_you_mean(name, known) or f"known: {', '.join(known)}")
+
+
+def _entry_points() -> Iterable[Any]:
+    from importlib import metadata  # noqa: PLC0415  (runs with a built-in adapter do not pay for it)
+
+    return metadata.entry_points(group=ENTRY_POINTS)

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shutil
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -61,10 +60,8 @@ class CustomAdapter:
 
     async def start(self, session: AgentSession) -> AgentInstance:
         command = self.settings.command
-        if not isinstance(command, str) and shutil.which(command[0]) is None:
-            local = Path(session.workdir) / command[0]
-            if not local.is_file():
-                raise NotFoundError(f"the command of the agent is not there: {command[0]}", hint="check runner.adapter")
+        if not isinstance(command, str) and not _found(command[0], session):
+            raise NotFoundError(f"the command of the agent is not there: {command[0]}", hint="check runner.adapter")
         return OneShotInstance(session)
 
     async def execute(self, instance: AgentInstance, ask: Ask, heard: Heard) -> Reply:
@@ -93,8 +90,9 @@ class CustomAdapter:
 
     async def stop(self, instance: AgentInstance) -> None:
         shot = OneShotInstance.of(instance)
+        if shot.status is InstanceStatus.RUNNING:
+            await self.processes.sweep(shot.session.run)
         shot.status = InstanceStatus.STOPPED
-        await self.processes.sweep(shot.session.run)
 
     def _argv(self, ask: Ask, files: "_Files") -> tuple[tuple[str, ...], bool]:
         command = self.settings.command
@@ -142,6 +140,14 @@ class CustomAdapter:
             usage=told.usage,
             tools_used=told.tools_used,
         )
+
+
+def _found(word: str, session: AgentSession) -> bool:
+    """Whether a command is there: on the path that it will be looked for on, or in the working tree."""
+    if "/" in word:
+        return (Path(session.workdir) / word).is_file()
+    folders = session.environment.get("PATH", os.defpath).split(os.pathsep)
+    return any(os.access(Path(folder) / word, os.X_OK) for folder in folders)
 
 
 class _Files:

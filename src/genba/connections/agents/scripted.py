@@ -130,8 +130,9 @@ class ScriptedAdapter:
 
     async def stop(self, instance: AgentInstance) -> None:
         shot = OneShotInstance.of(instance)
+        if shot.status is InstanceStatus.RUNNING:
+            await self.processes.sweep(shot.session.run)
         shot.status = InstanceStatus.STOPPED
-        await self.processes.sweep(shot.session.run)
 
     def _turn(self, ask: Ask) -> Turn:
         by_step = ask.step in self.script.steps

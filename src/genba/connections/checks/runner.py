@@ -1,9 +1,6 @@
 """Runs the checks that need the working tree: commands, tests, files."""
 
-import json
-import os
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -36,6 +33,8 @@ class CheckRunner:
             case FileExistsCheck(path=path):
                 return _file_exists(name, tree, path)
             case TestsPassCheck(timeout_seconds=limit):
+                from genba.connections.checks.detection import test_command  # noqa: PLC0415  (rarely needed)
+
                 line = test_command(tree)
                 if line is None:
                     told = "no test command was found: declare tests-pass under validators"
@@ -91,35 +90,3 @@ def _file_exists(name: str, tree: Path, path: str) -> CheckResult:
     there = target.is_relative_to(tree.resolve()) and target.is_file()
     status = CheckStatus.PASSED if there else CheckStatus.FAILED
     return CheckResult(name, status, "" if there else f"there is no file {path}")
-
-
-def test_command(tree: Path) -> str | None:
-    """The command that runs a project's tests, told by its files."""
-    makefile = tree / "Makefile"
-    if makefile.is_file() and any(line.startswith("test:") for line in makefile.read_text("utf-8").splitlines()):
-        return "make test"
-    package = tree / "package.json"
-    if package.is_file() and "test" in _scripts(package):
-        return "npm test"
-    for name, line in (("Cargo.toml", "cargo test"), ("go.mod", "go test ./...")):
-        if (tree / name).is_file():
-            return line
-    if any((tree / name).exists() for name in ("pytest.ini", "tests", "conftest.py")) or _mentions_pytest(tree):
-        python = "python3" if os.name == "posix" else "python"
-        return f"{python} -m pytest -q"
-    return None
-
-
-def _scripts(package: Path) -> dict[str, str]:
-    try:
-        found = json.loads(package.read_text("utf-8")).get("scripts", {})
-    except (ValueError, AttributeError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _mentions_pytest(tree: Path) -> bool:
-    try:
-        return "pytest" in tomllib.loads((tree / "pyproject.toml").read_text("utf-8")).get("tool", {})
-    except (OSError, tomllib.TOMLDecodeError):
-        return False

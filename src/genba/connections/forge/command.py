@@ -1,6 +1,5 @@
 """Pull requests by a command of the user's, such as gh or glab."""
 
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -35,6 +34,8 @@ class CommandForge:
         return await self._last_line(self.finding, {"{branch}": branch}, "looked for")
 
     async def open(self, request: PullRequest) -> str:
+        import tempfile  # noqa: PLC0415  (only who opens a pull request pays for it)
+
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".md") as body:
             body.write(request.body)
             body.flush()

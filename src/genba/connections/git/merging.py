@@ -1,5 +1,6 @@
 """Merging without a checkout, and pushing."""
 
+import asyncio
 from pathlib import Path
 
 from genba.connections.git.commands import Git
@@ -43,19 +44,24 @@ class GitRepository:
     async def _merge_once(self, workspace: Workspace, message: str) -> MergeResult | None:
         """One try; None when the base moved meanwhile."""
         base_ref = f"refs/heads/{workspace.base_branch}"
-        base = await self.git.commit_of(base_ref)
-        tip = await self.git.commit_of(f"refs/heads/{workspace.branch}")
+        base, tip = await asyncio.gather(
+            self.git.commit_of(base_ref), self.git.commit_of(f"refs/heads/{workspace.branch}")
+        )
         if base is None or tip is None:
             gone = workspace.base_branch if base is None else workspace.branch
             raise StateConflictError(f'the branch "{gone}" is gone', hint="git branch --all   git reflog")
-        if await self.git.is_ancestor(tip, base):
+        done, arrived, checkouts = await asyncio.gather(
+            self.git.run("merge-tree", "--write-tree", "--name-only", "-z", base, tip, allow=(0, 1)),
+            self.git.is_ancestor(tip, base),
+            self.layout.checkouts(),
+        )
+        if arrived:
             return MergeResult(status=MergeStatus.NOTHING_TO_MERGE, commit=base)
-        done = await self.git.run("merge-tree", "--write-tree", "--name-only", "-z", base, tip, allow=(0, 1))
         tree, *rest = done.stdout.split("\0")
         if done.returncode == 1:
             paths = tuple(dict.fromkeys(rest[: rest.index("")] if "" in rest else rest))
             return MergeResult(status=MergeStatus.CONFLICT, paths=paths)
-        checkout = (await self.layout.checkouts()).get(workspace.base_branch)
+        checkout = checkouts.get(workspace.base_branch)
         busy = await self._in_the_way(workspace.base_branch, checkout)
         if busy:
             return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=busy)

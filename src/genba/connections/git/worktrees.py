@@ -1,7 +1,9 @@
 """One issue, one branch, one working tree, one instance."""
 
-import shutil
-import tempfile
+import asyncio
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -26,7 +28,8 @@ class GitWorkingTrees:
         self._locks: dict[str, FileLock] = {}
 
     async def open(self, request: WorkspaceRequest) -> Workspace:
-        base_branch = request.base_branch or await self._current_branch()
+        branch = request.branch or generated_branch(request.agent, request.run, request.issue, request.issue_title)
+        base_branch, _ = await asyncio.gather(self._base_branch(request), self._check_name(branch))
         base = await self.git.commit_of(f"refs/heads/{base_branch}")
         if base is None:
             raise NotFoundError(
@@ -35,8 +38,10 @@ class GitWorkingTrees:
             )
         if not request.isolated:
             return await self._open_in_place(request, base_branch, base)
-        branch = request.branch or generated_branch(request.agent, request.run, request.issue, request.issue_title)
-        await self._check_branch(branch, base_branch)
+        if branch == base_branch:
+            raise StateConflictError(
+                f"the work would be on {base_branch} itself", hint="--branch NAME names a branch of its own"
+            )
         self._lock(branch, request.run)
         try:
             root = self.layout.top / request.root
@@ -69,11 +74,10 @@ class GitWorkingTrees:
         return workspace
 
     async def observe(self, workspace: Workspace) -> TreeFacts:
-        head, on, dirty = await self._status(workspace)
-        branch_ref = f"refs/heads/{workspace.branch}"
-        strayed = "" if on == workspace.branch or not workspace.isolated else (on or "no branch")
-        tip = branch_ref if workspace.isolated else head
-        log = await self.git.run("log", "-z", "--name-only", "--format=%x01%H%x02%T%x02%s", f"{workspace.base}..{tip}")
+        tip = f"refs/heads/{workspace.branch}"
+        log_words = ("log", "-z", "--name-only", "--format=%x01%H%x02%T%x02%s", f"{workspace.base}..{tip}")
+        (head, on, dirty), log = await asyncio.gather(self._status(workspace), self.git.run(*log_words))
+        strayed = "" if on == workspace.branch else (on or "no branch")
         commits, tree, files = _parse_log(log.stdout)
         if dirty:
             tree = await self._snapshot(workspace)
@@ -138,22 +142,21 @@ class GitWorkingTrees:
             raise StateConflictError("your checkout is on no branch", hint="--base-branch NAME")
         return name
 
-    async def _check_branch(self, branch: str, base_branch: str) -> None:
+    async def _base_branch(self, request: WorkspaceRequest) -> str:
+        return request.base_branch or await self._current_branch()
+
+    async def _check_name(self, branch: str) -> None:
         valid = await self.git.run("check-ref-format", "--branch", branch, allow=(0, 1, 128))
         if valid.returncode != 0:
             raise StateConflictError(f'"{branch}" is not a name for a branch', hint="--branch NAME")
-        if branch == base_branch:
-            raise StateConflictError(
-                f"the work would be on {base_branch} itself", hint="--branch NAME names a branch of its own"
-            )
 
     async def _add(self, branch: str, base: str, root: Path) -> tuple[Path, Path]:
         async with held(self.layout.repository_lock, f"worktree of {branch}"):
-            existing = (await self.layout.checkouts()).get(branch)
-            if existing is not None:
-                return self._taken(branch, existing, root)
+            checkouts, tip = await asyncio.gather(self.layout.checkouts(), self.git.commit_of(f"refs/heads/{branch}"))
+            if branch in checkouts:
+                return self._taken(branch, checkouts[branch], root)
             path = _free_path(root, folder_name(branch))
-            start = (str(path), branch) if await self._exists(branch) else ("-b", branch, str(path), base)
+            start = ("-b", branch, str(path), base) if tip is None else (str(path), branch)
             await self.git.run("worktree", "add", "--quiet", "--no-checkout", *start)
             git_dir = self._git_dir_of(path)
         await self.git.run("reset", "--hard", "--quiet", tree=path, git_dir=git_dir)
@@ -167,9 +170,6 @@ class GitWorkingTrees:
             f'the branch "{branch}" is checked out at {existing}',
             hint=f"git -C {existing} switch OTHER   or   --branch NAME",
         )
-
-    async def _exists(self, branch: str) -> bool:
-        return await self.git.commit_of(f"refs/heads/{branch}") is not None
 
     def _git_dir_of(self, path: Path) -> Path:
         """The folder below .git/worktrees that belongs to a working tree."""
@@ -212,11 +212,7 @@ class GitWorkingTrees:
     async def _snapshot(self, workspace: Workspace) -> str:
         """The tree as it stands, uncommitted and untracked files included, without touching its index."""
         tree, git_dir = Path(workspace.path), Path(workspace.git_dir)
-        self.layout.own.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=self.layout.own, prefix="index-") as folder:
-            index = Path(folder) / "index"
-            if (git_dir / "index").is_file():
-                shutil.copyfile(git_dir / "index", index)
+        with _copied_index(git_dir, self.layout.own / f"index-{workspace.run}-{os.getpid()}") as index:
             environment = {"GIT_INDEX_FILE": str(index)}
             await self.git.run("add", "-A", tree=tree, git_dir=git_dir, environment=environment)
             done = await self.git.run("write-tree", git_dir=git_dir, environment=environment)
@@ -232,9 +228,9 @@ class GitWorkingTrees:
         trash = self.layout.own / "trash" / workspace.run
         async with held(self.layout.repository_lock, f"removal of {path.name}"):
             _move_away(path, trash)
-            shutil.rmtree(git_dir)
+            remove_tree(git_dir)
             deleted = await self._delete_merged_branch(workspace)
-        shutil.rmtree(trash, ignore_errors=True)
+        await asyncio.to_thread(remove_tree, trash)
         return Removal(removed=True, rescued=rescued, branch_deleted=deleted)
 
     async def _rescue(self, workspace: Workspace) -> tuple[str, str]:
@@ -259,12 +255,46 @@ class GitWorkingTrees:
         return ref, ""
 
     async def _delete_merged_branch(self, workspace: Workspace) -> bool:
-        tip = await self.git.commit_of(f"refs/heads/{workspace.branch}")
-        base = await self.git.commit_of(f"refs/heads/{workspace.base_branch}")
+        tip, base = await asyncio.gather(
+            self.git.commit_of(f"refs/heads/{workspace.branch}"),
+            self.git.commit_of(f"refs/heads/{workspace.base_branch}"),
+        )
         if tip is None or base is None or not await self.git.is_ancestor(tip, base):
             return False
         await self.git.run("update-ref", "-d", f"refs/heads/{workspace.branch}", tip)
         return True
+
+
+@contextmanager
+def _copied_index(git_dir: Path, copy: Path) -> Iterator[Path]:
+    """A copy of an index to work on, gone afterwards."""
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    copy.unlink(missing_ok=True)
+    if (git_dir / "index").is_file():
+        copy.write_bytes((git_dir / "index").read_bytes())
+    try:
+        yield copy
+    finally:
+        copy.unlink(missing_ok=True)
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a folder with all that is in it; links are removed, never followed."""
+    import shutil  # noqa: PLC0415  (it brings four compressors along, and only the end of a run needs it)
+
+    if path.exists():
+        shutil.rmtree(path, onerror=_make_writable)
+
+
+def _make_writable(remove: Callable[[str], object], path: str, _error: object) -> None:
+    """An agent may leave folders that nobody may write; they are ours to remove all the same."""
+    try:
+        Path(path).parent.chmod(0o700)
+        if not Path(path).is_symlink():
+            Path(path).chmod(0o700)
+        remove(path)
+    except OSError:
+        return
 
 
 def _is_folder(path: str | Path) -> bool:
@@ -280,13 +310,13 @@ def _free_path(root: Path, name: str) -> Path:
 def _move_away(path: Path, trash: Path) -> None:
     """First out of the way in one step, then deleted: a half-removed tree is never seen."""
     trash.parent.mkdir(parents=True, exist_ok=True)
-    shutil.rmtree(trash, ignore_errors=True)
+    remove_tree(trash)
     try:
         path.rename(trash)
     except OSError:
         trash_here = path.with_name(f".{path.name}.removed")
         path.rename(trash_here)
-        shutil.rmtree(trash_here, ignore_errors=True)
+        remove_tree(trash_here)
 
 
 def _parse_log(output: str) -> tuple[tuple[Commit, ...], str, tuple[str, ...]]:

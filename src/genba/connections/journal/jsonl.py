@@ -48,9 +48,10 @@ class JsonlJournal:
         )
         clean = self.redactor.value(msgspec.to_builtins(stamped))
         self._write(msgspec.json.encode(clean) + b"\n")
-        told = msgspec.convert(clean, Event)
-        for listener in self.listeners:
-            listener(told)
+        if self.listeners:
+            told = msgspec.convert(clean, Event)
+            for listener in self.listeners:
+                listener(told)
 
     def close(self) -> None:
         os.close(self._descriptor)

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import re
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -80,11 +79,9 @@ class FolderTracker:
         self._replace(self.folder / f"{number}.md", f"---\n{_dump(front)}---\n\n{body.strip()}\n")
 
     def _replace(self, path: Path, text: str) -> None:
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=self.folder, prefix=f".{path.name}.", delete=False
-        ) as file:
-            file.write(text)
-        os.replace(file.name, path)  # noqa: PTH105  (the name of a temporary file is a string)
+        fresh = path.with_name(f".{path.name}.{os.getpid()}")
+        fresh.write_text(text, encoding="utf-8")
+        fresh.replace(path)
 
 
 def _load(text: str, shown: str) -> Any:

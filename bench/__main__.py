@@ -1,0 +1,89 @@
+"""`make bench`: what Genba costs, as ratios to the bare thing in the same run."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from bench.measuring import Row, command, report, side_by_side
+
+BIN = Path(sys.executable).parent
+HERE = Path(__file__).parent
+WORK = "echo work >> work.txt && git add -A && git commit -qm work"
+ITERATIONS = 20
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory(prefix="genba-bench-") as folder:
+        repository = _repository(Path(folder))
+        return report([_start_up(), _whole_run(repository), *_iteration(repository)])
+
+
+def _repository(folder: Path) -> Path:
+    root = folder / "repository"
+    subprocess.run(["git", "init", "-q", "-b", "main", str(root)], check=True)
+    for name, value in (("user.name", "Bench"), ("user.email", "bench@localhost"), ("gc.auto", "0")):
+        subprocess.run(["git", "config", name, value], cwd=root, check=True)
+    _agent(root, "quick", ["sh", "-c", WORK], 1)
+    _agent(root, "idle-once", ["true"], 1)
+    _agent(root, "idle-often", ["true"], 1 + ITERATIONS)
+    subprocess.run(["git", "add", "-A"], cwd=root, check=True)
+    subprocess.run(["git", "commit", "-q", "-m", "Begin"], cwd=root, check=True)
+    return root
+
+
+def _agent(root: Path, name: str, argv: list[str], iterations: int) -> None:
+    folder = root / ".agent" / name
+    (folder / "prompts").mkdir(parents=True)
+    runner = {
+        "completion": {"type": "iterationBudget", "config": {"maxIterations": iterations}},
+        "limits": {"maxIterations": iterations},
+        "adapter": {"type": "custom", "command": argv},
+    }
+    file = {"name": name, "description": "An instant agent", "runner": runner}
+    (folder / "agent.json").write_text(json.dumps(file))
+    (folder / "steps_registry.json").write_text(json.dumps({"steps": {"work": {}}}))
+    (folder / "prompts" / "system.md").write_text("Be quick.\n")
+
+
+def _start_up() -> Row:
+    found = side_by_side(
+        25, genba=command(str(BIN / "genba"), "--version"), python=command(sys.executable, "-c", "pass")
+    )
+    figure = f"{found['genba'] * 1000:.0f} ms beside {found['python'] * 1000:.0f} ms"
+    return Row("genba --version / python -c pass", figure, found["genba"] / found["python"], 2.5)
+
+
+def _whole_run(repository: Path) -> Row:
+    found = side_by_side(
+        15,
+        genba=command(str(BIN / "genba"), "run", "quick", "--quiet", cwd=str(repository)),
+        script=command("sh", str(HERE / "same_commands.sh"), str(repository), WORK),
+    )
+    figure = f"{found['genba'] * 1000:.0f} ms beside {found['script'] * 1000:.0f} ms"
+    return Row("genba run, instant agent / same git commands", figure, found["genba"] / found["script"], 3.0)
+
+
+def _iteration(repository: Path) -> list[Row]:
+    """The cost of an iteration: many against one, less the processes themselves."""
+    genba, root = str(BIN / "genba"), str(repository)
+
+    def bare() -> None:
+        for _ in range(ITERATIONS):
+            subprocess.run(["true"], check=True)
+
+    found = side_by_side(
+        7,
+        once=command(genba, "run", "idle-once", "--quiet", cwd=root),
+        often=command(genba, "run", "idle-often", "--quiet", cwd=root),
+        bare=bare,
+    )
+    beyond = (found["often"] - found["once"] - found["bare"]) / ITERATIONS
+    process = found["bare"] / ITERATIONS
+    figure = f"{beyond * 1000:.1f} ms for prompt, evidence, verdict and journal; a bare process takes {process * 1000:.1f} ms"
+    return [Row("one iteration beyond its process", figure)]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
