@@ -1,0 +1,255 @@
+"""Scripted doubles of the ports. A double fails on an unexpected step; `finish` fails on one that was never used."""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import msgspec
+
+from genba.domain.errors import GenbaError, NotFoundError, UnrecoverableError
+from genba.domain.events import Event
+from genba.domain.evidence import Check, CheckResult, Commit, TreeFacts
+from genba.domain.issues import Issue, IssueChange
+from genba.domain.ports import AgentInstance
+from genba.domain.processes import Command, Ending, Exit, Heard
+from genba.domain.replies import AgentSession, Ask, InstanceStatus, Reply
+from genba.domain.workspaces import MergeResult, MergeStatus, PullRequest, Removal, Workspace, WorkspaceRequest
+
+T = TypeVar("T")
+
+
+class UnexpectedStep(AssertionError):
+    """The script of a double and what really happened differ."""
+
+
+class ManualClock:
+    """Time that passes only when somebody sleeps."""
+
+    def __init__(self, start: float = 1_000_000.0) -> None:
+        self.time = start
+        self.slept: list[float] = []
+
+    def now(self) -> float:
+        return self.time
+
+    def elapsed(self) -> float:
+        return self.time
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.time += seconds
+
+
+class MemoryJournal:
+    """Keeps the events of a run in a list."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def emit(self, event: Event) -> None:
+        self.events.append(event)
+
+    def of(self, kind: type[T]) -> list[T]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+class MemoryTracker:
+    """Issues in a dictionary."""
+
+    def __init__(self, *issues: Issue) -> None:
+        self.issues = {issue.number: issue for issue in issues}
+        self.comments: dict[int, list[str]] = {}
+
+    async def read(self, number: int) -> Issue:
+        if number not in self.issues:
+            raise NotFoundError(f"there is no issue #{number}")
+        return self.issues[number]
+
+    async def labelled(self, label: str) -> tuple[Issue, ...]:
+        return tuple(issue for _, issue in sorted(self.issues.items()) if label in issue.labels)
+
+    async def change(self, number: int, change: IssueChange) -> None:
+        issue = await self.read(number)
+        kept = [label for label in issue.labels if label not in change.remove_labels]
+        self.issues[number] = msgspec.structs.replace(
+            issue,
+            labels=tuple(dict.fromkeys([*kept, *change.add_labels])),
+            state="closed" if change.close else issue.state,
+        )
+        told = self.comments.setdefault(number, [])
+        if change.comment and change.comment not in told[-1:]:
+            told.append(change.comment)
+
+
+class MemoryForge:
+    """Pull requests in a dictionary."""
+
+    def __init__(self) -> None:
+        self.requests: dict[str, PullRequest] = {}
+
+    async def find(self, branch: str) -> str:
+        return f"memory:{branch}" if branch in self.requests else ""
+
+    async def open(self, request: PullRequest) -> str:
+        if request.branch in self.requests:
+            raise UnrecoverableError(f"{request.branch} has a pull request already")
+        self.requests[request.branch] = request
+        return f"memory:{request.branch}"
+
+
+class RememberedInstance:
+    """An instance that only remembers its session."""
+
+    def __init__(self, session: AgentSession) -> None:
+        self._session = session
+        self.status = InstanceStatus.IDLE
+
+    @property
+    def session(self) -> AgentSession:
+        return self._session
+
+
+class ReplyingAgent:
+    """Answers with the replies, or raises the errors, that it was given; no process is started."""
+
+    commits = False
+
+    def __init__(self, *answers: Reply | GenbaError) -> None:
+        self.answers = list(answers)
+        self.asked: list[Ask] = []
+
+    async def start(self, session: AgentSession) -> AgentInstance:
+        return RememberedInstance(session)
+
+    async def execute(self, instance: AgentInstance, ask: Ask, heard: Heard) -> Reply:
+        if isinstance(instance, RememberedInstance) and instance.status is InstanceStatus.STOPPED:
+            raise UnrecoverableError("the instance was stopped")
+        if not self.answers:
+            raise UnexpectedStep(f"nobody expected question {ask.number}, at the step {ask.step}")
+        self.asked.append(ask)
+        heard("started", "0")
+        answer = self.answers.pop(0)
+        if isinstance(answer, GenbaError):
+            raise answer
+        return answer
+
+    async def status(self, instance: AgentInstance) -> InstanceStatus:
+        return instance.status if isinstance(instance, RememberedInstance) else InstanceStatus.IDLE
+
+    async def stop(self, instance: AgentInstance) -> None:
+        if isinstance(instance, RememberedInstance):
+            instance.status = InstanceStatus.STOPPED
+
+    def finish(self) -> None:
+        if self.answers:
+            raise UnexpectedStep(f"{len(self.answers)} answers were never asked for")
+
+
+class ScriptedProcesses:
+    """Ends commands as it was told to, by their first word; starts nothing."""
+
+    def __init__(self, exits: dict[str, Sequence[Exit]]) -> None:
+        self.exits = {word: list(found) for word, found in exits.items()}
+        self.commands: list[Command] = []
+
+    async def run(self, command: Command, heard: Heard) -> Exit:
+        self.commands.append(command)
+        waiting = self.exits.get(command.argv[0])
+        if not waiting:
+            raise UnexpectedStep(f"nobody expected the command {command.argv}")
+        heard("started", "0")
+        done = waiting.pop(0)
+        for line in done.stdout.splitlines():
+            heard("stdout", line)
+        return done
+
+    async def sweep(self, mark: str) -> int:  # noqa: ARG002  (nothing was ever started)
+        return 0
+
+    def finish(self) -> None:
+        left = {word: len(found) for word, found in self.exits.items() if found}
+        if left:
+            raise UnexpectedStep(f"commands were never run: {left}")
+
+
+def exited(code: int = 0, stdout: str = "", stderr: str = "") -> Exit:
+    return Exit(ending=Ending.EXITED, code=code, stdout=stdout, stderr=stderr, seconds=0.0)
+
+
+class MemoryTrees:
+    """A working tree that is only a list of facts, told one after the other."""
+
+    def __init__(self, *facts: TreeFacts, isolated: bool = True) -> None:
+        self.facts = list(facts) or [TreeFacts(head="c0", tree="t0")]
+        self.isolated = isolated
+        self.closed: list[Workspace] = []
+        self.in_use: set[str] = set()
+        self.committed: list[str] = []
+
+    async def open(self, request: WorkspaceRequest) -> Workspace:
+        branch = request.branch or f"genba/{request.agent}"
+        if branch in self.in_use:
+            raise UnexpectedStep(f"{branch} is in use")
+        self.in_use.add(branch)
+        return Workspace(
+            run=request.run,
+            path="/memory",
+            git_dir="/memory/.git",
+            branch=branch,
+            base_branch=request.base_branch or "main",
+            base="c0",
+            isolated=self.isolated,
+        )
+
+    async def reopen(self, workspace: Workspace) -> Workspace:
+        return workspace
+
+    async def observe(self, workspace: Workspace) -> TreeFacts:  # noqa: ARG002  (there is only one tree)
+        return self.facts.pop(0) if len(self.facts) > 1 else self.facts[0]
+
+    async def commit(self, workspace: Workspace, message: str, author: str) -> None:  # noqa: ARG002
+        self.committed.append(message)
+
+    async def close(self, workspace: Workspace) -> Removal:
+        self.closed.append(workspace)
+        self.in_use.discard(workspace.branch)
+        return Removal(removed=workspace.isolated)
+
+
+class MemoryRepository:
+    """Merges as it was told to."""
+
+    def __init__(self, *results: MergeResult) -> None:
+        self.results = list(results)
+        self.pushed: list[tuple[str, str]] = []
+        self.messages: list[str] = []
+
+    async def merge(self, workspace: Workspace, message: str) -> MergeResult:  # noqa: ARG002
+        self.messages.append(message)
+        return self.results.pop(0) if self.results else MergeResult(status=MergeStatus.MERGED, commit="m1")
+
+    async def push(self, remote: str, branch: str) -> None:
+        self.pushed.append((remote, branch))
+
+
+class ScriptedChecks:
+    """Says of each check what it was told to say."""
+
+    def __init__(self, results: dict[str, Sequence[CheckResult]]) -> None:
+        self.results = {name: list(found) for name, found in results.items()}
+
+    async def run(self, name: str, check: Check, workspace: Workspace, mark: str) -> CheckResult:  # noqa: ARG002
+        waiting = self.results.get(name)
+        if not waiting:
+            raise UnexpectedStep(f"nobody expected the check {name}")
+        return waiting.pop(0)
+
+    def finish(self) -> None:
+        left = [name for name, found in self.results.items() if found]
+        if left:
+            raise UnexpectedStep(f"checks were never run: {left}")
+
+
+def facts(tree: str = "t1", commits: int = 1, dirty: tuple[str, ...] = ()) -> TreeFacts:
+    """Facts of a tree with so many commits."""
+    made = tuple(Commit(f"c{number}", f"commit {number}") for number in range(commits, 0, -1))
+    return TreeFacts(head=made[0].sha if made else "c0", tree=tree, dirty=dirty, commits=made, changed_files=("a",))

@@ -1,0 +1,195 @@
+"""Every implementation of a port, and its double, passes the same suite."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+
+from genba.connections.agents.custom import CustomAdapter, CustomSettings
+from genba.connections.agents.scripted import ScriptedAdapter, ScriptedSettings
+from genba.connections.checks.runner import CheckRunner
+from genba.connections.clock import SystemClock
+from genba.connections.forge.command import CommandForge
+from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.merging import GitRepository
+from genba.connections.git.worktrees import GitWorkingTrees
+from genba.connections.process.supervisor import ProcessSupervisor
+from genba.connections.tracker.folder import FolderTracker
+from genba.domain.evidence import CheckResult, CheckStatus
+from genba.domain.issues import Issue
+from genba.domain.ports import AgentAdapter, Checks, Clock, Forge, Processes, Repository, Tracker, WorkingTrees
+from genba.domain.processes import Command
+from genba.domain.replies import AgentSession, Reply
+from genba.domain.workspaces import Workspace, WorkspaceRequest
+from genba.testing.conformance import (
+    AgentAdapterSuite,
+    ChecksSuite,
+    ClockSuite,
+    ForgeSuite,
+    ProcessesSuite,
+    RepositorySuite,
+    TrackerSuite,
+    WorkingTreesSuite,
+)
+from genba.testing.doubles import (
+    ManualClock,
+    MemoryForge,
+    MemoryRepository,
+    MemoryTracker,
+    MemoryTrees,
+    ReplyingAgent,
+    ScriptedChecks,
+    ScriptedProcesses,
+    exited,
+)
+from tests.project import Project
+
+
+class TestAgentAdapters(AgentAdapterSuite):
+    @pytest.fixture(params=["custom", "custom by file", "scripted", "double"])
+    def adapter(self, request: pytest.FixtureRequest, tmp_path: Path) -> AgentAdapter:
+        match request.param:
+            case "custom":
+                settings = CustomSettings(type="custom", command="cat >/dev/null; echo hello")
+                return CustomAdapter(settings, ProcessSupervisor(), tmp_path)
+            case "custom by file":
+                line = """printf '{"text": "hello"}' > {reply_file}; test -s {prompt_file}"""
+                return CustomAdapter(CustomSettings(type="custom", command=line), ProcessSupervisor(), tmp_path)
+            case "scripted":
+                script = {"turns": [{"reply": "hello"}, {"reply": "hello again"}]}
+                (tmp_path / "script.yaml").write_text(yaml.safe_dump(script))
+                settings_ = ScriptedSettings(type="scripted", script="script.yaml")
+                return ScriptedAdapter(settings_, ProcessSupervisor(), tmp_path)
+        return ReplyingAgent(Reply(text="hello"), Reply(text="hello again"))
+
+    @pytest.fixture
+    def session(self, tmp_path: Path) -> AgentSession:
+        return AgentSession(
+            run=f"run-{tmp_path.name}",
+            agent="tester",
+            workdir=str(tmp_path),
+            folder=str(tmp_path / "asks"),
+            environment={"PATH": os.environ["PATH"]},
+        )
+
+
+class TestTrackers(TrackerSuite):
+    @pytest.fixture(params=["folder", "double"])
+    def tracker(self, request: pytest.FixtureRequest, tmp_path: Path) -> Tracker:
+        if request.param == "folder":
+            (tmp_path / "1.md").write_text("---\ntitle: One\nlabels: [docs, old]\n---\n\nText\n")
+            return FolderTracker(tmp_path)
+        return MemoryTracker(Issue(number=1, title="One", body="Text", labels=("docs", "old")))
+
+
+class TestForges(ForgeSuite):
+    @pytest.fixture(params=["command", "double"])
+    def forge(self, request: pytest.FixtureRequest, tmp_path: Path) -> Forge:
+        if request.param == "double":
+            return MemoryForge()
+        opening = ("sh", "-c", 'echo "pr:$0" > "$(echo $0 | tr / _).pr"; echo opening; echo "pr:$0"', "{branch}")
+        finding = ("sh", "-c", 'cat "$(echo $0 | tr / _).pr" 2>/dev/null || true', "{branch}")
+        environment = {"PATH": os.environ["PATH"]}
+        return CommandForge(opening, finding, ProcessSupervisor(), tmp_path, environment, 20)
+
+
+class TestClocks(ClockSuite):
+    @pytest.fixture(params=[SystemClock, ManualClock])
+    def clock(self, request: pytest.FixtureRequest) -> Clock:
+        made: Clock = request.param()
+        return made
+
+
+class TestProcesses(ProcessesSuite):
+    @pytest.fixture(params=["supervisor", "double"])
+    def processes(self, request: pytest.FixtureRequest) -> Processes:
+        if request.param == "supervisor":
+            return ProcessSupervisor()
+        return ScriptedProcesses({"sh": [exited(0, "hello\n")], "bash": [exited(3, "hello\n")]})
+
+    @pytest.fixture
+    def command(self, tmp_path: Path) -> Callable[[int], Command]:
+        def make(code: int) -> Command:
+            return Command(
+                argv=("bash" if code else "sh", "-c", f"echo hello; exit {code}"),
+                workdir=str(tmp_path),
+                environment={"PATH": os.environ["PATH"]},
+                timeout_seconds=20,
+                idle_seconds=20,
+                mark=f"mark-{tmp_path.name}",
+            )
+
+        return make
+
+
+class TestWorkingTrees(WorkingTreesSuite):
+    @pytest.fixture(params=["git", "double"])
+    async def trees(self, request: pytest.FixtureRequest, project: Project) -> WorkingTrees:
+        if request.param == "git":
+            return GitWorkingTrees(await RepositoryLayout.find(project.root))
+        return MemoryTrees()
+
+    @pytest.fixture
+    def request_(self) -> WorkspaceRequest:
+        return WorkspaceRequest(
+            run="run-1",
+            agent="tester",
+            root=".worktrees",
+            isolated=True,
+            branch="genba/tester",
+            base_branch=None,
+            issue=None,
+            issue_title="",
+        )
+
+
+class TestRepositories(RepositorySuite):
+    @pytest.fixture(params=["git", "double"])
+    async def repository(self, request: pytest.FixtureRequest, project: Project) -> Repository:
+        return GitRepository(await RepositoryLayout.find(project.root)) if request.param == "git" else MemoryRepository()
+
+    @pytest.fixture
+    def ready(self, project: Project) -> Workspace:
+        base = project.git("rev-parse", "main")
+        project.git("switch", "-q", "-c", "genba/ready")
+        project.write("new.txt", "new\n")
+        project.commit("Add new.txt")
+        project.git("switch", "-q", "main")
+        return Workspace(
+            run="run-1",
+            path=str(project.root),
+            git_dir=str(project.root / ".git"),
+            branch="genba/ready",
+            base_branch="main",
+            base=base,
+            isolated=True,
+        )
+
+
+class TestChecks(ChecksSuite):
+    @pytest.fixture(params=["runner", "double"])
+    def checks(self, request: pytest.FixtureRequest) -> Checks:
+        if request.param == "runner":
+            return CheckRunner(ProcessSupervisor(), {"PATH": os.environ["PATH"]})
+        told: dict[str, Sequence[CheckResult]] = {
+            "good": [CheckResult("good", CheckStatus.PASSED)],
+            "bad": [CheckResult("bad", CheckStatus.FAILED)],
+            "broken": [CheckResult("broken", CheckStatus.ERROR)],
+        }
+        return ScriptedChecks(told)
+
+    @pytest.fixture
+    def workspace(self, tmp_path: Path) -> Workspace:
+        path = str(tmp_path)
+        return Workspace(
+            run="run-1", path=path, git_dir=path, branch="b", base_branch="main", base="c0", isolated=True
+        )
+
+
+def test_the_product_never_loads_its_doubles() -> None:
+    line = "import genba.wiring, genba.entrypoints.cli.run_command, sys; sys.exit('genba.testing' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", line], check=False).returncode == 0
