@@ -22,6 +22,11 @@ class Project:
         self.source = source
 
     @property
+    def name(self) -> str:
+        """The name for people; a project without one is not named."""
+        return self.file.project.name if self.file.project is not None else ""
+
+    @property
     def agents_folder(self) -> Path:
         return self.root / self.file.agent_discovery_path
 

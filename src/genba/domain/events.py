@@ -29,6 +29,7 @@ class RunStarted(_Event, frozen=True, kw_only=True, tag="run_started"):
     definition: str
     """The hash of the frozen definition that runs."""
     workspace: Workspace
+    project: str = ""
     title: str = ""
     parameters: dict[str, Any] = {}
     limits: dict[str, Any] = {}

@@ -1,6 +1,8 @@
 """One run of one agent, from its workspace to its closure."""
 
 import asyncio
+import contextlib
+from collections.abc import Coroutine
 from typing import Any
 
 import msgspec
@@ -33,6 +35,7 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     definition: AgentDefinition
     parameters: dict[str, Any]
+    project: str = ""
     mode: str | None = None
     branch: str | None = None
     base_branch: str | None = None
@@ -92,7 +95,7 @@ class Run:
             error.hint = error.hint or f"free some space, then: genba run --resume {self.plan.run}"
             error.unchanged = f"the work is kept on {workspace.branch}, in {workspace.path}"
             raise
-        return await self._end(state, workspace, issue, began)
+        return await _finish(self._end(state, workspace, issue, began))
 
     async def _issue(self) -> tuple[Issue | None, tuple[Issue, ...]]:
         """The issue and the requirements, when the agent takes an issue at all."""
@@ -138,6 +141,7 @@ class Run:
                 model=self.settings.flow.default_model,
                 definition=self.definition.digest,
                 workspace=workspace,
+                project=self.plan.project,
                 title=issue.title if issue else "",
                 parameters=self.plan.parameters,
                 limits=msgspec.to_builtins(self.settings.limits),
@@ -237,6 +241,15 @@ class Run:
         trailers = [f"Issue: {issue.number}"] if issue else []
         trailers += [f"Genba-Agent: {self.definition.name}", f"Genba-Run: {self.plan.run}"]
         return f"Merge {name}", "\n".join(trailers) + "\n"
+
+
+async def _finish(ending: Coroutine[Any, Any, RunResult]) -> RunResult:
+    """The end of a run is short and is not cut in two: a wish to stop is heard when it is over."""
+    task = asyncio.ensure_future(ending)
+    while not task.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.shield(task)
+    return task.result()
 
 
 def _not_finalized(finalized: Finalized) -> tuple[Outcome, str, str]:

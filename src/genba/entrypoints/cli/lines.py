@@ -43,8 +43,8 @@ def tokens(usage: Usage) -> str:
 
 
 def header(event: RunStarted) -> str:
-    """Who works on what, by which adapter and model, on which branch."""
-    parts = [event.agent]
+    """In which project, who works on what, by which adapter and model, on which branch."""
+    parts = [event.project, event.agent] if event.project else [event.agent]
     if event.issue is not None:
         parts.append(f'#{event.issue} "{event.title}"' if event.title else f"#{event.issue}")
     kind = "worktree" if event.workspace.isolated else "your checkout"

@@ -156,6 +156,7 @@ def _start(house: House, definition: AgentDefinition, given: dict[str, Any]) -> 
         run=new_run_id(definition.name),
         definition=definition,
         parameters=values,
+        project=house.project.name,
         mode=mode,
         branch=given["branch"],
         base_branch=given["base_branch"],
