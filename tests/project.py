@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -73,7 +75,12 @@ class Project:
             "adapter": {"type": "scripted", "script": "script.yaml"},
             **runner,
         }
-        file = {"name": name, "description": "An agent of the tests", "parameters": parameters or {}, "runner": sections}
+        file = {
+            "name": name,
+            "description": "An agent of the tests",
+            "parameters": parameters or {},
+            "runner": sections,
+        }
         self.write(f"{folder}/agent.json", json.dumps(file))
         self.write(f"{folder}/steps_registry.json", json.dumps({"steps": steps or {"work": {}}, **(registry or {})}))
         self.write(f"{folder}/script.yaml", yaml.safe_dump(script or turns))
@@ -110,7 +117,7 @@ class Project:
 
     def run(self, *words: str, check: int | None = 0, **environment: str) -> dict[str, Any]:
         """`genba run … --json`, and its result."""
-        done = self.genba("run", *words, "--json", check=check, **environment)
+        done = self.genba("run", *words, "--json", check=check, cwd=None, **environment)
         result: dict[str, Any] = done.json
         return result
 
@@ -140,3 +147,11 @@ def gated(*intents: str, **more: Any) -> dict[str, Any]:
 def says(action: str, **more: Any) -> dict[str, Any]:
     """A structured reply that names the way on."""
     return {"next_action": {"action": action}, **more}
+
+
+def until(holds: Callable[[], object], seconds: float = 30.0) -> None:
+    """Wait for something that will happen, and no longer than it may take."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.01)

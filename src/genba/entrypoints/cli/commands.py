@@ -1,5 +1,6 @@
 """The commands of `genba`, each loaded when it is used."""
 
+import asyncio
 import contextlib
 import importlib
 import io
@@ -75,7 +76,7 @@ def run_cli(arguments: list[str]) -> int:
         return UsageError.exit_code
     except click.exceptions.Exit as done:
         return done.exit_code
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt, asyncio.CancelledError):
         return 1
     except BrokenPipeError:
         sys.stderr.close()

@@ -1,6 +1,7 @@
 """How a command gets its house: the repository around the current folder."""
 
 import asyncio
+import signal
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,4 +16,14 @@ def house_here() -> House:
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
-    return asyncio.run(work)
+    """Run to the end. Being told to end parks the work, as ctrl-c does."""
+
+    async def guarded() -> T:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101  (a coroutine under asyncio.run has one)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+        return await work
+
+    return asyncio.run(guarded())

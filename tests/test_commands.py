@@ -1,0 +1,155 @@
+"""The commands beside run: agent, logs, schema, demo."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema_rs
+import pytest
+
+from genba import __version__
+from tests.project import GENBA, Project
+
+
+def test_the_built_in_agents_pass_their_check(project: Project) -> None:
+    done = project.genba("agent", "check", check=0)
+
+    assert done.out.splitlines() == ["✓ facilitator", "✓ iterator", "✓ reviewer"]
+
+
+def test_agents_are_found_by_name_and_by_capability(project: Project) -> None:
+    project.agent("writer", actions={"enabled": True, "types": ["article"]})
+
+    everyone = project.genba("agent", "list", "--json", check=0).json["agents"]
+    writers = project.genba("agent", "list", "--capability", "article", "--json", check=0).json["agents"]
+
+    assert [agent["name"] for agent in everyone] == ["facilitator", "iterator", "reviewer", "writer"]
+    assert [(agent["name"], agent["capabilities"]) for agent in writers] == [("writer", ["article"])]
+
+
+def test_an_agent_that_cannot_be_read_is_named_beside_the_others(project: Project) -> None:
+    project.agent()
+    project.write(".agent/broken/agent.json", "{")
+
+    done = project.genba("agent", "list", check=0)
+
+    assert "worker" in done.out
+    assert "broken cannot be read" in done.err
+    assert "hint: genba agent check broken" in done.err
+
+
+def test_a_projects_agent_hides_a_built_in_one_of_its_name(project: Project) -> None:
+    project.agent("iterator")
+
+    done = project.genba("agent", "show", "iterator", check=0)
+
+    assert "iterationBudget" in done.out
+
+
+@pytest.mark.parametrize("template", ["steps", "simple"])
+def test_a_new_agent_passes_its_check_and_can_be_run(project: Project, template: str) -> None:
+    project.genba("agent", "new", "my-agent", "--template", template, check=0)
+    project.genba("agent", "check", "my-agent", check=0)
+    again = project.genba("agent", "new", "my-agent", check=5)
+    assert "is already there" in again.err
+
+    reply = '{"plan": "p", "status": "completed", "next_action": {"action": "%s"}}'
+    script = "case $GENBA_STEP in close) a=closing;; *) a=next;; esac; "
+    script += "echo x >> x.txt; git add -A; git commit -qm x; " + f"printf '{reply}' $a"
+    project.write(
+        ".genba/config.yaml", json.dumps({"agents": {"default": {"adapter": {"type": "custom", "command": script}}}})
+    )
+    project.commit()
+
+    assert project.run("my-agent", "--topic", "tea")["outcome"] == "completed"
+
+
+@pytest.mark.parametrize("name", ["../evil", "Big", "a b", ""])
+def test_a_new_agent_needs_a_plain_name(project: Project, name: str) -> None:
+    done = project.genba("agent", "new", name, check=2)
+
+    assert "is not a name for an agent" in done.err
+    assert not (project.root.parent / "evil").exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["agent", "completion", "config", "custom", "event", "reply", "script", "steps_registry"]
+)
+def test_every_schema_is_a_schema(project: Project, name: str) -> None:
+    schema = project.genba("schema", name, check=0).json
+
+    jsonschema_rs.validator_for(schema)
+    assert schema["$schema"].endswith("2020-12/schema")
+
+
+def test_the_schemas_accept_the_built_in_agents(project: Project) -> None:
+    validator = jsonschema_rs.validator_for(project.genba("schema", "agent", check=0).json)
+    steps = jsonschema_rs.validator_for(project.genba("schema", "steps_registry", check=0).json)
+    folder = Path(sys.modules["genba"].__file__ or "").parent / "definitions/builtin"
+
+    for path in folder.iterdir():
+        validator.validate(json.loads((path / "agent.json").read_text()))
+        steps.validate(json.loads((path / "steps_registry.json").read_text()))
+
+
+def test_logs_list_runs_and_show_one(project: Project) -> None:
+    assert "no runs yet" in project.genba("logs", check=0).err
+    project.agent()
+    result = project.run("worker")
+
+    listed = project.genba("logs", check=0).out
+    shown = project.genba("logs", result["run"], "--prompts", "--output", check=0).out
+
+    assert result["run"] in listed
+    assert "completed" in listed
+    assert "Done means: 1 iterations are done" in shown
+    assert f"merged   {result['merged'][:7]} into main" in shown
+    assert "did you mean" in project.genba("logs", result["run"][:-1], check=4).err
+
+
+def test_the_demo_shows_an_agent_that_is_caught_and_then_merged(project: Project, tmp_path: Path) -> None:
+    done = project.genba("demo", "--folder", str(tmp_path / "demo"), check=0)
+
+    assert "✗ implement" in done.err
+    assert "AssertionError: 'tea,-at-5!' != 'tea-at-5'" in done.err
+    assert "● completed · 4 iterations" in done.err
+    assert "Merge Add slugify() (#1)" in done.out
+    demo = Project(tmp_path / "demo")
+    assert demo.issue_front(1) == {"title": "Add slugify()", "state": "closed", "labels": ["feature", "done"]}
+    assert demo.git("status", "--porcelain") == ""
+    assert demo.branches() == ["main"]
+
+    again = project.genba("demo", "--folder", str(tmp_path / "demo"), check=1)
+    assert "is not empty" in again.err
+
+
+def test_in_a_terminal_the_run_is_drawn_live(project: Project) -> None:
+    project.agent(script={"turns": [{"do": [{"print": "thinking"}, {"sleep": 0.5}], "reply": "done"}]})
+    words = ["script", "-qec", f"{GENBA} run worker", "/dev/null"]
+    environment = {**os.environ, **project.environment, "TERM": "xterm", "COLUMNS": "100"}
+
+    done = subprocess.run(
+        words, cwd=project.root, env=environment, capture_output=True, text=True, check=True, timeout=60
+    )
+
+    assert "ctrl-c parks it" in done.stdout
+    assert "thinking" in done.stdout
+    assert "completed · 1 iteration" in done.stdout
+
+
+def test_the_version_is_told(project: Project) -> None:
+    assert project.genba("--version", check=0).out == f"genba {__version__}\n"
+    module = subprocess.run([sys.executable, "-m", "genba", "--version"], capture_output=True, text=True, check=True)
+    assert module.stdout == f"genba {__version__}\n"
+
+
+def test_a_run_works_from_a_subfolder_and_without_a_home(project: Project) -> None:
+    project.agent()
+    inside = project.root / "deep/er"
+    inside.mkdir(parents=True)
+
+    done = project.genba("run", "worker", "--json", cwd=inside, check=0, HOME="/nonexistent", LANG="C")
+
+    assert done.json["outcome"] == "completed"

@@ -1,0 +1,229 @@
+"""Kill anything: runs go on where they were, nothing is done twice, nothing is left running."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.project import GENBA, Project, gated, says, until
+
+THREE_STEPS = {
+    "plan": {"structuredGate": gated("next", handoffFields=["plan"]), "transitions": {"next": "implement"}},
+    "implement": {"structuredGate": gated("next"), "transitions": {"next": "close"}},
+    "close": {"stepKind": "closure", "structuredGate": gated("closing")},
+}
+FIRST_PROMPT = {"implement.md": "Do {uv-plan_plan}.\n"}
+
+
+def _start(project: Project, *words: str) -> subprocess.Popen[bytes]:
+    with _said(project).open("wb") as said:
+        return subprocess.Popen(
+            [str(GENBA), "run", *words, "--quiet"],
+            cwd=project.root,
+            env={**os.environ, **project.environment},
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+        )
+
+
+def _said(project: Project) -> Path:
+    """What the started run writes on stderr."""
+    return project.root.parent / "stderr"
+
+
+def _marked(run: str) -> list[int]:
+    """The processes that still belong to a run."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if f"GENBA_PROCESS_MARK={run}".encode() in path.read_bytes():
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def _newest_run(project: Project) -> str:
+    listed = project.genba("logs", "--json", check=0).out.splitlines()
+    return str(json.loads(listed[0])["run"])
+
+
+def _three_step_agent(project: Project, here: Path, in_step: str) -> None:
+    """An agent that waits for ever the first time it reaches a step, and writes down every start."""
+    count = f"echo $GENBA_STEP >> {here}/starts"
+    wait = f"test -e {here}/seen || {{ touch {here}/seen; sleep 1000; }}"
+    replies = {"plan": says("next", plan="the right thing"), "implement": says("next"), "close": says("closing")}
+    work = "echo work > work.txt && git add -A && git commit -qm work"
+    turns = {
+        step: [{
+            "do": [{"run": f"GENBA_STEP={step}; {count}"}]
+            + ([{"run": wait}] if step == in_step else [])
+            + ([{"run": f"test -e work.txt || ({work})"}] if step == "implement" else []),
+            "reply": reply,
+        }]
+        for step, reply in replies.items()
+    }  # fmt: skip
+    project.agent(
+        completion={"type": "stepMachine"},
+        registry={"entryStep": "plan"},
+        steps=THREE_STEPS,
+        prompts=FIRST_PROMPT,
+        script={"steps": turns, "repeat": True},
+    )
+
+
+@pytest.mark.parametrize("in_step", ["plan", "implement", "close"])
+def test_after_kill_9_a_run_goes_on_from_its_last_finished_iteration(
+    project: Project, tmp_path: Path, in_step: str
+) -> None:
+    _three_step_agent(project, tmp_path, in_step)
+    killed = _start(project, "worker")
+    until((tmp_path / "seen").exists)
+    killed.kill()
+    killed.wait()
+    run = _newest_run(project)
+
+    result = project.run("--resume", run)
+
+    assert result["outcome"] == "completed"
+    assert _marked(run) == []
+    starts = (tmp_path / "starts").read_text().split()
+    expected = ["plan", "implement", "close"]
+    expected.insert(expected.index(in_step), in_step)
+    assert starts == expected
+    assert project.steps_walked(run) == ["plan", "implement", "close"]
+    assert project.read("work.txt") == "work\n"
+    assert len(project.git("log", "--oneline", "--merges").splitlines()) == 1
+    assert any("Do the right thing." in prompt for prompt in project.prompts(run))
+
+
+def test_a_run_that_died_before_its_merge_is_merged_once(project: Project, tmp_path: Path) -> None:
+    project.agent()
+    project.write("README.md", "in the way\n")
+    stopped = project.run("worker", check=5)
+    project.git("checkout", "-q", "README.md")
+
+    project.run("--resume", stopped["run"])
+    again = project.genba("run", "--resume", stopped["run"], check=5)
+
+    assert "is completed; there is nothing to resume" in again.err
+    assert len(project.git("log", "--oneline", "--merges").splitlines()) == 1
+
+
+def test_ctrl_c_parks_a_run(project: Project, tmp_path: Path) -> None:
+    _three_step_agent(project, tmp_path, "implement")
+    parked = _start(project, "worker")
+    until((tmp_path / "seen").exists)
+    parked.send_signal(signal.SIGINT)
+    assert parked.wait(20) == 1
+    run = _newest_run(project)
+
+    assert _marked(run) == []
+    assert "hint: genba run --resume" in _said(project).read_text()
+    assert project.events(run)[-1]["outcome"] == "incomplete"
+    assert project.run("--resume", run)["outcome"] == "completed"
+
+
+def test_a_terminated_run_ends_its_agent(project: Project, tmp_path: Path) -> None:
+    _three_step_agent(project, tmp_path, "plan")
+    ended = _start(project, "worker")
+    until((tmp_path / "seen").exists)
+    ended.send_signal(signal.SIGTERM)
+    ended.wait(20)
+
+    assert _marked(_newest_run(project)) == []
+
+
+def test_a_torn_last_line_of_the_journal_does_no_harm(project: Project, tmp_path: Path) -> None:
+    _three_step_agent(project, tmp_path, "implement")
+    killed = _start(project, "worker")
+    until((tmp_path / "seen").exists)
+    killed.kill()
+    killed.wait()
+    run = _newest_run(project)
+    journal = next((project.root / "tmp/logs/agents/worker").glob("*.jsonl"))
+    with journal.open("a") as file:
+        file.write('{"event": "iteration_fini')
+
+    assert project.run("--resume", run)["outcome"] == "completed"
+
+
+def test_a_working_tree_that_was_deleted_is_made_again_from_its_branch(project: Project, tmp_path: Path) -> None:
+    _three_step_agent(project, tmp_path, "close")
+    killed = _start(project, "worker")
+    until((tmp_path / "seen").exists)
+    killed.kill()
+    killed.wait()
+    run = _newest_run(project)
+    project.genba("logs", run, check=0)
+    for pid in _marked(run):
+        os.kill(pid, signal.SIGKILL)
+    for path in (project.root / ".worktrees").iterdir():
+        subprocess.run(["rm", "-rf", str(path)], check=True)
+    project.git("worktree", "prune")
+
+    assert project.run("--resume", run)["outcome"] == "completed"
+    assert project.read("work.txt") == "work\n"
+
+
+def test_a_daemon_that_an_agent_left_behind_is_ended(project: Project) -> None:
+    line = "(setsid sh -c 'trap \"\" TERM; sleep 1000' >/dev/null 2>&1 &) ; echo done"
+    project.agent(adapter={"type": "custom", "command": line})
+
+    result = project.run("worker")
+
+    assert _marked(result["run"]) == []
+
+
+def test_an_agent_that_hangs_is_ended_and_tried_again(project: Project, tmp_path: Path) -> None:
+    line = f"test -e {tmp_path}/tried || {{ touch {tmp_path}/tried; sleep 1000; }}; echo done"
+    project.agent(
+        adapter={"type": "custom", "command": line},
+        limits={"askTimeoutSeconds": 0.5, "retryDelaySeconds": 0.01},
+    )
+
+    result = project.run("worker")
+
+    assert result["outcome"] == "completed"
+    retried = next(event for event in project.events() if event["event"] == "ask_retried")
+    assert "no answer within its time" in retried["reason"]
+
+
+def test_an_agent_that_goes_silent_is_ended(project: Project) -> None:
+    project.agent(
+        adapter={"type": "custom", "command": "echo busy; sleep 1000"},
+        limits={"idleTimeoutSeconds": 0.4, "retries": 0},
+    )
+    began = time.monotonic()
+
+    result = project.run("worker", check=1)
+
+    assert result["outcome"] == "failed"
+    assert "went silent" in result["reason"]
+    assert time.monotonic() - began < 60
+
+
+def test_an_agent_that_talks_without_end_does_not_stop_the_journal(project: Project) -> None:
+    line = "head -c 30000000 /dev/zero | tr '\\0' x; head -c 3000 /dev/urandom; echo; echo the end"
+    project.agent(adapter={"type": "custom", "command": line})
+
+    result = project.run("worker")
+
+    assert result["outcome"] == "completed"
+    texts = [event["text"] for event in project.events() if event["event"] == "agent_output"]
+    assert texts[-1] == "the end"
+    assert max(map(len, texts)) < 20_000
+
+
+@pytest.mark.parametrize("line", ["exit 3", "kill -9 $$", "exec false"])
+def test_an_agent_that_keeps_crashing_ends_as_failed(project: Project, line: str) -> None:
+    project.agent(adapter={"type": "custom", "command": line}, limits={"retries": 1, "retryDelaySeconds": 0.01})
+
+    result = project.run("worker", check=1)
+
+    assert result["outcome"] == "failed"
+    assert [event["event"] for event in project.events()].count("ask_retried") == 1
