@@ -4,8 +4,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.project import Project
+
+settings.register_profile(
+    "house", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("house")
 
 
 @pytest.fixture
