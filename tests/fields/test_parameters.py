@@ -121,7 +121,7 @@ def test_the_display_name_signs_the_commits(project: Project) -> None:
     project.write(".agent/worker/agent.json", text)
     project.commit()
     project.run("worker")
-    assert project.git("log", "-1", "--no-merges", "--format=%an <%ae>") == "Anna <worker@agents.invalid>"
+    assert project.git("log", "-1", "--format=%an <%ae>", "HEAD^2") == "Anna <worker@agents.invalid>"
 
 
 def test_the_description_tells_the_agent_its_task(project: Project) -> None:

@@ -1,0 +1,133 @@
+"""docs/reference/fields.md is true: every field that is accepted stands in it, with a test that exists."""
+
+import ast
+import re
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Union, get_args, get_origin
+
+import msgspec
+import pytest
+
+from genba.connections.agents.custom import CustomSettings, ReplyFile
+from genba.connections.agents.scripted import Deed, Script, ScriptedSettings, Turn
+from genba.definitions.agent_file import AgentFile
+from genba.definitions.completion import Completion
+from genba.definitions.project_file import ProjectFile
+from genba.definitions.steps_file import StepsRegistry
+from genba.domain.evidence import Check
+
+ROOT = Path(__file__).parents[2]
+ROW = re.compile(r"^\| `([^`]+)` \| (.+) \| `(tests/fields/test_\w+\.py)::(test_\w+)` \|$")
+FOLLOWED_BY_THE_READER = ("composite.definitions", "composite.completionConditions[].ref")
+"""A composite's names for its conditions are gone once it is read, so no type has them."""
+
+
+def unwrapped(kind: Any) -> tuple[Any, ...]:
+    """The options of a type, without what only describes them."""
+    while get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
+    if get_origin(kind) not in (Union, types.UnionType):
+        return (kind,)
+    return tuple(inner for option in get_args(kind) for inner in unwrapped(option))
+
+
+def is_struct(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+
+
+def has_tag(kind: Any) -> bool:
+    return is_struct(kind) and kind.__struct_config__.tag_field is not None
+
+
+def fields(kind: Any, at: str = "", until: tuple[Any, ...] = ()) -> Iterator[str]:
+    """Every field of a struct by its path; a section appears through its fields."""
+    for field in msgspec.structs.fields(kind):
+        yield from places(field.type, f"{at}{field.encode_name}", until)
+
+
+def places(kind: Any, at: str, until: tuple[Any, ...]) -> Iterator[str]:
+    options = [option for option in unwrapped(kind) if option is not type(None)]
+    inner = [option for option in options if is_struct(option) and not has_tag(option) and option not in until]
+    if len(inner) < len(options):
+        yield from collections([option for option in options if option not in inner], at, until)
+    for struct in inner:
+        yield from fields(struct, f"{at}.", until)
+
+
+def collections(options: list[Any], at: str, until: tuple[Any, ...]) -> Iterator[str]:
+    """A place in a list or an object of structs; anything else is a field of its own."""
+    for option in options:
+        values = get_args(option)
+        if get_origin(option) is dict and holds_structs(values[1], until):
+            yield from places(values[1], f"{at}.*", until)
+        elif get_origin(option) is tuple and holds_structs(values[0], until):
+            yield from places(values[0], f"{at}[]", until)
+        else:
+            yield at
+
+
+def holds_structs(kind: Any, until: tuple[Any, ...]) -> bool:
+    options = [inner for option in unwrapped(kind) for inner in (option, *get_args(option))]
+    return any(is_struct(option) and not has_tag(option) and option not in until for option in options)
+
+
+def variants(union: Any) -> Iterator[str]:
+    """The kinds of a tagged union, and the fields of each."""
+    for kind in get_args(union):
+        tag = str(kind.__struct_config__.tag)
+        yield tag
+        yield from fields(kind, f"{tag}.")
+
+
+ACCEPTED = {
+    "agent.json": set(fields(AgentFile)),
+    "Completion types": {*variants(Completion), *FOLLOWED_BY_THE_READER},
+    "steps_registry.json": set(fields(StepsRegistry)),
+    "Validators": set(variants(Check)),
+    ".genba/config.yaml": set(fields(ProjectFile)),
+    "The custom adapter": set(fields(CustomSettings)),
+    "The reply file": set(fields(ReplyFile)),
+    "The scripted adapter": set(fields(ScriptedSettings)),
+    "Scripts": set(fields(Script, until=(Turn,))),
+    "Turns": set(fields(Turn, until=(Deed,))),
+    "Deeds": set(fields(Deed)),
+}
+
+
+def table() -> dict[str, list[tuple[str, str, str, str]]]:
+    """The rows of the page by section: field, effect, file and test."""
+    found: dict[str, list[tuple[str, str, str, str]]] = {}
+    section = ""
+    for line in (ROOT / "docs/reference/fields.md").read_text("utf-8").splitlines():
+        if line.startswith("## "):
+            section = line.removeprefix("## ").strip("`")
+            found[section] = []
+        elif line.startswith("| `"):
+            row = ROW.match(line)
+            assert row is not None, f"not a row of field, effect and test: {line}"
+            field, effect, file, test = row.groups()
+            found[section].append((field, effect, file, test))
+    return found
+
+
+def test_the_sections_of_the_table_are_the_files_that_users_write() -> None:
+    assert list(table()) == list(ACCEPTED)
+
+
+@pytest.mark.parametrize("section", ACCEPTED)
+def test_every_field_that_is_accepted_stands_in_the_table_and_no_other(section: str) -> None:
+    listed = [field for field, _, _, _ in table()[section]]
+    assert sorted(listed) == sorted(ACCEPTED[section])
+
+
+def test_every_test_that_the_table_names_exists() -> None:
+    named = {(file, test) for rows in table().values() for _, _, file, test in rows}
+    there = {
+        (path.relative_to(ROOT).as_posix(), node.name)
+        for path in (ROOT / "tests/fields").glob("test_*.py")
+        for node in ast.parse(path.read_text("utf-8")).body
+        if isinstance(node, ast.FunctionDef)
+    }
+    assert named - there == set()
