@@ -9,7 +9,7 @@ JOBS   ?= auto
 RUNTIME := $(VENV)/.installed-runtime
 DEV     := $(VENV)/.installed-dev
 
-.PHONY: demo test check format bench lock wheel-test clean help
+.PHONY: demo test check format bench lock clean help
 
 help:
 	@echo "make demo    watch an agent work, be judged and be merged (no model, no key)"

@@ -1,0 +1,78 @@
+"""The package as users get it: the wheel, the make targets, the locks."""
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    words = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    subprocess.run(words, check=True, capture_output=True)
+    return next(folder.glob("genba-*.whl"))
+
+
+def test_the_wheel_runs_the_demo_in_a_new_environment(wheel: Path, tmp_path: Path) -> None:
+    home = tmp_path / "environment"
+    venv.create(home, with_pip=True)
+    subprocess.run([home / "bin/pip", "install", "-q", "--no-deps", "--no-index", str(wheel)], check=True)
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    packages = home / "lib" / version / "site-packages"
+    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+
+    where = subprocess.run(
+        [home / "bin/python", "-c", "import genba; print(genba.__file__)"], check=True, capture_output=True, text=True
+    )
+    demo = subprocess.run(
+        [home / "bin/genba", "demo", "--folder", str(tmp_path / "demo")], check=False, capture_output=True, text=True
+    )
+    agents = subprocess.run(
+        [home / "bin/genba", "agent", "check"], cwd=tmp_path / "demo", check=False, capture_output=True, text=True
+    )
+
+    assert where.stdout.startswith(str(packages))
+    assert demo.returncode == 0, demo.stderr
+    assert "Merge Add slugify() (#1)" in demo.stdout
+    assert agents.stdout.split() == ["✓", "builder", "✓", "facilitator", "✓", "iterator", "✓", "reviewer"]
+
+
+def test_every_locked_package_has_its_hashes_and_no_index_is_named() -> None:
+    for lock in ROOT.glob("requirements*.lock"):
+        text = lock.read_text()
+        pinned = re.findall(r"^[a-z0-9][\w.-]*==", text, re.MULTILINE)
+        blocks = re.split(r"(?m)^(?=[a-z0-9][\w.-]*==)", text)
+        assert len(pinned) == sum("--hash=sha256:" in block for block in blocks)
+        assert "://" not in text
+
+
+def test_the_locks_hold_what_the_project_declares() -> None:
+    declared = re.findall(r'^    "([a-z0-9-]+)>=', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    locked = (ROOT / "requirements-dev.lock").read_text()
+
+    assert declared
+    assert not [name for name in declared if f"\n{name}==" not in f"\n{locked}"]
+
+
+@pytest.mark.parametrize("target", ["demo", "test", "check", "bench"])
+def test_the_make_targets_that_the_readme_names_are_there(target: str) -> None:
+    done = subprocess.run(["make", "-n", target], cwd=ROOT, check=True, capture_output=True, text=True)
+
+    assert done.stdout
+
+
+def test_ci_calls_the_same_targets() -> None:
+    script = (ROOT / ".ci/run").read_text()
+
+    assert re.search(r"^make check$", script, re.MULTILINE)
+    assert re.search(r"^make test$", script, re.MULTILINE)
+    assert os.access(ROOT / ".ci/run", os.X_OK)
+    assert "bash .ci/run" in (ROOT / ".github/workflows/ci.yml").read_text()
