@@ -114,6 +114,21 @@ def test_a_run_that_died_before_its_merge_is_merged_once(project: Project, tmp_p
     assert len(project.git("log", "--oneline", "--merges").splitlines()) == 1
 
 
+def test_a_new_run_on_the_branch_of_a_dead_one_ends_what_that_left_running(project: Project, tmp_path: Path) -> None:
+    _three_step_agent(project, tmp_path, "plan")
+    killed = _start(project, "worker", "--branch", "genba/same")
+    until((tmp_path / "seen").exists)
+    killed.kill()
+    killed.wait()
+    dead = _newest_run(project)
+    assert _marked(dead)
+
+    result = project.run("worker", "--branch", "genba/same")
+
+    assert result["outcome"] == "completed"
+    assert _marked(dead) == []
+
+
 def test_ctrl_c_parks_a_run(project: Project, tmp_path: Path) -> None:
     _three_step_agent(project, tmp_path, "implement")
     parked = _start(project, "worker")

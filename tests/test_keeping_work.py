@@ -134,6 +134,7 @@ def test_a_branch_in_use_is_refused(project: Project, tmp_path: Path) -> None:
 
     assert 'the branch "genba/one" is in use by worker-' in second.err
     assert "one branch has one agent" in second.err
+    assert len(list((project.root / "tmp/logs/agents/worker").glob("*.jsonl"))) == 1
     assert first.wait(30) == 0
 
 

@@ -104,8 +104,15 @@ class House:
         environment = self._environment(plan)
         folder = self.layout.run_folder(plan.run)
         path = self.journal_path(definition, plan.run)
-        _remember(folder, definition, path)
-        journal = JsonlJournal(path, plan.run, definition.name, plan.issue, Redactor(os.environ), listeners)
+        journal = JsonlJournal(
+            path,
+            plan.run,
+            definition.name,
+            plan.issue,
+            Redactor(os.environ),
+            listeners,
+            before_first=lambda: _remember(folder, definition, path),
+        )
         trees = GitWorkingTrees(self.layout)
         world = World(
             adapter=adapter,

@@ -30,6 +30,8 @@ class Workspace(msgspec.Struct, frozen=True, kw_only=True):
     base: str
     """The commit of the base branch when the work began."""
     isolated: bool
+    taken_from: str = ""
+    """The run that held the branch before, and may have died without ending its processes."""
 
 
 class MergeStatus(StrEnum):

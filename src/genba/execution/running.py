@@ -129,7 +129,10 @@ class Run:
             issue=self.plan.issue,
             issue_title=issue.title if issue else "",
         )
-        return await self.world.trees.open(request)
+        workspace = await self.world.trees.open(request)
+        if workspace.taken_from:
+            await self.world.processes.sweep(workspace.taken_from)
+        return workspace
 
     def _tell_start(self, workspace: Workspace, issue: Issue | None) -> None:
         if self.plan.workspace is not None:

@@ -70,7 +70,7 @@ def _judged(name: str, check: CommandCheck, done: Exit) -> CheckResult:
         return CheckResult(name, CheckStatus.FAILED, told, output, done.seconds)
     if done.code != 0:
         telling = _telling_line(output)
-        told = f"exit code {done.code}" + (f": {telling}" if telling else "")
+        told = f"{telling} (exit code {done.code})" if telling else f"exit code {done.code}"
         return CheckResult(name, CheckStatus.FAILED, told, output, done.seconds)
     if check.success_when == "emptyOutput" and output:
         told = f"printed something: {output.splitlines()[0][:200]}"

@@ -1,5 +1,6 @@
 """Where Genba keeps its own things in a repository: below the git directory, out of the user's sight."""
 
+import os
 from pathlib import Path
 
 from genba.connections.git.commands import Git, discover
@@ -40,7 +41,9 @@ class RepositoryLayout:
         if missing:
             path.parent.mkdir(parents=True, exist_ok=True)
             start = "" if not known or known.endswith("\n") else "\n"
-            path.write_text(known + start + "".join(f"{pattern}\n" for pattern in missing), encoding="utf-8")
+            fresh = path.with_name(f"exclude.{os.getpid()}")
+            fresh.write_text(known + start + "".join(f"{pattern}\n" for pattern in missing), encoding="utf-8")
+            fresh.replace(path)
 
     async def checkouts(self) -> dict[str, Path]:
         """Every branch that is checked out somewhere, and where."""

@@ -20,6 +20,8 @@ class FileLock:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._descriptor: int | None = None
+        self.before = ""
+        """Who held the lock before us, if anybody."""
 
     def try_acquire(self, holder: str) -> bool:
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -29,10 +31,18 @@ class FileLock:
         except BlockingIOError:
             os.close(descriptor)
             return False
+        self.before = self._holder_before(descriptor)
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, json.dumps({"holder": holder, "process": os.getpid()}).encode(), 0)
         self._descriptor = descriptor
         return True
+
+    @staticmethod
+    def _holder_before(descriptor: int) -> str:
+        try:
+            return str(json.loads(os.pread(descriptor, 4096, 0))["holder"])
+        except (ValueError, KeyError, TypeError):
+            return ""
 
     def holder(self) -> str:
         """Who holds the lock, as far as the file tells."""

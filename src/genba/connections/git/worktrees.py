@@ -42,7 +42,7 @@ class GitWorkingTrees:
             raise StateConflictError(
                 f"the work would be on {base_branch} itself", hint="--branch NAME names a branch of its own"
             )
-        self._lock(branch, request.run)
+        before = self._lock(branch, request.run)
         try:
             root = self.layout.top / request.root
             self.layout.exclude(f"/{request.root.strip('/')}/")
@@ -58,6 +58,7 @@ class GitWorkingTrees:
             base_branch=base_branch,
             base=base,
             isolated=True,
+            taken_from=before,
         )
 
     async def reopen(self, workspace: Workspace) -> Workspace:
@@ -123,7 +124,7 @@ class GitWorkingTrees:
                 "--branch needs a working tree of its own, and this agent works in your checkout",
                 hint="--set runner.execution.worktree.enabled=true",
             )
-        self._lock(branch, request.run)
+        before = self._lock(branch, request.run)
         return Workspace(
             run=request.run,
             path=str(self.layout.top),
@@ -132,6 +133,7 @@ class GitWorkingTrees:
             base_branch=branch,
             base=base,
             isolated=False,
+            taken_from=before,
         )
 
     async def _current_branch(self) -> str:
@@ -178,7 +180,8 @@ class GitWorkingTrees:
                 return pointer.parent
         raise GitError(f"git does not know the working tree {path}", hint="git worktree list")
 
-    def _lock(self, branch: str, run: str) -> None:
+    def _lock(self, branch: str, run: str) -> str:
+        """Take the branch for a run; tells which run had it before."""
         lock = FileLock(self.layout.branch_lock(branch))
         if not lock.try_acquire(run):
             raise StateConflictError(
@@ -186,6 +189,7 @@ class GitWorkingTrees:
                 hint="wait for that run, or end it; one branch has one agent",
             )
         self._locks[branch] = lock
+        return lock.before if lock.before != run else ""
 
     def _unlock(self, branch: str) -> None:
         lock = self._locks.pop(branch, None)

@@ -27,6 +27,7 @@ class JsonlJournal:
         issue: int | None,
         redactor: Redactor,
         listeners: tuple[Listener, ...],
+        before_first: Callable[[], None] = lambda: None,
     ) -> None:
         self.path = path
         self.run = run
@@ -34,9 +35,8 @@ class JsonlJournal:
         self.issue = issue
         self.redactor = redactor
         self.listeners = listeners
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        self._close_torn_line()
+        self.before_first = before_first
+        self._descriptor: int | None = None
 
     def emit(self, event: Event) -> None:
         stamped = msgspec.structs.replace(
@@ -54,11 +54,21 @@ class JsonlJournal:
                 listener(told)
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+
+    def _opened(self) -> int:
+        """The file is made with its first event: a run that is refused leaves none."""
+        if self._descriptor is None:
+            self.before_first()
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            _close_torn_line(self._descriptor)
+        return self._descriptor
 
     def _write(self, line: bytes) -> None:
         try:
-            written = os.write(self._descriptor, line)
+            written = os.write(self._opened(), line)
             if written != len(line):
                 raise OSError(errno.ENOSPC, "short write")
         except OSError as error:
@@ -69,11 +79,12 @@ class JsonlJournal:
                 ) from error
             raise
 
-    def _close_torn_line(self) -> None:
-        """A run that was killed in the middle of a line leaves it; the next one begins anew."""
-        size = os.fstat(self._descriptor).st_size
-        if size and os.pread(self._descriptor, 1, size - 1) != b"\n":
-            os.write(self._descriptor, b"\n")
+
+def _close_torn_line(descriptor: int) -> None:
+    """A run that was killed in the middle of a line leaves it; the next one begins anew."""
+    size = os.fstat(descriptor).st_size
+    if size and os.pread(descriptor, 1, size - 1) != b"\n":
+        os.write(descriptor, b"\n")
 
 
 def read_journal(path: Path) -> Iterator[Event]:

@@ -6,6 +6,7 @@ import os
 import signal
 
 from genba.connections.process.tree import MARK, end_all
+from genba.domain.errors import GenbaError
 from genba.domain.processes import Command, Ending, Exit, Heard
 
 _CHUNK = 64 * 1024
@@ -69,6 +70,8 @@ class _Watch:
         self.heard = heard
         self.last_sign = loop.time()
         self.buffers: dict[str, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
+        self.deaf: asyncio.Future[int] = loop.create_future()
+        """Set when what is said can no longer be written down, which ends the process."""
         assert process.stdout is not None  # noqa: S101  (both are pipes, see run)
         assert process.stderr is not None  # noqa: S101
         self.readers = [
@@ -88,8 +91,13 @@ class _Watch:
                     return Ending.TIMED_OUT
                 if now >= quiet_until:
                     return Ending.WENT_SILENT
-                await asyncio.wait({waiter}, timeout=min(deadline, quiet_until) - now)
+                patience = min(deadline, quiet_until) - now
+                await asyncio.wait({waiter, self.deaf}, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+                if self.deaf.done():
+                    self.deaf.result()
             await asyncio.wait(self.readers, timeout=_PIPE_GRACE_SECONDS)
+            if self.deaf.done():
+                self.deaf.result()
             return Ending.EXITED
         finally:
             for task in (writer, waiter):
@@ -104,6 +112,7 @@ class _Watch:
                 await asyncio.gather(*self.readers, return_exceptions=True)
         for reader in self.readers:
             reader.cancel()
+        self.deaf.cancel()
         await asyncio.gather(*self.readers, return_exceptions=True)
 
     def kept(self, stream: str) -> str:
@@ -120,6 +129,13 @@ class _Watch:
             await pipe.wait_closed()
 
     async def _read(self, name: str, stream: asyncio.StreamReader) -> None:
+        try:
+            await self._read_lines(name, stream)
+        except GenbaError as error:
+            if not self.deaf.done():
+                self.deaf.set_exception(error)
+
+    async def _read_lines(self, name: str, stream: asyncio.StreamReader) -> None:
         """Lines as they come. A line without end is told in pieces, and only so much of it is kept."""
         pending = b""
         while chunk := await stream.read(_CHUNK):

@@ -5,7 +5,6 @@ from types import TracebackType
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.spinner import Spinner
 from rich.text import Text
 
 from genba.domain.events import (
@@ -19,11 +18,13 @@ from genba.domain.events import (
     RunEnded,
     RunStarted,
 )
+from genba.domain.replies import Usage
 from genba.entrypoints.cli.lines import duration, tokens
 from genba.entrypoints.cli.plain_view import PlainView
 
 _STYLES = {"✓": "green", "✗": "red", "■": "yellow", "●": "bold green"}
 _DOING_WIDTH = 60
+_FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class LiveView:
@@ -37,7 +38,7 @@ class LiveView:
         self.began = time.monotonic()
         self.iteration_began = time.monotonic()
         self.limits: dict[str, object] = {}
-        self.tokens = ""
+        self.usage = Usage()
         self.live = Live(console=console, get_renderable=self._draw, refresh_per_second=8, transient=True)
 
     def __enter__(self) -> "LiveView":
@@ -64,7 +65,7 @@ class LiveView:
                 self.doing = f"waits {duration(event.wait_seconds)}: {event.reason}"[:_DOING_WIDTH]
             case IterationFinished():
                 self.current = None
-                self.tokens = tokens(event.usage)
+                self.usage = self.usage.plus(event.usage)
             case LoopEnded() | RunEnded():
                 self.current = None
         self.plain(event)
@@ -75,14 +76,25 @@ class LiveView:
         if stripped[:1] in _STYLES:
             at = line.index(stripped[0])
             text.stylize(_STYLES[stripped[0]], at, at + 1)
-        self.console.print(text, soft_wrap=True, highlight=False)
+        settled = stripped[:1] in ("✓", "✗")
+        self.console.print(
+            text,
+            highlight=False,
+            no_wrap=settled or None,
+            overflow="ellipsis" if settled else None,
+            soft_wrap=not settled,
+        )
 
     def _draw(self) -> RenderableType:
         if self.current is None:
             return Text("")
         spent = duration(time.monotonic() - self.iteration_began)
         line = f"{self.current.step or '':<14} {self.current.iteration:>3}           {spent:>7}   {self.doing}"
-        return Group(Spinner("dots", text=Text(line), style="cyan"), Text(self._budget(), style="dim"))
+        now = Text.assemble(" ", (self._frame(), "cyan"), f" {line}", no_wrap=True, overflow="ellipsis")
+        return Group(now, Text(self._budget(), style="dim", no_wrap=True, overflow="ellipsis"))
+
+    def _frame(self) -> str:
+        return _FRAMES[int(time.monotonic() * 10) % len(_FRAMES)]
 
     def _budget(self) -> str:
         most, wall = self.limits.get("maxIterations"), self.limits.get("wallTimeSeconds")
@@ -90,4 +102,9 @@ class LiveView:
         parts = [f"{iteration} of {most} iterations"]
         if isinstance(wall, int | float):
             parts.append(f"{duration(time.monotonic() - self.began)} of {duration(wall)}")
+        most_tokens, most_cost = self.limits.get("tokens"), self.limits.get("costUsd")
+        if self.usage.tokens:
+            parts.append(tokens(self.usage) + (f" of {most_tokens}" if most_tokens else ""))
+        if self.usage.cost_usd:
+            parts.append(f"${self.usage.cost_usd:.2f}" + (f" of ${most_cost:.2f}" if most_cost else ""))
         return f"   budget  {' · '.join(parts)}             ctrl-c parks it"
