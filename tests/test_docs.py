@@ -1,0 +1,384 @@
+"""The documents stay true: what they link to exists, what they type works, and what the code accepts is described."""
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+import msgspec
+import pytest
+import yaml
+
+from genba.connections.agents.catalogue import adapter_class
+from genba.connections.agents.custom import CustomSettings, ReplyFile
+from genba.connections.agents.scripted import Script
+from genba.definitions.agent_file import AgentFile, Parameter
+from genba.definitions.completion import COMPLETION_TYPES
+from genba.definitions.cross_checks import BUILTIN_HANDLERS
+from genba.definitions.loading import load_definition
+from genba.definitions.parameters import RUN_OPTIONS, option_name
+from genba.definitions.project_file import ProjectFile
+from genba.definitions.registry import BUILTIN_FOLDER
+from genba.definitions.scaffold import TEMPLATES
+from genba.definitions.schemas import FILES
+from genba.definitions.steps_file import StepsRegistry
+from genba.definitions.variables import ALWAYS, IN_RETRY, WITH_ISSUE
+from genba.domain.errors import ConfigurationError, GenbaError
+from genba.domain.events import Event
+from genba.domain.evidence import BUILTIN_CHECKS, Check
+from genba.domain.outcomes import Intent, Outcome, StepKind
+from genba.domain.replies import Usage
+from genba.domain.shapes import shape
+from genba.domain.workspaces import MergeStatus
+from genba.entrypoints.cli.commands import COMMANDS, cli
+from genba.entrypoints.cli.run_command import exit_code
+from genba.execution.running import RunResult
+from genba.wiring import adapter_files
+
+ROOT = Path(__file__).parent.parent
+REFERENCE = ROOT / "docs" / "reference"
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+_FENCE = re.compile(r"^( *)```([^\n]*)\n(.*?)^\1```[ ]*$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+_INLINE = re.compile(r"`([^`\n]+)`")
+_ENDS_A_COMMAND = ("|", "&&", ";", ">", "||")
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def text_of(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def blocks(page: Path) -> Iterator[tuple[str, str]]:
+    """Each fenced block of a page: its marker with the label, and its content."""
+    for found in _FENCE.finditer(text_of(page)):
+        yield found.group(2).strip(), found.group(3)
+
+
+def prose(page: Path) -> str:
+    return _FENCE.sub("", text_of(page))
+
+
+def words_in_code(page: Path) -> set[str]:
+    """Every word that a page writes as code, in its prose and in its tables, or has in a title."""
+    text = prose(page)
+    spans = [*_INLINE.findall(text), *re.findall(r"^#+ (.+)$", text, re.MULTILINE)]
+    return {word for span in spans for word in re.findall(r"[\w-]+", span)}
+
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
+
+
+# ── links ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def anchors(page: Path) -> set[str]:
+    titles = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
+    plain = (re.sub(r"[^\w\- ]", "", title.lower()) for title in titles)
+    return {title.strip().replace(" ", "-") for title in plain}
+
+
+@every_page
+def test_every_relative_link_leads_somewhere(page: Path) -> None:
+    broken = []
+    for target in _LINK.findall(prose(page)):
+        if target.startswith(("https://", "http://", "mailto:")):
+            continue
+        path, _, anchor = target.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        if not there.exists() or (anchor and anchor not in anchors(there)):
+            broken.append(target)
+    assert broken == []
+
+
+def test_every_page_can_be_reached_from_the_first_one() -> None:
+    seen: set[Path] = set()
+    waiting = [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page in seen or page.suffix != ".md" or not page.is_file():
+            continue
+        seen.add(page)
+        links = [link.partition("#")[0] for link in _LINK.findall(prose(page)) if "://" not in link]
+        waiting += [(page.parent / link).resolve() for link in links if link]
+    assert [name_of(page) for page in PAGES if page not in seen] == []
+
+
+# ── commands ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def typed_commands(page: Path) -> Iterator[str]:
+    """Every `genba …` that a page shows: in its blocks, and as code in its prose."""
+    for marker, content in blocks(page):
+        lines = [line.strip() for line in content.splitlines()]
+        if marker == "console":
+            yield from (line[2:] for line in lines if line.startswith("$ genba"))
+        elif marker == "sh":
+            yield from (line for line in lines if line.startswith("genba"))
+    yield from (span for span in _INLINE.findall(prose(page)) if span.startswith("genba "))
+
+
+def options_of(command: click.Command) -> set[str]:
+    listed = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    return {option for option in listed if option.startswith("-")} | {"-h", "--help"}
+
+
+def agent_options() -> set[str]:
+    """The options that `genba run NAME` may have: those of every run, of built-in agents and of new ones."""
+    files = [json.loads(path.read_text("utf-8")) for path in BUILTIN_FOLDER.glob("*/agent.json")]
+    files += [json.loads(template("any")["agent.json"]) for template in TEMPLATES.values()]
+    declared = {
+        option_name(name, msgspec.convert(raw, Parameter)) for file in files for name, raw in file["parameters"].items()
+    }
+    return declared | set(RUN_OPTIONS) | {"-h"}
+
+
+def complaint_about(line: str) -> str:
+    """What is wrong with a typed command, or an empty string."""
+    words = shlex.split(line, comments=True)[1:]
+    command: click.Command = cli
+    known = options_of(cli)
+    arguments = 0
+    for word in words:
+        if word in _ENDS_A_COMMAND:
+            break
+        if word.startswith("-"):
+            if word.partition("=")[0] not in known:
+                return f"{line}: no option {word}"
+        elif command.name == "run":
+            known = agent_options() if arguments == 0 and "--resume" not in words else known
+            arguments += 1
+        elif isinstance(command, click.Group):
+            if command is cli and word not in COMMANDS:
+                return f"{line}: no command {word}"
+            found = command.get_command(click.Context(command), word)
+            if found is None:
+                return f"{line}: no command {word}"
+            command, known = found, options_of(found)
+    return ""
+
+
+@every_page
+def test_every_command_that_is_shown_exists_with_its_options(page: Path) -> None:
+    assert [wrong for line in typed_commands(page) if (wrong := complaint_about(line))] == []
+
+
+def test_a_command_that_does_not_exist_would_be_found() -> None:
+    assert complaint_about("genba facilitat") == "genba facilitat: no command facilitat"
+    assert complaint_about("genba agent lst").endswith("no command lst")
+    assert complaint_about("genba logs --promts").endswith("no option --promts")
+    assert complaint_about("genba run iterator --isue 1").endswith("no option --isue")
+
+
+@every_page
+def test_every_make_target_that_is_shown_exists(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    lines = [line for marker, content in blocks(page) if marker == "sh" for line in content.splitlines()]
+    spans = _INLINE.findall(prose(page))
+    typed = {word for line in [*lines, *spans] for word in re.findall(r"^\s*make ([a-z-]+)", line)}
+    assert typed - targets == set()
+
+
+# ── examples of files ────────────────────────────────────────────────────────────────────────────────────────────────
+
+MINIMAL: dict[str, Any] = {
+    "name": "example",
+    "description": "An example",
+    "runner": {"completion": {"type": "stepMachine"}},
+}
+ONE_STEP: dict[str, Any] = {"steps": {"work": {"stepKind": "closure"}}}
+
+
+def labelled(page: Path, label: str) -> list[Any]:
+    return [json.loads(content) for marker, content in blocks(page) if marker == f"json {label}"]
+
+
+def write_agent(root: Path, agent: dict[str, Any], registry: dict[str, Any], page: Path) -> Path:
+    """A folder with this agent, and a stub for every prompt that it names."""
+    folder = root / str(agent["name"])
+    (folder / "prompts").mkdir(parents=True)
+    (folder / "prompts" / "system.md").write_text("You are an example.\n", encoding="utf-8")
+    (folder / "agent.json").write_text(json.dumps(agent), encoding="utf-8")
+    (folder / "steps_registry.json").write_text(json.dumps(registry), encoding="utf-8")
+    for step in registry["steps"].values():
+        if "c2" in step:
+            prompt = folder / "prompts" / "steps" / step["c2"] / step["c3"] / "f_default.md"
+            prompt.parent.mkdir(parents=True, exist_ok=True)
+            prompt.write_text("Do it.\n", encoding="utf-8")
+    for marker, content in blocks(page):
+        if marker.startswith("python "):
+            (folder / marker.removeprefix("python ")).write_text(content, encoding="utf-8")
+    return folder
+
+
+def problems_of(folder: Path) -> list[str]:
+    try:
+        definition = load_definition(folder, folder.name, [], [])
+    except ConfigurationError as error:
+        return [str(problem) for problem in error.problems]
+    return problems_of_adapter(definition.file.runner.adapter)
+
+
+def problems_of_adapter(adapter: Any) -> list[str]:
+    if not isinstance(adapter, dict):
+        return []
+    _, problems = shape(adapter, adapter_class(adapter["type"]).settings_type, "adapter")
+    return [str(problem) for problem in problems]
+
+
+@every_page
+def test_every_json_block_is_json(page: Path) -> None:
+    for marker, content in blocks(page):
+        if marker.split(" ")[0] == "json":
+            json.loads(content)
+
+
+@every_page
+def test_every_agent_that_is_shown_whole_passes_the_loader(page: Path, tmp_path: Path) -> None:
+    registries = labelled(page, "steps_registry.json")
+    for number, agent in enumerate(labelled(page, "agent.json")):
+        registry = registries[-1] if registries else ONE_STEP
+        assert problems_of(write_agent(tmp_path / str(number), agent, registry, page)) == []
+
+
+@every_page
+def test_every_part_of_an_agent_that_is_shown_fits_over_an_agent(page: Path, tmp_path: Path) -> None:
+    for number, part in enumerate(labelled(page, "agent.json part")):
+        folder = write_agent(tmp_path / str(number), MINIMAL, ONE_STEP, page)
+        (folder / "config.json").write_text(json.dumps(part), encoding="utf-8")
+        assert problems_of(folder) == []
+
+
+@every_page
+def test_every_flow_that_is_shown_passes_the_loader(page: Path, tmp_path: Path) -> None:
+    for number, registry in enumerate(labelled(page, "steps_registry.json")):
+        ends = any(step.get("stepKind") == "closure" for step in registry["steps"].values())
+        completion = {"type": "stepMachine"} if ends else {"type": "iterationBudget", "config": {"maxIterations": 1}}
+        agent = {**MINIMAL, "runner": {"completion": completion}}
+        assert problems_of(write_agent(tmp_path / str(number), agent, registry, page)) == []
+
+
+@every_page
+def test_every_yaml_block_is_a_project_file_or_a_script(page: Path) -> None:
+    for marker, content in blocks(page):
+        if marker != "yaml":
+            continue
+        raw = yaml.safe_load(content)
+        wanted: Any = Script if {"steps", "turns"} & set(raw) else ProjectFile
+        _, problems = shape(raw, wanted, name_of(page))
+        assert [str(problem) for problem in problems] == []
+        for settings in raw.get("agents", {}).values():
+            assert problems_of_adapter(settings.get("adapter")) == []
+
+
+# ── the reference is complete ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def fields_of(kind: Any, seen: set[Any] | None = None) -> set[str]:
+    """The name of every field of a struct and of all that is inside it."""
+    seen = set() if seen is None else seen
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        if kind in seen:
+            return set()
+        seen.add(kind)
+        fields = msgspec.structs.fields(kind)
+        return {field.encode_name for field in fields}.union(*(fields_of(field.type, seen) for field in fields))
+    return set().union(*(fields_of(inner, seen) for inner in get_args(kind)))
+
+
+DESCRIBED: dict[str, tuple[Any, ...]] = {
+    "reference/agent-json.md": (AgentFile,),
+    "reference/steps-registry.md": (StepsRegistry,),
+    "reference/config-yaml.md": (ProjectFile,),
+    "reference/scripted-agent.md": (Script,),
+    "how-to/any-command.md": (CustomSettings, ReplyFile),
+    "reference/completion-types.md": tuple(COMPLETION_TYPES.values()),
+}
+
+
+@pytest.mark.parametrize("page", DESCRIBED)
+def test_every_field_is_described(page: str) -> None:
+    wanted = set().union(*(fields_of(kind) for kind in DESCRIBED[page]))
+    assert wanted - words_in_code(ROOT / "docs" / page) == set()
+
+
+def test_every_field_of_an_event_is_described() -> None:
+    wanted = {field.encode_name for kind in get_args(Event) for field in msgspec.structs.fields(kind)}
+    assert wanted - words_in_code(REFERENCE / "journal.md") == set()
+
+
+def test_every_exit_code_is_in_the_reference_and_on_the_first_page() -> None:
+    codes = {0} | {kind.exit_code for kind in every_error(GenbaError)} | set(codes_of_runs())
+    for page in (REFERENCE / "exit-codes.md", ROOT / "README.md"):
+        rows = {int(number) for number in re.findall(r"^\| (\d+) \|", text_of(page), re.MULTILINE)}
+        assert rows == codes
+
+
+def every_error(kind: type[GenbaError]) -> Iterator[type[GenbaError]]:
+    yield kind
+    for inner in kind.__subclasses__():
+        yield from every_error(inner)
+
+
+def codes_of_runs() -> Iterator[int]:
+    for outcome in Outcome:
+        for merge in (None, *MergeStatus):
+            yield exit_code(
+                RunResult(
+                    run="", agent="", outcome=outcome, reason="", iterations=0, seconds=0, usage=Usage(), branch="",
+                    workdir="", merge=merge,
+                )
+            )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ("reference/completion-types.md", set(COMPLETION_TYPES)),
+        ("concepts.md", set(COMPLETION_TYPES) | {str(outcome) for outcome in Outcome}),
+        ("reference/exit-codes.md", {str(outcome) for outcome in Outcome}),
+        ("reference/variables.md", {f"uv-{name}" for name in ALWAYS | WITH_ISSUE | IN_RETRY}),
+        ("reference/steps-registry.md", {str(intent) for intent in Intent} | {str(kind) for kind in StepKind}),
+        ("reference/steps-registry.md", set(BUILTIN_CHECKS)),
+        ("reference/steps-registry.md", {str(kind.__struct_config__.tag) for kind in get_args(Check)}),
+        ("reference/agent-json.md", {handler.removeprefix("builtin:") for handler in BUILTIN_HANDLERS}),
+        ("reference/journal.md", {str(kind.__struct_config__.tag) for kind in get_args(Event)}),
+        ("reference/cli.md", {*FILES, *adapter_files()}),
+        ("reference/cli.md", {*COMMANDS, *TEMPLATES}),
+    ],
+)
+def test_everything_that_the_code_names_is_in_its_reference(page: str, words: set[str]) -> None:
+    assert words - words_in_code(ROOT / "docs" / page) == set()
+
+
+def test_every_option_is_in_the_reference_of_the_command_line() -> None:
+    commands: list[click.Command] = [cli]
+    options = set(RUN_OPTIONS)
+    while commands:
+        command = commands.pop()
+        options |= options_of(command)
+        if isinstance(command, click.Group) and command.name != "run":
+            context = click.Context(command)
+            inner = (command.get_command(context, name) for name in command.list_commands(context))
+            commands += [found for found in inner if found is not None]
+    described = text_of(REFERENCE / "cli.md")
+    assert [
+        option for option in sorted(options) if f"`{option}" not in described and f"{option}`" not in described
+    ] == []
+
+
+# ── nothing that does not belong there ───────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("page", sorted([*PAGES, *ROOT.glob("docs/**/*.svg"), *ROOT.glob("docs/**/*.py")]), ids=name_of)
+def test_no_document_names_a_machine_or_a_package_index(page: Path) -> None:
+    text = text_of(page)
+    assert re.findall(r"(?<![\w.{}])/(?:work|root|Users|home)/\S*", text) == []
+    assert re.findall(r"\S*(?:pypi\.|pythonhosted|index-url|npmjs)\S*", text) == []
