@@ -139,7 +139,8 @@ def test_ctrl_c_parks_a_run(project: Project, tmp_path: Path) -> None:
 
     assert _marked(run) == []
     assert "hint: genba run --resume" in _said(project).read_text()
-    assert project.events(run)[-1]["outcome"] == "incomplete"
+    ended = project.events(run)[-1]
+    assert (ended["outcome"], ended["iterations"]) == ("incomplete", 1)
     assert project.run("--resume", run)["outcome"] == "completed"
 
 

@@ -150,7 +150,9 @@ class TestWorkingTrees(WorkingTreesSuite):
 class TestRepositories(RepositorySuite):
     @pytest.fixture(params=["git", "double"])
     async def repository(self, request: pytest.FixtureRequest, project: Project) -> Repository:
-        return GitRepository(await RepositoryLayout.find(project.root)) if request.param == "git" else MemoryRepository()
+        if request.param == "git":
+            return GitRepository(await RepositoryLayout.find(project.root))
+        return MemoryRepository()
 
     @pytest.fixture
     def ready(self, project: Project) -> Workspace:
@@ -185,9 +187,7 @@ class TestChecks(ChecksSuite):
     @pytest.fixture
     def workspace(self, tmp_path: Path) -> Workspace:
         path = str(tmp_path)
-        return Workspace(
-            run="run-1", path=path, git_dir=path, branch="b", base_branch="main", base="c0", isolated=True
-        )
+        return Workspace(run="run-1", path=path, git_dir=path, branch="b", base_branch="main", base="c0", isolated=True)
 
 
 def test_the_product_never_loads_its_doubles() -> None:

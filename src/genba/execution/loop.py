@@ -1,5 +1,7 @@
 """The loop: resolve → ask → observe → judge, a function from state to state."""
 
+from collections.abc import Callable
+
 import msgspec
 
 from genba.definitions.definition import AgentDefinition
@@ -43,9 +45,11 @@ class Loop:
         self.asking = asking
         self.observing = observing
 
-    async def run(self, state: LoopState) -> LoopState:
+    async def run(self, state: LoopState, reached: Callable[[LoopState], None]) -> LoopState:
+        """Go on until the end; `reached` is told each state on the way, so that a stop from outside knows where it was."""
         while not state.ended:
             state = await self.advance(state)
+            reached(state)
         return state
 
     async def advance(self, state: LoopState) -> LoopState:

@@ -26,7 +26,7 @@ from genba.judgement.closure import change_on_block, change_on_completion, chang
 from genba.judgement.completion import SchemaFit
 from genba.judgement.verdicts import Judge
 
-PARKED = "parked"
+PARKED = "parked: it was told to stop, and can go on from here"
 
 
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,24 +78,27 @@ class Run:
         self.fits = fits
         self.definition = plan.definition
         self.settings = plan.definition.file.runner
+        self.state = plan.state or LoopState(step=plan.definition.entry_step(plan.mode))
 
     async def execute(self) -> RunResult:
         issue, requirements = await self._issue()
         workspace = await self._workspace(issue)
         self._tell_start(workspace, issue)
         began = self.world.clock.elapsed()
-        state = self.plan.state or LoopState(step=self.definition.entry_step(self.plan.mode))
         try:
             await self._change_issue(change_on_start(self.settings.integrations.github), "start")
-            state = await self._loop(state, workspace, issue, requirements)
+            await self._loop(workspace, issue, requirements)
         except asyncio.CancelledError:
             await self.world.processes.sweep(self.plan.run)
-            state = state.end(Outcome.INCOMPLETE, PARKED)
+            self._reached(self.state.end(Outcome.INCOMPLETE, PARKED))
         except DiskFullError as error:
             error.hint = error.hint or f"free some space, then: genba run --resume {self.plan.run}"
             error.unchanged = f"the work is kept on {workspace.branch}, in {workspace.path}"
             raise
-        return await _finish(self._end(state, workspace, issue, began))
+        return await _finish(self._end(self.state, workspace, issue, began))
+
+    def _reached(self, state: LoopState) -> None:
+        self.state = state
 
     async def _issue(self) -> tuple[Issue | None, tuple[Issue, ...]]:
         """The issue and the requirements, when the agent takes an issue at all."""
@@ -152,11 +155,9 @@ class Run:
             )
         )
 
-    async def _loop(
-        self, state: LoopState, workspace: Workspace, issue: Issue | None, requirements: tuple[Issue, ...]
-    ) -> LoopState:
-        if state.outcome is Outcome.COMPLETED:
-            return state
+    async def _loop(self, workspace: Workspace, issue: Issue | None, requirements: tuple[Issue, ...]) -> None:
+        if self.state.outcome is Outcome.COMPLETED:
+            return
         session = AgentSession(
             run=self.plan.run,
             agent=self.definition.name,
@@ -171,10 +172,9 @@ class Run:
         asking = Asking(self.definition, self.world, instance, self.plan.issue)
         try:
             loop = Loop(self.definition, self.world, workspace, judge, prompts, asking, observing)
-            state = await loop.run(state)
+            await loop.run(self.state, self._reached)
         finally:
             await asyncio.shield(self.world.adapter.stop(instance))
-        return state
 
     async def _end(self, state: LoopState, workspace: Workspace, issue: Issue | None, began: float) -> RunResult:
         outcome, reason = state.outcome or Outcome.FAILED, state.reason

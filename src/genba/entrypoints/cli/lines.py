@@ -56,8 +56,8 @@ def settled(event: IterationFinished, changed: str = "") -> str:
     """One finished iteration."""
     mark = _MARKS[event.verdict]
     why = event.reason if event.verdict in ("retry", "stop") else changed
-    spent = f"{duration(event.seconds):>7}  {tokens(event.usage):>12}"
-    return f" {mark} {event.step or '':<14} {event.iteration:>3}  {event.intent:<8} {spent}   {why}".rstrip()
+    spent = f"{duration(event.seconds):>7}  {tokens(event.usage):>11}"
+    return f" {mark} {event.step or '':<12} {event.iteration:>3}  {event.intent:<8} {spent}   {why}".rstrip()
 
 
 def change_text(event: IterationFinished, commits_before: int) -> str:

@@ -89,7 +89,7 @@ class LiveView:
         if self.current is None:
             return Text("")
         spent = duration(time.monotonic() - self.iteration_began)
-        line = f"{self.current.step or '':<14} {self.current.iteration:>3}           {spent:>7}   {self.doing}"
+        line = f"{self.current.step or '':<12} {self.current.iteration:>3}           {spent:>7}   {self.doing}"
         now = Text.assemble(" ", (self._frame(), "cyan"), f" {line}", no_wrap=True, overflow="ellipsis")
         return Group(now, Text(self._budget(), style="dim", no_wrap=True, overflow="ellipsis"))
 
