@@ -46,7 +46,7 @@ class Loop:
         self.observing = observing
 
     async def run(self, state: LoopState, reached: Callable[[LoopState], None]) -> LoopState:
-        """Go on until the end; `reached` is told each state on the way, so that a stop from outside knows where it was."""
+        """Go on until the end; `reached` is told each state on the way, so that a stop knows where it was."""
         while not state.ended:
             state = await self.advance(state)
             reached(state)
