@@ -37,6 +37,7 @@ from genba.entrypoints.cli.commands import COMMANDS, cli
 from genba.entrypoints.cli.run_command import exit_code
 from genba.execution.running import RunResult
 from genba.wiring import adapter_files
+from tests.project import Project
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs" / "reference"
@@ -276,6 +277,91 @@ def test_every_yaml_block_is_a_project_file_or_a_script(page: Path) -> None:
         assert [str(problem) for problem in problems] == []
         for settings in raw.get("agents", {}).values():
             assert problems_of_adapter(settings.get("adapter")) == []
+
+
+# ── stories ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_MARKED = re.compile(r"^ ([✓✗■●]) (\S+) +(?:(\d+)  (\w*))?", re.MULTILINE)
+_FILE_IN_PROSE = re.compile(r"`(\.(?:agent|genba)/\S+\.md)`[^`]*?\n\n```markdown\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_FILE_IN_TREE = re.compile(r"^  (\S+\.md) +(\S.*)$", re.MULTILINE)
+
+
+def told_runs(page: Path) -> list[list[tuple[str, ...]]]:
+    """What a page says that each `genba run` prints: mark, step, iteration and intent."""
+    shown = "".join(content for marker, content in blocks(page) if marker == "console")
+    return [_MARKED.findall(part) for part in shown.split("$ genba run ")[1:]]
+
+
+def seen_run(project: Project, *words: str) -> list[tuple[str, ...]]:
+    return _MARKED.findall(project.genba("run", *words).err)
+
+
+def yaml_blocks(page: Path) -> list[str]:
+    return [content for marker, content in blocks(page) if marker == "yaml"]
+
+
+def follow_files(project: Project, page: Path, agent: str) -> None:
+    """Write every file that a page tells its reader to write for an agent."""
+    for marker, content in blocks(page):
+        language, _, label = marker.partition(" ")
+        if language in ("json", "python") and label:
+            project.write(f".agent/{agent}/{label}", content)
+        elif language == "yaml":
+            project.write(f".agent/{agent}/script.yaml", content)
+        elif not language:
+            for path, text in _FILE_IN_TREE.findall(content):
+                project.write(f".agent/{agent}/prompts/{path}", f"{text}\n")
+    for path, text in _FILE_IN_PROSE.findall(text_of(page)):
+        project.write(path, text)
+    system = project.root / ".agent" / agent / "prompts" / "system.md"
+    if not system.exists():
+        project.write(f".agent/{agent}/prompts/system.md", "You are an example.\n")
+
+
+def test_the_five_minutes_of_the_first_page_happen_as_told(project: Project) -> None:
+    page = ROOT / "README.md"
+    claiming, working = told_runs(page)
+    topic = ("writer", "--topic", "Write down how to make tea")
+    project.genba("agent", "new", "writer", "--template", "simple", check=0)
+    project.write(".agent/writer/steps_registry.json", json.dumps(labelled(page, "steps_registry.json")[0]))
+    project.write(".genba/config.yaml", yaml_blocks(page)[0])
+    assert seen_run(project, *topic) == claiming
+    command = re.findall(r"Change the command to `(\".*?\")`", text_of(page))[0]
+    config = re.sub(r"command: .*", lambda _: f"command: {command}", yaml_blocks(page)[0])
+    project.write(".genba/config.yaml", config)
+    assert seen_run(project, *topic) == working
+    assert project.read("TEA.md") == "Pour hot water on it.\n"
+
+
+def test_the_first_agent_with_an_issue_is_caught_and_mended_as_told(project: Project) -> None:
+    page = ROOT / "docs" / "how-to" / "first-agent.md"
+    project.write("MENU.md", "black tea: 2\n")
+    project.commit("A menu")
+    project.genba("agent", "new", "fixer", check=0)
+    follow_files(project, page, "fixer")
+    assert [seen_run(project, "fixer", "--issue", "1")] == told_runs(page)
+    assert project.read("MENU.md") == "black tea: 2\ngreen tea: 3\n"
+    assert project.issue_front(1)["state"] == "closed"
+
+
+def test_the_flow_with_a_review_goes_back_and_on_as_told(project: Project) -> None:
+    page = ROOT / "docs" / "how-to" / "steps-and-gates.md"
+    follow_files(project, page, "author")
+    assert [seen_run(project, "author", "--topic", "Tea")] == told_runs(page)
+
+
+def test_the_completion_in_python_decides_as_told(project: Project) -> None:
+    page = ROOT / "docs" / "how-to" / "custom-completion.md"
+    follow_files(project, page, "sweeper")
+    assert [seen_run(project, "sweeper")] == told_runs(page)
+
+
+def test_the_shell_script_with_a_reply_file_answers_as_told(project: Project) -> None:
+    page = ROOT / "docs" / "how-to" / "any-command.md"
+    project.genba("agent", "new", "clerk", "--template", "simple", check=0)
+    project.write(".genba/config.yaml", next(block for block in yaml_blocks(page) if "clerk" in block))
+    assert [seen_run(project, "clerk", "--topic", "Order more green tea")] == told_runs(page)
+    assert project.read("NOTES.md") == "Order more green tea\n"
 
 
 # ── the reference is complete ────────────────────────────────────────────────────────────────────────────────────────
