@@ -31,6 +31,7 @@ git $hard --git-dir "$1/.git" --work-tree "$1" status --porcelain --untracked-fi
 commit=$(echo merge | $repo commit-tree "$merged" -p "$base" -p "$tip" -F -)
 git $hard --git-dir "$1/.git" --work-tree "$1" merge --quiet --ff-only --no-verify "$commit"
 $own status --porcelain=v2 --branch -z --untracked-files=all --ignore-submodules=all --no-renames >/dev/null
+$repo diff-tree -r -z --raw --no-renames "$base" "$tip" >/dev/null
 rm -rf "$tree" "$1/.git/worktrees/script-$$"
 $repo rev-parse --verify --quiet "refs/heads/$name^{commit}" >/dev/null
 $repo rev-parse --verify --quiet 'refs/heads/main^{commit}' >/dev/null

@@ -180,10 +180,37 @@ def test_a_working_tree_that_was_deleted_is_made_again_from_its_branch(project: 
         os.kill(pid, signal.SIGKILL)
     for path in (project.root / ".worktrees").iterdir():
         subprocess.run(["rm", "-rf", str(path)], check=True)
-    project.git("worktree", "prune")
 
     assert project.run("--resume", run)["outcome"] == "completed"
     assert project.read("work.txt") == "work\n"
+
+
+def test_a_run_that_died_while_it_pushed_is_merged_and_pushed_once(project: Project, tmp_path: Path) -> None:
+    remote, seen = tmp_path / "remote.git", tmp_path / "seen"
+    project.git("init", "-q", "--bare", "-b", "main", str(remote))
+    project.git("remote", "add", "origin", str(remote))
+    hook = remote / "hooks/pre-receive"
+    over = tmp_path / "over"
+    wait = f"touch {seen}; while ! test -e {over}; do sleep 0.05; done; exit 1"
+    hook.write_text(f"#!/bin/sh\ntest -e {seen} || {{ {wait}; }}\n")
+    hook.chmod(0o755)
+    project.agent(integrations={"github": {"enabled": True}}, parameters={"issue": {"type": "number"}})
+    project.issue(1, "One")
+    killed = _start(project, "worker", "--issue", "1", "--push")
+    until(seen.exists)
+    killed.kill()
+    killed.wait()
+    run = _newest_run(project)
+    assert project.issue_front(1)["state"] == "open"
+
+    result = project.run("--resume", run)
+    over.touch()
+
+    assert result["outcome"] == "completed"
+    assert len(project.git("log", "--oneline", "--merges").splitlines()) == 1
+    assert result["merged"] == project.git("rev-parse", "main") == project.git("ls-remote", "origin", "main").split()[0]
+    assert project.issue_front(1)["state"] == "closed"
+    assert project.branches() == ["main"]
 
 
 def test_a_daemon_that_an_agent_left_behind_is_ended(project: Project) -> None:

@@ -166,8 +166,9 @@ def test_commits_beside_the_branch_are_kept_under_a_rescue_ref(project: Project)
     assert project.git("show", f"refs/genba/rescue/{result['run']}:stray.txt") == "x"
 
 
-def test_a_repository_inside_the_working_tree_is_never_removed(project: Project) -> None:
-    line = "git init -q inner && cd inner && echo x > x && git add -A && git commit -qm inner"
+@pytest.mark.parametrize("and_then", ["", " && cd .. && git add inner 2>/dev/null && git commit -qm outer"])
+def test_a_repository_inside_the_working_tree_is_never_removed(project: Project, and_then: str) -> None:
+    line = "git init -q inner && cd inner && echo x > x && git add -A && git commit -qm inner" + and_then
     project.agent(adapter={"type": "custom", "command": line})
 
     result = project.run("worker")

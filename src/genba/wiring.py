@@ -147,6 +147,7 @@ class House:
             parameters=dict(left.parameters),
             workspace=left.workspace,
             state=left.state,
+            merged=left.merged,
             process=os.getpid(),
         )
 

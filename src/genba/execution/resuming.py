@@ -5,10 +5,10 @@ from collections.abc import Iterable
 import msgspec
 
 from genba.domain.errors import NotFoundError, StateConflictError
-from genba.domain.events import Event, IterationFinished, LoopEnded, RunEnded, RunStarted
+from genba.domain.events import Event, IterationFinished, LoopEnded, MergeFinished, RunEnded, RunStarted
 from genba.domain.loop_state import LoopState
 from genba.domain.outcomes import Outcome
-from genba.domain.workspaces import Workspace
+from genba.domain.workspaces import MergeStatus, Workspace
 
 
 class Resumption(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,6 +19,8 @@ class Resumption(msgspec.Struct, frozen=True, kw_only=True):
     workspace: Workspace
     parameters: dict[str, object]
     state: LoopState | None
+    merged: str = ""
+    """The merge commit, when the run was cut off after its merge."""
 
 
 def read_resumption(run: str, events: Iterable[Event]) -> Resumption:
@@ -26,12 +28,15 @@ def read_resumption(run: str, events: Iterable[Event]) -> Resumption:
     started: RunStarted | None = None
     state: LoopState | None = None
     ended: RunEnded | None = None
+    merged = ""
     for event in events:
         match event:
             case RunStarted():
                 started = event
             case IterationFinished(state=raw):
                 state = msgspec.convert(raw, LoopState)
+            case MergeFinished(status=MergeStatus.MERGED, commit=commit):
+                merged = commit
             case LoopEnded():
                 ended = None
             case RunEnded():
@@ -48,6 +53,7 @@ def read_resumption(run: str, events: Iterable[Event]) -> Resumption:
         workspace=started.workspace,
         parameters=started.parameters,
         state=_reopened(state),
+        merged=merged,
     )
 
 

@@ -41,6 +41,7 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     base_branch: str | None = None
     workspace: Workspace | None = None
     state: LoopState | None = None
+    merged: str = ""
     process: int = 0
 
     @property
@@ -187,6 +188,7 @@ class Run:
                 outcome, reason, hint = _not_finalized(finalized)
         elif outcome is Outcome.BLOCKED:
             await self._change_issue(change_on_block(self.settings.integrations.github, reason), "blocked")
+        merged = finalized.commit if finalized.merge is MergeStatus.MERGED else self.plan.merged
         seconds = round(self.world.clock.elapsed() - began, 3)
         self.world.journal.emit(
             RunEnded(
@@ -195,7 +197,7 @@ class Run:
                 usage=state.usage,
                 iterations=state.iterations,
                 seconds=seconds,
-                merged=finalized.commit if finalized.merge is MergeStatus.MERGED else "",
+                merged=merged,
             )
         )
         return RunResult(
@@ -209,7 +211,7 @@ class Run:
             usage=state.usage,
             branch=workspace.branch,
             workdir=workspace.path,
-            merged=finalized.commit if finalized.merge is MergeStatus.MERGED else "",
+            merged=merged,
             merge=finalized.merge,
             conflicts=finalized.paths,
             pull_request=finalized.pull_request,

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from genba.connections.agents.instance import OneShotInstance, reply_from_exit
+from genba.connections.agents.one_shot import OneShotAdapter, OneShotInstance, reply_from_exit
 from genba.domain.errors import AgentUnavailable, NotFoundError, RateLimited
 from genba.domain.ports import AgentInstance, Processes
 from genba.domain.processes import Command, Exit, Heard
-from genba.domain.replies import AgentSession, Ask, InstanceStatus, Reply, Usage
+from genba.domain.replies import AgentSession, Ask, Reply, Usage
 
 
 class CustomSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
@@ -47,14 +47,14 @@ class ReplyFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Set when the provider's rate limit was hit: seconds until it is worth asking again."""
 
 
-class CustomAdapter:
+class CustomAdapter(OneShotAdapter):
     """One process per question."""
 
     settings_type = CustomSettings
 
     def __init__(self, settings: CustomSettings, processes: Processes, folder: Path) -> None:
+        super().__init__(processes)
         self.settings = settings
-        self.processes = processes
         self.folder = folder
         self.commits = settings.commit
 
@@ -84,15 +84,6 @@ class CustomAdapter:
                 heard,
             )
         return self._reply(done, files)
-
-    async def status(self, instance: AgentInstance) -> InstanceStatus:
-        return OneShotInstance.of(instance).status
-
-    async def stop(self, instance: AgentInstance) -> None:
-        shot = OneShotInstance.of(instance)
-        if shot.status is InstanceStatus.RUNNING:
-            await self.processes.sweep(shot.session.run)
-        shot.status = InstanceStatus.STOPPED
 
     def _argv(self, ask: Ask, files: "_Files") -> tuple[tuple[str, ...], bool]:
         command = self.settings.command

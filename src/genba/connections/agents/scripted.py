@@ -8,12 +8,12 @@ import msgspec
 import yaml
 from msgspec import Meta
 
-from genba.connections.agents.instance import OneShotInstance, reply_from_exit
+from genba.connections.agents.one_shot import OneShotAdapter, OneShotInstance, reply_from_exit
 from genba.domain.errors import ConfigurationError, RateLimited, UnrecoverableError
 from genba.domain.ports import AgentInstance, Processes
 from genba.domain.problems import Problem
 from genba.domain.processes import Command, Heard
-from genba.domain.replies import AgentSession, Ask, InstanceStatus, Reply, Usage
+from genba.domain.replies import AgentSession, Ask, Reply, Usage
 from genba.domain.shapes import shape
 
 _UNEXPECTED = 97
@@ -80,14 +80,14 @@ class ScriptedSettings(_Node, frozen=True):
     script: Annotated[str, Meta(min_length=1, description="A YAML file in the agent's folder.")]
 
 
-class ScriptedAdapter:
+class ScriptedAdapter(OneShotAdapter):
     """Plays one turn per question, in a process of its own."""
 
     settings_type = ScriptedSettings
     commits = False
 
     def __init__(self, settings: ScriptedSettings, processes: Processes, folder: Path) -> None:
-        self.processes = processes
+        super().__init__(processes)
         self.script = read_script(folder, settings.script)
 
     async def start(self, session: AgentSession) -> AgentInstance:
@@ -124,15 +124,6 @@ class ScriptedAdapter:
             usage=turn.usage,
             tools_used=turn.tools,
         )
-
-    async def status(self, instance: AgentInstance) -> InstanceStatus:
-        return OneShotInstance.of(instance).status
-
-    async def stop(self, instance: AgentInstance) -> None:
-        shot = OneShotInstance.of(instance)
-        if shot.status is InstanceStatus.RUNNING:
-            await self.processes.sweep(shot.session.run)
-        shot.status = InstanceStatus.STOPPED
 
     def _turn(self, ask: Ask) -> Turn:
         by_step = ask.step in self.script.steps

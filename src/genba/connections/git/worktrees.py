@@ -1,9 +1,6 @@
 """One issue, one branch, one working tree, one instance."""
 
 import asyncio
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -12,11 +9,11 @@ from genba.connections.git.commands import Git
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.locks import FileLock, held
 from genba.connections.git.naming import folder_name, generated_branch
+from genba.connections.git.observing import LOG_FORMAT, parse_log, snapshot, tree_status
+from genba.connections.git.removal import remove, remove_tree
 from genba.domain.errors import GitError, NotFoundError, StateConflictError
-from genba.domain.evidence import Commit, TreeFacts
+from genba.domain.evidence import TreeFacts
 from genba.domain.workspaces import Removal, Workspace, WorkspaceRequest
-
-_GITLINK = "160000"
 
 
 class GitWorkingTrees:
@@ -76,12 +73,12 @@ class GitWorkingTrees:
 
     async def observe(self, workspace: Workspace) -> TreeFacts:
         tip = f"refs/heads/{workspace.branch}"
-        log_words = ("log", "-z", "--name-only", "--format=%x01%H%x02%T%x02%s", f"{workspace.base}..{tip}")
-        (head, on, dirty), log = await asyncio.gather(self._status(workspace), self.git.run(*log_words))
+        log_words = (*LOG_FORMAT, f"{workspace.base}..{tip}")
+        (head, on, dirty), log = await asyncio.gather(tree_status(self.git, workspace), self.git.run(*log_words))
         strayed = "" if on == workspace.branch else (on or "no branch")
-        commits, tree, files = _parse_log(log.stdout)
+        commits, tree, files = parse_log(log.stdout)
         if dirty:
-            tree = await self._snapshot(workspace)
+            tree = await snapshot(self.layout, workspace)
         elif not tree:
             tree = await self.git.text("rev-parse", f"{tip}^{{tree}}")
         newest = commits[0].sha if commits else (await self.git.commit_of(tip) if strayed else head)
@@ -90,7 +87,7 @@ class GitWorkingTrees:
         )
 
     async def commit(self, workspace: Workspace, message: str, author: str) -> None:
-        _, _, dirty = await self._status(workspace)
+        _, _, dirty = await tree_status(self.git, workspace)
         if not dirty:
             return
         tree, git_dir = Path(workspace.path), Path(workspace.git_dir)
@@ -109,7 +106,7 @@ class GitWorkingTrees:
         try:
             if not workspace.isolated:
                 return Removal(removed=False, reason="the run worked in the user's own checkout")
-            return await self._remove(workspace)
+            return await remove(self.layout, workspace)
         finally:
             self._unlock(workspace.branch)
 
@@ -155,8 +152,11 @@ class GitWorkingTrees:
     async def _add(self, branch: str, base: str, root: Path) -> tuple[Path, Path]:
         async with held(self.layout.repository_lock, f"worktree of {branch}"):
             checkouts, tip = await asyncio.gather(self.layout.checkouts(), self.git.commit_of(f"refs/heads/{branch}"))
-            if branch in checkouts:
-                return self._taken(branch, checkouts[branch], root)
+            existing = checkouts.get(branch)
+            if existing is not None and (existing.exists() or not existing.is_relative_to(root)):
+                return self._taken(branch, existing, root)
+            if existing is not None:
+                remove_tree(self._git_dir_of(existing))
             path = _free_path(root, folder_name(branch))
             start = ("-b", branch, str(path), base) if tip is None else (str(path), branch)
             await self.git.run("worktree", "add", "--quiet", "--no-checkout", *start)
@@ -166,7 +166,7 @@ class GitWorkingTrees:
 
     def _taken(self, branch: str, existing: Path, root: Path) -> tuple[Path, Path]:
         """A working tree of an earlier run is taken over with all that is in it; the user's own is left alone."""
-        if existing.is_dir() and existing.resolve().is_relative_to(root.resolve()):
+        if existing.resolve().is_relative_to(root.resolve()):
             return existing, self._git_dir_of(existing)
         raise StateConflictError(
             f'the branch "{branch}" is checked out at {existing}',
@@ -196,110 +196,6 @@ class GitWorkingTrees:
         if lock is not None:
             lock.release()
 
-    async def _status(self, workspace: Workspace) -> tuple[str, str, tuple[str, ...]]:
-        """The commit, the branch and the uncommitted paths of the working tree."""
-        words = ("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--ignore-submodules=all",
-                 "--no-renames")  # fmt: skip
-        done = await self.git.run(*words, tree=Path(workspace.path), git_dir=Path(workspace.git_dir))
-        head, on, dirty = "", "", []
-        for entry in done.stdout.split("\0"):
-            if entry.startswith("# branch.oid "):
-                head = entry[13:]
-            elif entry.startswith("# branch.head "):
-                on = "" if entry[14:] == "(detached)" else entry[14:]
-            elif entry.startswith("? "):
-                dirty.append(entry[2:])
-            elif entry[:2] in ("1 ", "u "):
-                dirty.append(entry.split(" ", 8 if entry[0] == "1" else 10)[-1])
-        return head, on, tuple(sorted(dirty))
-
-    async def _snapshot(self, workspace: Workspace) -> str:
-        """The tree as it stands, uncommitted and untracked files included, without touching its index."""
-        tree, git_dir = Path(workspace.path), Path(workspace.git_dir)
-        with _copied_index(git_dir, self.layout.own / f"index-{workspace.run}-{os.getpid()}") as index:
-            environment = {"GIT_INDEX_FILE": str(index)}
-            await self.git.run("add", "-A", tree=tree, git_dir=git_dir, environment=environment)
-            done = await self.git.run("write-tree", git_dir=git_dir, environment=environment)
-        return done.stdout.strip()
-
-    async def _remove(self, workspace: Workspace) -> Removal:
-        path, git_dir = Path(workspace.path), Path(workspace.git_dir)
-        if not git_dir.is_relative_to(self.layout.common / "worktrees") or not _is_folder(path):
-            return Removal(removed=False, reason=f"{path} is not a working tree of this repository")
-        rescued, stuck = await self._rescue(workspace)
-        if stuck:
-            return Removal(removed=False, rescued=rescued, reason=stuck)
-        trash = self.layout.own / "trash" / workspace.run
-        async with held(self.layout.repository_lock, f"removal of {path.name}"):
-            _move_away(path, trash)
-            remove_tree(git_dir)
-            deleted = await self._delete_merged_branch(workspace)
-        await asyncio.to_thread(remove_tree, trash)
-        return Removal(removed=True, rescued=rescued, branch_deleted=deleted)
-
-    async def _rescue(self, workspace: Workspace) -> tuple[str, str]:
-        """Keep what is not on the branch under a ref; say what could not be kept."""
-        head, on, dirty = await self._status(workspace)
-        if not dirty and on == workspace.branch:
-            return "", ""
-        ref = f"refs/genba/rescue/{workspace.run}"
-        keep = head
-        if dirty:
-            tree = await self._snapshot(workspace)
-            links = await self.git.run("ls-tree", "-r", "-z", tree)
-            known = await self.git.run("ls-tree", "-r", "-z", head)
-            lost = {line for line in links.stdout.split("\0") if line.startswith(_GITLINK)}
-            lost -= set(known.stdout.split("\0"))
-            if lost:
-                nested = ", ".join(sorted(line.partition("\t")[2] for line in lost))
-                return "", f"it contains a repository of its own ({nested}), which no ref of yours can keep"
-            message = f"Uncommitted work of {workspace.run} on {workspace.branch}\n"
-            keep = await self.git.commit_tree(tree, (head,), message)
-        await self.git.run("update-ref", ref, keep)
-        return ref, ""
-
-    async def _delete_merged_branch(self, workspace: Workspace) -> bool:
-        tip, base = await asyncio.gather(
-            self.git.commit_of(f"refs/heads/{workspace.branch}"),
-            self.git.commit_of(f"refs/heads/{workspace.base_branch}"),
-        )
-        if tip is None or base is None or not await self.git.is_ancestor(tip, base):
-            return False
-        await self.git.run("update-ref", "-d", f"refs/heads/{workspace.branch}", tip)
-        return True
-
-
-@contextmanager
-def _copied_index(git_dir: Path, copy: Path) -> Iterator[Path]:
-    """A copy of an index to work on, gone afterwards."""
-    copy.parent.mkdir(parents=True, exist_ok=True)
-    copy.unlink(missing_ok=True)
-    if (git_dir / "index").is_file():
-        copy.write_bytes((git_dir / "index").read_bytes())
-    try:
-        yield copy
-    finally:
-        copy.unlink(missing_ok=True)
-
-
-def remove_tree(path: Path) -> None:
-    """Remove a folder with all that is in it; links are removed, never followed."""
-    import shutil  # noqa: PLC0415  (it brings four compressors along, and only the end of a run needs it)
-
-    if path.exists():
-        shutil.rmtree(path, onerror=_make_writable)
-
-
-def _make_writable(remove: Callable[[str], object], path: str, _error: object) -> None:
-    """An agent may leave folders that nobody may write; they are ours to remove all the same."""
-    try:
-        Path(path).parent.chmod(0o700)
-        if not Path(path).is_symlink():
-            Path(path).chmod(0o700)
-        remove(path)
-    except OSError:
-        return
-
 
 def _is_folder(path: str | Path) -> bool:
     return Path(path).is_dir()
@@ -309,29 +205,3 @@ def _free_path(root: Path, name: str) -> Path:
     """A folder that does not exist yet: what is already there is never taken for ours."""
     candidates = (root / (name if number == 1 else f"{name}-{number}") for number in range(1, 1000))
     return next(path for path in candidates if not path.exists())
-
-
-def _move_away(path: Path, trash: Path) -> None:
-    """First out of the way in one step, then deleted: a half-removed tree is never seen."""
-    trash.parent.mkdir(parents=True, exist_ok=True)
-    remove_tree(trash)
-    try:
-        path.rename(trash)
-    except OSError:
-        trash_here = path.with_name(f".{path.name}.removed")
-        path.rename(trash_here)
-        remove_tree(trash_here)
-
-
-def _parse_log(output: str) -> tuple[tuple[Commit, ...], str, tuple[str, ...]]:
-    """Commits, newest first; the tree of the newest; and every file they changed."""
-    commits: list[Commit] = []
-    newest_tree = ""
-    files: set[str] = set()
-    for record in output.split("\x01")[1:]:
-        header, *names = record.replace("\n", "\0").split("\0")
-        sha, tree, subject = header.split("\x02", 2)
-        newest_tree = newest_tree or tree
-        commits.append(Commit(sha, subject))
-        files.update(name for name in names if name)
-    return tuple(commits), newest_tree, tuple(sorted(files))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from genba.domain.errors import AgentTimeout, AgentUnavailable, UnrecoverableError
-from genba.domain.ports import AgentInstance
+from genba.domain.ports import AgentInstance, Processes
 from genba.domain.processes import Ending, Exit
 from genba.domain.replies import AgentSession, InstanceStatus, Reply
 
@@ -38,6 +38,22 @@ class OneShotInstance:
         finally:
             if self.status is InstanceStatus.RUNNING:
                 self.status = InstanceStatus.IDLE
+
+
+class OneShotAdapter:
+    """What adapters that start one process per question have in common."""
+
+    def __init__(self, processes: Processes) -> None:
+        self.processes = processes
+
+    async def status(self, instance: AgentInstance) -> InstanceStatus:
+        return OneShotInstance.of(instance).status
+
+    async def stop(self, instance: AgentInstance) -> None:
+        shot = OneShotInstance.of(instance)
+        if shot.status is InstanceStatus.RUNNING:
+            await self.processes.sweep(shot.session.run)
+        shot.status = InstanceStatus.STOPPED
 
 
 def reply_from_exit(done: Exit) -> Reply:
