@@ -74,6 +74,19 @@ def test_arrays_replace(project: Project) -> None:
     assert '"Bash"' in project.run("worker", check=1)["reason"]
 
 
+def test_an_adapter_of_another_type_replaces_the_one_below(project: Project) -> None:
+    configure(project, "agents: {default: {adapter: {type: custom, command: exit 1}}}\n")
+    project.agent(adapter={"type": "scripted", "script": "script.yaml"})
+    assert project.run("worker")["outcome"] == "completed"
+
+
+def test_a_completion_of_another_type_replaces_the_one_below(project: Project) -> None:
+    project.agent(completion={"type": "keywordSignal", "config": {"completionKeyword": "SHIPPED"}}, commit=False)
+    budget = {"type": "iterationBudget", "config": {"maxIterations": 2}}
+    project.write(".agent/worker/config.json", json.dumps({"runner": {"completion": budget}}))
+    assert project.run("worker")["iterations"] == 2
+
+
 def test_explain_names_the_source_of_each_value(project: Project) -> None:
     configure(project, "agents: {default: {timeout: 5000}}\n")
     project.agent(flow={"defaultModel": "sonnet"}, commit=False)

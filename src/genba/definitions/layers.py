@@ -10,6 +10,9 @@ import msgspec
 
 from genba.domain.problems import Problem
 
+CHOSEN_BY_TYPE = ("runner.adapter", "runner.completion")
+"""Objects whose type decides what else they take: one of another type replaces what lies below it."""
+
 
 class Layer(msgspec.Struct, frozen=True):
     source: str
@@ -55,7 +58,7 @@ def _merge_into(
     for key, value in update.items():
         at = f"{path}.{key}" if path else key
         if isinstance(value, dict):
-            if not isinstance(target.get(key), dict):
+            if not isinstance(target.get(key), dict) or _other_type(at, target[key], value):
                 target[key] = {}
                 _forget(sources, at)
             if not value:
@@ -65,6 +68,10 @@ def _merge_into(
             _forget(sources, at)
             target[key] = value
             sources[at] = source
+
+
+def _other_type(path: str, below: dict[str, Any], above: dict[str, Any]) -> bool:
+    return path in CHOSEN_BY_TYPE and "type" in below and above.get("type", below["type"]) != below["type"]
 
 
 def _forget(sources: dict[str, str], path: str) -> None:
