@@ -111,8 +111,9 @@ def test_an_option_that_the_adapter_does_not_take_is_refused(project: Project) -
 
 
 def test_the_adapter_can_be_chosen_on_the_command_line(project: Project) -> None:
-    project.agent(adapter={"type": "custom", "script": "script.yaml"})
-    assert project.run("worker", "--adapter", "scripted")["outcome"] == "completed"
+    project.agent(adapter={"type": "custom", "command": "exit 1"})
+    chosen = project.run("worker", "--adapter", "scripted", "--set", "runner.adapter.script=script.yaml")
+    assert chosen["outcome"] == "completed"
 
 
 KEYWORD = {"type": "keywordSignal", "config": {"completionKeyword": "SHIPPED"}}
@@ -224,6 +225,12 @@ def test_the_usage_of_turns_adds_up(project: Project) -> None:
     usage = {"input_tokens": 3, "output_tokens": 2, "cost_usd": 0.5}
     project.agent(completion=TWICE, script={"turns": [work(usage=usage)], "repeat": True})
     assert project.run("worker")["usage"] == {"input_tokens": 6, "output_tokens": 4, "cost_usd": 1.0}
+
+
+def test_replies_that_do_not_fit_cost_what_they_cost(project: Project) -> None:
+    script = {"turns": [work("prose", usage={"input_tokens": 10})], "repeat": True}
+    project.agent(completion=STEP_MACHINE, steps={"work": leads_to(None)}, script=script, limits={"reasks": 1})
+    assert project.run("worker", check=1)["usage"]["input_tokens"] == 20
 
 
 def test_a_turn_reports_its_session(project: Project) -> None:

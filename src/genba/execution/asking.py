@@ -44,23 +44,26 @@ class Asking:
         self.instance = instance
         self.issue = issue
         self.limits = definition.file.runner.limits
+        self.spent = Usage()
+        """What the questions of this iteration cost, whether or not an answer comes of them."""
 
     async def put(self, state: LoopState, prompt: ResolvedPrompt) -> Answer:
-        text, usage, asks = prompt.text, Usage(), 0
+        text, asks = prompt.text, 0
+        self.spent = Usage()
         for attempt in range(1, self.limits.reasks + 2):
             reply, tries = await self._with_retries(state, prompt, text, asks)
             asks += tries
-            usage = usage.plus(reply.usage)
+            self.spent = self.spent.plus(reply.usage)
             self._check_tools(reply)
             structured = self._structured(reply)
             found = self._fit(state.step, structured)
             if not isinstance(found, Refusal):
-                return Answer(reply=reply, structured=structured, move=found, usage=usage, asks=asks)
+                return Answer(reply=reply, structured=structured, move=found, usage=self.spent, asks=asks)
             self.world.journal.emit(
                 ReplyRefused(step=state.step, iteration=state.iterations + 1, reason=found.reason, attempt=attempt)
             )
             text, refusal = f"{prompt.text}\n{refusal_section(found.reason)}\n", found
-        return self._fall_back(state, reply, refusal, usage, asks)
+        return self._fall_back(state, reply, refusal, asks)
 
     async def _with_retries(self, state: LoopState, prompt: ResolvedPrompt, text: str, asked: int) -> tuple[Reply, int]:
         failed, tries = 0, 0
@@ -166,7 +169,7 @@ class Asking:
             return completion.output_schema
         return None
 
-    def _fall_back(self, state: LoopState, reply: Reply, refusal: Refusal, usage: Usage, asks: int) -> Answer:
+    def _fall_back(self, state: LoopState, reply: Reply, refusal: Refusal, asks: int) -> Answer:
         step: Step = self.definition.step(state.step)
         gate = step.structured_gate
         if gate is None or gate.fallback_intent is None:
@@ -174,7 +177,7 @@ class Asking:
         move = follow(state.step, step, gate.fallback_intent)
         if isinstance(move, Refusal):
             raise SchemaViolationError(f"the fallback intent leads nowhere: {move.reason}")
-        return Answer(reply=reply, structured=None, move=move, usage=usage, asks=asks)
+        return Answer(reply=reply, structured=None, move=move, usage=self.spent, asks=asks)
 
     def _check_tools(self, reply: Reply) -> None:
         allowed = self.definition.file.runner.boundaries.allowed_tools

@@ -69,15 +69,19 @@ class Loop:
             facts, results = await self.observing.gather(state, heard, closed)
             verdict = self.judge.judge(state, heard, results, facts, closed)
         except OutOfTime as finding:
-            return state.end(Outcome.BUDGET_EXHAUSTED, str(finding))
+            return self._cut_off(state, Outcome.BUDGET_EXHAUSTED, str(finding))
         except DiskFullError:
             raise
         except GenbaError as error:
-            return state.end(Outcome.FAILED, error.message)
+            return self._cut_off(state, Outcome.FAILED, error.message)
         seconds = self.world.clock.elapsed() - began
         after = self._after(state, answer, signals, verdict, seconds)
         self._settle(state, after, answer, heard, verdict, facts, results, seconds)
         return after
+
+    def _cut_off(self, state: LoopState, outcome: Outcome, reason: str) -> LoopState:
+        """The end of an iteration without a verdict. What it cost still counts."""
+        return msgspec.structs.replace(state, usage=state.usage.plus(self.asking.spent)).end(outcome, reason)
 
     def _after(self, state: LoopState, answer: Answer, signals: Signals, verdict: Verdict, seconds: float) -> LoopState:
         """The state that the verdict leads to."""
