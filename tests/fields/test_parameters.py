@@ -87,6 +87,21 @@ def test_an_option_of_genba_itself_cannot_be_declared(project: Project) -> None:
     assert "--branch is an option of genba run itself" in project.genba("run", "worker", check=3).err
 
 
+def test_the_no_of_a_boolean_cannot_be_an_option_of_genba_itself(project: Project) -> None:
+    declare(project, merge={"type": "boolean"})
+    assert "--no-merge is an option of genba run itself" in project.genba("run", "worker", check=3).err
+
+
+def test_a_parameter_cannot_have_the_name_of_a_variable_of_genba(project: Project) -> None:
+    declare(project, branch={"type": "string", "cli": "--on"})
+    assert "parameters.branch: {uv-branch} is a variable of Genba's own" in project.genba("run", "worker", check=3).err
+
+
+def test_two_parameters_cannot_have_names_that_differ_by_a_dash_only(project: Project) -> None:
+    project.agent(parameters={"a-b": {"type": "string", "cli": "--x"}, "a_b": {"type": "string", "cli": "--y"}})
+    assert "parameters.a_b: cannot be told from a-b" in project.genba("run", "worker", check=3).err
+
+
 def test_an_option_that_is_not_declared_is_ignored_with_a_warning(project: Project) -> None:
     declare(project, "topic=<doors>", topic={"type": "string"})
     done = project.genba("run", "worker", "--topic", "doors", "--tropic", "heat", check=0)

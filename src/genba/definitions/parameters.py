@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from genba.definitions.agent_file import Parameter
+from genba.definitions.variables import RESERVED
 from genba.domain.problems import Problem
 
 RUN_OPTIONS = (
@@ -47,19 +48,30 @@ def option_name(name: str, parameter: Parameter) -> str:
     return "--" + re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_", "-", name).lower()
 
 
+def options_of(name: str, parameter: Parameter) -> tuple[str, ...]:
+    """Every option that a parameter takes: a boolean has a second one that says no."""
+    option = option_name(name, parameter)
+    return (option, f"--no-{option[2:]}") if parameter.type == "boolean" else (option,)
+
+
 def check_parameters(parameters: Mapping[str, Parameter], file: str) -> Iterator[Problem]:
-    seen: dict[str, str] = {}
+    options: dict[str, str] = {}
+    names: dict[str, str] = {}
     for name, parameter in parameters.items():
         at = f"parameters.{name}"
         if not _NAME.fullmatch(name):
             yield Problem(file, at, "a parameter's name has letters, digits, - and _, and begins with a letter")
             continue
-        option = option_name(name, parameter)
-        if option in RUN_OPTIONS:
-            yield Problem(file, f"{at}.cli", f"{option} is an option of genba run itself")
-        if option in seen:
-            yield Problem(file, f"{at}.cli", f"{option} is the option of {seen[option]} already")
-        seen[option] = name
+        if name in RESERVED:
+            yield Problem(file, at, f"{{uv-{name}}} is a variable of Genba's own")
+        if (same := names.setdefault(name.replace("-", "_"), name)) != name:
+            yield Problem(file, at, f"cannot be told from {same}")
+        for option in options_of(name, parameter):
+            if option in RUN_OPTIONS:
+                yield Problem(file, f"{at}.cli", f"{option} is an option of genba run itself")
+            if option in options:
+                yield Problem(file, f"{at}.cli", f"{option} is the option of {options[option]} already")
+            options[option] = name
         if parameter.default is not None and not fits(parameter.default, parameter.type):
             yield Problem(file, f"{at}.default", f"is not of the type {parameter.type}")
 

@@ -17,6 +17,10 @@ def step_prompt(
         return None
     if step.c2 is not None and step.c3 is not None:
         return _edition(folder, registry_file, at, f"prompts/steps/{step.c2}/{step.c3}", step.edition, step.adaptation)
+    for name, value, plain in (("edition", step.edition, "default"), ("adaptation", step.adaptation, None)):
+        if value != plain:
+            problem = Problem(registry_file, f"{at}.{name}", "needs c2 and c3: it names a file in their folder")
+            folder.problems.append(problem)
     for candidate in (f"{step_id}.md", "default.md"):
         relative = f"{fallback_dir.rstrip('/')}/{candidate}"
         if folder.has(relative):

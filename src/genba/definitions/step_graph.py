@@ -113,6 +113,8 @@ class StepGraph:
         transition = step.transition(Intent(name)) or Transition()
         if transition.targets and Intent(name) is not Intent.JUMP:
             yield Problem(self.file, f"{at}.targets", "only a jump has several targets")
+        if transition.targets and transition.target is not None:
+            yield Problem(self.file, f"{at}.target", "a jump has a target, or targets to choose between, and not both")
         for target in (transition.target, *transition.targets):
             if target is not None and target not in self.registry.steps:
                 yield Problem(self.file, at, f'no step is named "{target}"', did_you_mean(target, self.registry.steps))

@@ -25,5 +25,9 @@ IN_RETRY = frozenset({"failure_name", "failure_detail", "failure_output", "attem
 """Supplied to the prompt of a retry."""
 
 
+RESERVED = ALWAYS | WITH_ISSUE | IN_RETRY
+"""What Genba supplies: a parameter of such a name would never be seen."""
+
+
 def runtime_variables(parameters: frozenset[str]) -> frozenset[str]:
     return ALWAYS | parameters | (WITH_ISSUE if "issue" in parameters else frozenset())
