@@ -174,6 +174,13 @@ def test_a_pull_request_without_a_forge_is_refused_before_anything_starts(projec
     assert project.branches() == ["main"]
 
 
+@pytest.mark.usefixtures("forge")
+def test_a_pull_request_without_a_worktree_is_refused_and_pushes_nothing(project: Project, remote: str) -> None:
+    project.agent(execution={"worktree": {"enabled": False}})
+    assert "a pull request needs a branch of its own" in project.genba("run", "worker", "--create-pr", check=3).err
+    assert heads(project, remote) == []
+
+
 def test_nothing_is_merged_of_a_run_that_did_not_complete(project: Project) -> None:
     project.agent(script={"turns": [work(), idle()]}, completion={"type": "checkBudget", "config": {"maxChecks": 9}})
     result = project.run("worker", "--set", "runner.limits.maxIterations=2", check=6)

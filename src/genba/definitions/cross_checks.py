@@ -29,6 +29,12 @@ def check_agent_file(file: AgentFile, folder_name: str, shown: str) -> Iterator[
     root = file.runner.execution.worktree.root
     if root.startswith("/") or ".." in root.split("/"):
         yield Problem(shown, "runner.execution.worktree.root", f'"{root}" leaves the repository')
+    if file.runner.execution.finalize.create_pr and not file.runner.execution.worktree.enabled:
+        yield Problem(
+            shown,
+            "runner.execution.finalize.createPr",
+            "a pull request needs a branch of its own, and runner.execution.worktree.enabled is false",
+        )
     actions = file.runner.actions
     for kind, handler in actions.handlers.items():
         at = f"runner.actions.handlers.{kind}"
