@@ -40,8 +40,8 @@ def test_the_types_are_the_capabilities_of_the_agent(project: Project) -> None:
 
 
 def test_only_blocks_with_the_marker_of_the_agent_are_actions(project: Project) -> None:
-    reply = block('{"type": "plan"}', "action") + block('{"type": "plan"}', "json")
-    assert acting(project, reply, enabled=True, types=["plan"], outputFormat="action") == (["plan"], [])
+    reply = block('{"type": "plan"}', "action") + block('{"type": "note"}', "json")
+    assert acting(project, reply, enabled=True, types=["plan", "note"], outputFormat="action") == (["plan"], [])
 
 
 def test_an_action_without_a_handler_is_recorded(project: Project) -> None:

@@ -255,6 +255,13 @@ def test_custom_asks_the_handler_of_a_file(project: Project) -> None:
     assert (result["iterations"], result["reason"]) == (2, "judging.py:factory says complete")
 
 
+def test_custom_asks_the_handler_of_a_module(project: Project) -> None:
+    project.write("lib/judging_by_module.py", HANDLER)
+    completion = {"type": "custom", "config": {"completionHandler": "judging_by_module:factory"}}
+    project.agent(completion=completion)
+    assert project.run("worker", PYTHONPATH=str(project.root / "lib"))["reason"].startswith("judging_by_module:factory")
+
+
 def test_custom_hands_its_options_to_the_factory(project: Project) -> None:
     project.write(".agent/worker/judging.py", HANDLER)
     config = {"completionHandler": "judging.py:factory", "options": {"replies": 3}}
