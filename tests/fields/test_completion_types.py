@@ -1,7 +1,10 @@
 """The eight completion types, and every field that they take."""
 
+import json
+import subprocess
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
 from tests.fields.flows import (
@@ -17,7 +20,7 @@ from tests.fields.flows import (
     told,
     work,
 )
-from tests.project import Project, gated, says
+from tests.project import GENBA, Project, gated, says
 
 SIGNAL_SCHEMA = {"type": "object", "required": ["status", "files"], "properties": {"files": {"type": "integer"}}}
 KEYWORD = {"type": "keywordSignal", "config": {"completionKeyword": "SHIPPED"}}
@@ -344,3 +347,48 @@ def test_an_unknown_completion_type_is_refused_with_the_nearest_known_one(projec
 def test_a_config_that_the_completion_type_does_not_take_is_refused(project: Project) -> None:
     project.agent(completion={"type": "iterationBudget", "config": {"maxIterations": 1, "maxChecks": 2}})
     assert "runner.completion.config.maxChecks" in project.genba("run", "worker", check=3).err
+
+
+@pytest.fixture(scope="module")
+def printed_schema() -> Any:
+    """What `genba schema completion` prints, as a validator."""
+    printed = subprocess.run([str(GENBA), "schema", "completion"], check=True, capture_output=True, text=True)
+    return jsonschema_rs.validator_for(json.loads(printed.stdout))
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        EXTERNAL_STATE,
+        {**EXTERNAL_STATE, "config": {"validators": ["made"], "github": {}, "worktree": {}}},
+        STEP_MACHINE,
+        KEYWORD,
+        budget(2),
+        signal(responseFormat="json"),
+        composite("any", {"ref": "twice"}, composite("all", KEYWORD), definitions={"twice": budget(2)}),
+        {"type": "custom", "config": {"completionHandler": "judging.py:factory", "options": {}}},
+    ],
+)
+def test_the_printed_schema_takes_what_is_taken(printed_schema: Any, completion: dict[str, Any]) -> None:
+    assert printed_schema.is_valid(completion)
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        {"type": "stepMachina"},
+        {"type": "iterationBudget"},
+        {"type": "iterationBudget", "config": {"maxIterations": 0}},
+        {"type": "iterationBudget", "maxIterations": 1},
+        composite("some", KEYWORD),
+        composite("any"),
+        composite("any", {"ref": "twice", "type": "stepMachine"}),
+        {"ref": "twice"},
+    ],
+)
+def test_the_printed_schema_refuses_what_is_refused(
+    project: Project, printed_schema: Any, completion: dict[str, Any]
+) -> None:
+    project.agent(completion=completion)
+    project.genba("run", "worker", check=3)
+    assert not printed_schema.is_valid(completion)

@@ -21,5 +21,35 @@ FILES: dict[str, tuple[Any, str]] = {
 
 def json_schema(kind: Any, title: str) -> dict[str, Any]:
     """The schema of a type, with a name and the dialect it is written in."""
-    schema = msgspec.json.schema(kind)
+    schema = _completion_schema() if kind is Completion else msgspec.json.schema(kind)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **schema}
+
+
+def _completion_schema() -> dict[str, Any]:
+    """A completion as it is written: a type and its config. Inside a composite it may be a reference to a name."""
+    kinds = {name: _with_config(told) for name, told in msgspec.json.schema(Completion)["$defs"].items()}
+    condition = {"$ref": "#/$defs/Condition"}
+    inside = kinds["Composite"]["properties"]["config"]["properties"]
+    inside["completionConditions"] |= {"items": condition, "minItems": 1}
+    inside["definitions"] = {"description": "Conditions by name.", "type": "object", "additionalProperties": condition}
+    each = [{"$ref": f"#/$defs/{name}"} for name in kinds]
+    reference = {
+        "description": "A condition by its name under definitions.",
+        "type": "object",
+        "properties": {"ref": {"type": "string"}},
+        "required": ["ref"],
+        "additionalProperties": False,
+    }
+    return {"anyOf": each, "$defs": {**kinds, "Condition": {"anyOf": [*each, reference]}}}
+
+
+def _with_config(told: dict[str, Any]) -> dict[str, Any]:
+    """The schema of one completion type, with its own fields where they are written: under config."""
+    fields = {name: field for name, field in told["properties"].items() if name != "type"}
+    required = [name for name in told["required"] if name != "type"]
+    config = {"type": "object", "properties": fields, "required": required, "additionalProperties": False}
+    return {
+        **told,
+        "properties": {"type": told["properties"]["type"], "config": config},
+        "required": ["type", *(["config"] if required else [])],
+    }
