@@ -21,7 +21,7 @@ from genba.connections.process.supervisor import ProcessSupervisor
 from genba.connections.tracker.folder import FolderTracker
 from genba.definitions.completion import Custom, walk
 from genba.definitions.definition import AgentDefinition
-from genba.definitions.handlers import load_callable
+from genba.definitions.handlers import CompletionHandler, load_callable
 from genba.definitions.project import Project, load_project
 from genba.definitions.registry import AgentRegistry
 from genba.domain.errors import ConfigurationError, NotFoundError, StateConflictError
@@ -186,7 +186,7 @@ class House:
     def _handlers(self, definition: AgentDefinition) -> tuple[dict[str, Any], dict[str, Any]]:
         folder = Path(definition.folder)
         completions = {
-            part.completion_handler: load_callable(part.completion_handler, folder, "factory")(part.options)
+            part.key: CompletionHandler(part.completion_handler, folder, part.options)
             for part in walk(definition.completion)
             if isinstance(part, Custom)
         }

@@ -272,6 +272,36 @@ def test_custom_hands_its_options_to_the_factory(project: Project) -> None:
     assert project.run("worker")["iterations"] == 3
 
 
+def test_each_custom_condition_of_a_composite_has_options_of_its_own(project: Project) -> None:
+    project.write(".agent/worker/judging.py", HANDLER)
+    asks = [{"completionHandler": "judging.py:factory", "options": {"replies": count}} for count in (2, 4)]
+    conditions = [{"type": "custom", "config": config} for config in asks]
+    project.agent(completion=composite("any", *conditions))
+    assert project.run("worker")["iterations"] == 2
+
+
+def test_a_factory_that_fails_is_refused_before_anything_starts(project: Project) -> None:
+    project.write(".agent/worker/judging.py", "def factory(options):\n    raise ValueError('replies is missing')\n")
+    project.agent(completion={"type": "custom", "config": {"completionHandler": "judging.py:factory"}})
+    assert "ValueError: replies is missing" in project.genba("run", "worker", check=3).err
+    assert project.branches() == ["main"]
+
+
+def test_a_factory_that_makes_no_handler_is_refused(project: Project) -> None:
+    project.write(".agent/worker/judging.py", "def factory(options):\n    return True\n")
+    project.agent(completion={"type": "custom", "config": {"completionHandler": "judging.py:factory"}})
+    assert "what the factory returns has no judge()" in project.genba("run", "worker", check=3).err
+
+
+def test_a_custom_handler_that_fails_fails_the_run(project: Project) -> None:
+    broken = HANDLER.replace("return seen.iterations", "return seen.iterationz")
+    project.write(".agent/worker/judging.py", broken)
+    project.agent(completion={"type": "custom", "config": {"completionHandler": "judging.py:factory"}})
+    result = project.run("worker", check=1)
+    assert result["outcome"] == "failed"
+    assert "the handler judging.py:factory failed: AttributeError" in result["reason"]
+
+
 def test_a_custom_handler_that_cannot_be_loaded_is_refused_before_anything_starts(project: Project) -> None:
     project.agent(completion={"type": "custom", "config": {"completionHandler": "absent.py:factory"}})
     assert "absent.py" in project.genba("run", "worker", check=3).err

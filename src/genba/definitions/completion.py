@@ -79,6 +79,11 @@ class Custom(_Completion, frozen=True, tag="custom"):
     ]
     options: Annotated[dict[str, Any], Meta(description="Handed to the factory.")] = {}
 
+    @property
+    def key(self) -> str:
+        """Two conditions may ask the same handler with options of their own."""
+        return f"{self.completion_handler} {msgspec.json.encode(self.options, order='sorted').decode()}"
+
 
 Completion = (
     ExternalState | IterationBudget | CheckBudget | KeywordSignal | StructuredSignal | StepMachine | Composite | Custom

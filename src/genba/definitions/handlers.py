@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from genba.domain.errors import ConfigurationError
+from genba.domain.errors import ConfigurationError, UnrecoverableError
 from genba.domain.problems import Problem
 
 
@@ -23,6 +23,27 @@ def load_callable(reference: str, folder: Path, default_name: str) -> Callable[.
     if not callable(found):
         raise _refused(reference, folder, f"{name} is not callable")
     return found  # type: ignore[no-any-return]
+
+
+class CompletionHandler:
+    """What a factory made. Whatever the user's code raises is told as the failure of that code."""
+
+    def __init__(self, reference: str, folder: Path, options: dict[str, Any]) -> None:
+        factory = load_callable(reference, folder, "factory")
+        try:
+            self._made = factory(options)
+        except Exception as error:
+            raise _refused(reference, folder, f"{type(error).__name__}: {error}") from error
+        if not callable(getattr(self._made, "judge", None)):
+            raise _refused(reference, folder, "what the factory returns has no judge()")
+        self.reference = reference
+
+    def judge(self, seen: Any) -> Any:
+        try:
+            return self._made.judge(seen)
+        except Exception as error:
+            told = f"the handler {self.reference} failed: {type(error).__name__}: {error}"
+            raise UnrecoverableError(told) from error
 
 
 def _from_file(folder: Path, relative: str) -> Any:

@@ -72,7 +72,7 @@ def judge_completion(completion: Completion, seen: Snapshot, handlers: Handlers,
         case Composite():
             return _composite(completion, seen, handlers, fits)
         case Custom(completion_handler=name):
-            return _custom(handlers[name].judge(seen), name)
+            return _custom(handlers[completion.key].judge(seen), name)
         case _:
             assert_never(completion)
 
