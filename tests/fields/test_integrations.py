@@ -179,6 +179,22 @@ def test_the_own_prompt_of_a_step_can_use_the_same_words(project: Project) -> No
     project.run("worker", "--issue", "7")
 
 
+def test_an_enabled_integration_needs_the_number_of_an_issue(project: Project) -> None:
+    project.agent(integrations={"github": {"enabled": True}})
+    assert "runner.integrations.github needs the parameter issue" in project.genba("run", "worker", check=3).err
+    project.agent(integrations={"github": {"enabled": True}}, parameters={"issue": {"type": "string"}})
+    assert "parameters.issue.type: must be number" in project.genba("run", "worker", check=3).err
+
+
+def test_the_words_about_an_issue_are_empty_when_none_is_given(project: Project) -> None:
+    project.agent(
+        parameters={"issue": {"type": "number"}},
+        prompts={"work.md": "<{uv-issue_title}{uv-requirements}{uv-closure_word}>"},
+        script={"turns": [work(expect="<>")]},
+    )
+    project.run("worker")
+
+
 def test_every_change_to_the_issue_is_recorded_before_it_is_made(project: Project) -> None:
     project.issue(7, "Mend the clock")
     project.agent(completion=EXTERNAL_STATE, parameters=ISSUE, integrations={"github": {"enabled": True}})

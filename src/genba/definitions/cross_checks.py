@@ -26,6 +26,8 @@ def check_agent_file(file: AgentFile, folder_name: str, shown: str) -> Iterator[
     if file.name != folder_name:
         yield Problem(shown, "name", f'is "{file.name}", but the folder is named "{folder_name}"')
     yield from check_parameters(file.parameters, shown)
+    if file.runner.integrations.github.enabled:
+        yield from _needs_issue("runner.integrations.github", file, shown)
     root = file.runner.execution.worktree.root
     if root.startswith("/") or ".." in root.split("/"):
         yield Problem(shown, "runner.execution.worktree.root", f'"{root}" leaves the repository')
@@ -53,18 +55,22 @@ def check_completion(completion: Completion, file: AgentFile, registry: StepsReg
     for part in walk(completion):
         if not isinstance(part, ExternalState):
             continue
-        issue = file.parameters.get("issue")
-        if issue is None:
-            yield Problem(
-                shown,
-                "parameters.issue",
-                "externalState needs the parameter issue",
-                '"issue": {"type": "number", "required": true, "cli": "--issue"}',
-            )
-        elif issue.type not in ("number", "integer"):
-            yield Problem(shown, "parameters.issue.type", "must be number: it is the number of an issue")
+        yield from _needs_issue("externalState", file, shown)
         for at, name in enumerate(part.validators):
             yield from _known_validator(name, registry, shown, f"runner.completion.config.validators[{at}]")
+
+
+def _needs_issue(what: str, file: AgentFile, shown: str) -> Iterator[Problem]:
+    issue = file.parameters.get("issue")
+    if issue is None:
+        yield Problem(
+            shown,
+            "parameters.issue",
+            f"{what} needs the parameter issue",
+            '"issue": {"type": "number", "required": true, "cli": "--issue"}',
+        )
+    elif issue.type not in ("number", "integer"):
+        yield Problem(shown, "parameters.issue.type", "must be number: it is the number of an issue")
 
 
 def check_registry(

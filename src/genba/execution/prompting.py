@@ -20,7 +20,7 @@ from genba.definitions.completion import (
 from genba.definitions.definition import AgentDefinition, PromptText
 from genba.definitions.steps_file import Gate
 from genba.definitions.templates import fill, output_variable, variables_in
-from genba.definitions.variables import IN_RETRY
+from genba.definitions.variables import IN_RETRY, WITH_ISSUE
 from genba.domain.issues import Issue
 from genba.domain.loop_state import Gap, LoopState
 from genba.domain.workspaces import Workspace
@@ -189,7 +189,7 @@ def _issue_variables(
     issue: Issue | None, requirements: tuple[Issue, ...], words: ClosureWording | None
 ) -> dict[str, Any]:
     if issue is None or words is None:
-        return {}
+        return dict.fromkeys(WITH_ISSUE)
     return {
         "issue": issue.number,
         "issue_title": issue.title,
