@@ -251,7 +251,7 @@ def test_an_agent_that_goes_silent_is_ended(project: Project) -> None:
 
 
 def test_an_agent_that_talks_without_end_does_not_stop_the_journal(project: Project) -> None:
-    line = "head -c 30000000 /dev/zero | tr '\\0' x; head -c 3000 /dev/urandom; echo; echo the end"
+    line = "head -c 5000000 /dev/zero | tr '\\0' x; head -c 3000 /dev/urandom; echo; echo the end"
     project.agent(adapter={"type": "custom", "command": line})
 
     result = project.run("worker")
@@ -260,6 +260,17 @@ def test_an_agent_that_talks_without_end_does_not_stop_the_journal(project: Proj
     texts = [event["text"] for event in project.events() if event["event"] == "agent_output"]
     assert texts[-1] == "the end"
     assert max(map(len, texts)) < 20_000
+
+
+def test_output_without_measure_is_written_down_only_so_far(project: Project) -> None:
+    line = "yes 0123456789012345678901234567890123456789 | head -c 20000000; echo the end"
+    project.agent(adapter={"type": "custom", "command": line})
+
+    assert project.run("worker")["outcome"] == "completed"
+
+    journal = next((project.root / "tmp/logs/agents/worker").glob("*.jsonl"))
+    assert "is not written down" in journal.read_text()
+    assert journal.stat().st_size < 100_000_000
 
 
 @pytest.mark.parametrize("line", ["exit 3", "kill -9 $$", "exec false"])

@@ -89,8 +89,8 @@ class House:
 
     def find_journal(self, run: str) -> Path:
         pointer = self.layout.run_folder(run) / "journal"
-        if "/" not in run and pointer.is_file():
-            return Path(pointer.read_text("utf-8"))
+        if "/" not in run and pointer.is_file() and (journal := Path(pointer.read_text("utf-8"))).is_file():
+            return journal
         known = [path.stem for path in self.journals()]
         raise NotFoundError(f'there is no run "{run}"', hint=did_you_mean(run, known) if known else "genba logs")
 
@@ -104,14 +104,15 @@ class House:
         environment = self._environment(plan)
         folder = self.layout.run_folder(plan.run)
         path = self.journal_path(definition, plan.run)
+        redactor = Redactor(os.environ)
         journal = JsonlJournal(
             path,
             plan.run,
             definition.name,
             plan.issue,
-            Redactor(os.environ),
+            redactor,
             listeners,
-            before_first=lambda: _remember(folder, definition, path),
+            before_first=lambda: _remember(folder, plan, path),
         )
         trees = GitWorkingTrees(self.layout)
         world = World(
@@ -125,6 +126,7 @@ class House:
             forge=self._forge(),
             journal=journal,
             clock=SystemClock(),
+            redact=redactor.text,
             jitter=_jitter,
             completion_handlers=completion_handlers,
             action_handlers=action_handlers,
@@ -137,17 +139,16 @@ class House:
         """The plan of a run that was cut off: its own frozen definition, and the state that its journal tells."""
         events = read_journal(self.find_journal(run))
         left = read_resumption(run, events)
-        snapshot = self.layout.run_folder(run) / "definition.json"
-        if not snapshot.is_file():
-            raise StateConflictError(f"the definition of {run} was not kept", hint="start a new run on the same branch")
-        definition = msgspec.json.decode(snapshot.read_bytes(), type=AgentDefinition)
+        memory = _recall(self.layout.run_folder(run), run)
         return RunPlan(
             run=run,
-            definition=_with_limits(definition, limits),
-            parameters=dict(left.parameters),
+            definition=_with_limits(memory.definition, limits),
+            parameters=memory.parameters,
             workspace=left.workspace,
             state=left.state,
             merged=left.merged,
+            delivered=left.delivered,
+            commits=left.commits,
             process=os.getpid(),
         )
 
@@ -228,20 +229,37 @@ def adapter_files() -> dict[str, tuple[Any, str]]:
 
 def new_run_id(agent: str) -> str:
     """Sorts by time, reads well, and is never given twice."""
-    return f"{agent}-{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(2).hex()}"
+    return f"{agent}-{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
 
 
 def _jitter() -> float:
     return os.urandom(1)[0] / 256
 
 
-def _remember(folder: Path, definition: AgentDefinition, journal: Path) -> None:
-    """Freeze what runs, and where its journal is, so that the run can be found and resumed."""
-    folder.mkdir(parents=True, exist_ok=True)
-    snapshot = folder / "definition.json"
-    if not snapshot.exists():
-        snapshot.write_bytes(msgspec.json.encode(definition))
+class RunMemory(msgspec.Struct, frozen=True):
+    """What a resumed run needs word by word, and the journal tells only without its secrets."""
+
+    definition: AgentDefinition
+    parameters: dict[str, Any]
+
+
+def _remember(folder: Path, plan: RunPlan, journal: Path) -> None:
+    """Freeze what runs, and where its journal is: for the user's eyes only, and to be resumed by."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    folder.chmod(0o700)
+    memory = folder / "run.json"
+    if not memory.exists():
+        memory.write_bytes(msgspec.json.encode(RunMemory(plan.definition, plan.parameters)))
     (folder / "journal").write_text(str(journal), encoding="utf-8")
+
+
+def _recall(folder: Path, run: str) -> RunMemory:
+    try:
+        return msgspec.json.decode((folder / "run.json").read_bytes(), type=RunMemory)
+    except (OSError, msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise StateConflictError(
+            f"what {run} was to do can no longer be read", hint="start a new run on the same branch: --branch NAME"
+        ) from error
 
 
 def _with_limits(definition: AgentDefinition, limits: dict[str, Any]) -> AgentDefinition:

@@ -157,14 +157,15 @@ class TestRepositories(RepositorySuite):
     @pytest.fixture
     def ready(self, project: Project) -> Workspace:
         base = project.git("rev-parse", "main")
-        project.git("switch", "-q", "-c", "genba/ready")
-        project.write("new.txt", "new\n")
-        project.commit("Add new.txt")
-        project.git("switch", "-q", "main")
+        tree = project.root / ".worktrees/ready"
+        project.git("worktree", "add", "-q", "-b", "genba/ready", str(tree))
+        (tree / "new.txt").write_text("new\n")
+        project.git("add", "-A", cwd=tree)
+        project.git("commit", "-q", "-m", "Add new.txt", cwd=tree)
         return Workspace(
             run="run-1",
-            path=str(project.root),
-            git_dir=str(project.root / ".git"),
+            path=str(tree),
+            git_dir=str(project.root / ".git/worktrees/ready"),
             branch="genba/ready",
             base_branch="main",
             base=base,

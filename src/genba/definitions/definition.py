@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from genba.definitions.agent_file import AgentFile
-from genba.definitions.completion import Completion
+from genba.definitions.completion import Completion, IterationBudget
 from genba.definitions.steps_file import Step, StepsRegistry
 from genba.domain.evidence import BUILTIN_CHECKS, Check
 from genba.domain.outcomes import PermissionMode
@@ -52,6 +52,13 @@ class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
         import hashlib  # noqa: PLC0415  (most commands never ask for the hash)
 
         return hashlib.sha256(msgspec.json.encode(self, order="sorted")).hexdigest()[:16]
+
+    @property
+    def iteration_cap(self) -> int:
+        """The most iterations of one run: the budget itself, or the safety cap of every other type."""
+        if isinstance(self.completion, IterationBudget):
+            return self.completion.max_iterations
+        return self.file.runner.limits.max_iterations
 
     def step(self, step_id: str) -> Step:
         return self.registry.steps[step_id]

@@ -38,6 +38,10 @@ class RunStarted(_Event, frozen=True, kw_only=True, tag="run_started"):
 
 class RunResumed(_Event, frozen=True, kw_only=True, tag="run_resumed"):
     process: int = 0
+    commits: int = 0
+    """How many commits the branch had already."""
+    started: RunStarted | None = None
+    """The same facts that a start tells, as they are now."""
 
 
 class Notice(_Event, frozen=True, kw_only=True, tag="notice"):
@@ -73,10 +77,11 @@ class AskRetried(_Event, frozen=True, kw_only=True, tag="ask_retried"):
 
 
 class ReplyRefused(_Event, frozen=True, kw_only=True, tag="reply_refused"):
-    """A reply that does not fit; the question is put again, with the error."""
+    """A reply that does not fit. With tries left, the question is put again, with the error."""
 
     reason: str
     attempt: int
+    again: bool = True
 
 
 class ActionHandled(_Event, frozen=True, kw_only=True, tag="action_handled"):

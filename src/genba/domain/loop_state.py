@@ -52,6 +52,8 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     gap: Gap | None = None
     last_failure: Failure | None = None
+    judged: str = ""
+    """The tree on which the run was judged complete; empty when it had uncommitted changes."""
     previous_summary: str = ""
     closure: ClosureChoice = ClosureChoice()
     outcome: Outcome | None = None

@@ -7,7 +7,7 @@ from genba.domain.evidence import Check, CheckResult, TreeFacts
 from genba.domain.issues import Issue, IssueChange
 from genba.domain.processes import Command, Exit, Heard
 from genba.domain.replies import AgentSession, Ask, InstanceStatus, Reply
-from genba.domain.workspaces import MergeResult, PullRequest, Removal, Workspace, WorkspaceRequest
+from genba.domain.workspaces import MergeResult, Proposal, PullRequest, Removal, Workspace, WorkspaceRequest
 
 
 class AgentInstance(Protocol):
@@ -66,7 +66,17 @@ class WorkingTrees(Protocol):
 class Repository(Protocol):
     """The repository as a whole: merging and pushing, without a checkout."""
 
-    async def merge(self, workspace: Workspace, message: str) -> MergeResult: ...
+    async def propose(self, workspace: Workspace, message: str) -> Proposal:
+        """The merge of a branch into its base, as a commit that nothing points to yet."""
+        ...
+
+    async def try_out(self, workspace: Workspace, commit: str) -> str:
+        """Bring the branch and its working tree to a commit and nothing else; the rest is kept under a rescue ref."""
+        ...
+
+    async def land(self, workspace: Workspace, proposal: Proposal) -> MergeResult | None:
+        """Move the base to a proposal; None when the base moved meanwhile and there must be a new one."""
+        ...
 
     async def push(self, remote: str, branch: str) -> None: ...
 

@@ -48,6 +48,16 @@ class MergeResult(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
 
 
+class Proposal(msgspec.Struct, frozen=True, kw_only=True):
+    """A merge that was made and not landed: a commit that nothing points to yet."""
+
+    refused: MergeResult | None = None
+    """Why there is nothing to land."""
+    base: str = ""
+    commit: str = ""
+    tree: str = ""
+
+
 class Removal(msgspec.Struct, frozen=True, kw_only=True):
     """What closing a workspace did. What is not removed says why."""
 

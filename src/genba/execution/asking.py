@@ -8,7 +8,7 @@ from genba.definitions.completion import StructuredSignal, structured_signal
 from genba.definitions.definition import AgentDefinition
 from genba.definitions.steps_file import Step
 from genba.domain.errors import BoundaryViolationError, RateLimited, RecoverableError, SchemaViolationError
-from genba.domain.events import AgentEnded, AgentOutput, AgentStarted, AskRetried, ReplyRefused
+from genba.domain.events import AgentEnded, AgentOutput, AgentStarted, AskRetried, Notice, ReplyRefused
 from genba.domain.loop_state import LoopState
 from genba.domain.ports import AgentInstance
 from genba.domain.replies import Ask, Reply, Usage
@@ -19,6 +19,9 @@ from genba.judgement.claims import ClaimKind, read_claim
 from genba.judgement.retrying import wait_before_retry
 from genba.judgement.structured_output import last_block, whole_reply
 from genba.judgement.transitions import Move, Refusal, follow, gate_move
+
+_MOST_OUTPUT = 8_000_000
+"""Characters of output that the journal takes per question."""
 
 
 class OutOfTime(Exception):
@@ -33,6 +36,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     move: Move | None
     usage: Usage
     asks: int
+    unfit: str = ""
+    """Why no reply fitted, when the fallback intent was taken."""
 
 
 class Asking:
@@ -60,7 +65,13 @@ class Asking:
             if not isinstance(found, Refusal):
                 return Answer(reply=reply, structured=structured, move=found, usage=self.spent, asks=asks)
             self.world.journal.emit(
-                ReplyRefused(step=state.step, iteration=state.iterations + 1, reason=found.reason, attempt=attempt)
+                ReplyRefused(
+                    step=state.step,
+                    iteration=state.iterations + 1,
+                    reason=found.reason,
+                    attempt=attempt,
+                    again=attempt <= self.limits.reasks,
+                )
             )
             text, refusal = f"{prompt.text}\n{refusal_section(found.reason)}\n", found
         return self._fall_back(state, reply, refusal, asks)
@@ -74,7 +85,7 @@ class Asking:
             try:
                 return await self._ask(state, prompt, text, asked + tries, spent), tries
             except RecoverableError as error:
-                failed += not (isinstance(error, RateLimited) and error.retry_after is not None)
+                failed += not (isinstance(error, RateLimited) and (error.retry_after or 0) > 0)
                 wait = wait_before_retry(error, failed, self.limits, self.world.jitter())
                 if wait is None:
                     raise
@@ -126,10 +137,19 @@ class Asking:
         return reply
 
     def _listen(self, state: LoopState) -> Any:
+        where = {"step": state.step, "iteration": state.iterations + 1}
+        told = 0
+
         def heard(stream: str, line: str) -> None:
-            where = {"step": state.step, "iteration": state.iterations + 1}
+            nonlocal told
+            told += len(line)
             if stream == "started":
                 self.world.journal.emit(AgentStarted(process=int(line), **where))  # type: ignore[arg-type]
+            elif told - len(line) > _MOST_OUTPUT:
+                return
+            elif told > _MOST_OUTPUT:
+                more = f"the agent printed more than {_MOST_OUTPUT} characters; the rest is not written down"
+                self.world.journal.emit(Notice(message=more, **where))  # type: ignore[arg-type]
             else:
                 self.world.journal.emit(AgentOutput(stream=stream, text=line, **where))  # type: ignore[arg-type]
 
@@ -177,7 +197,7 @@ class Asking:
         move = follow(state.step, step, gate.fallback_intent)
         if isinstance(move, Refusal):
             raise SchemaViolationError(f"the fallback intent leads nowhere: {move.reason}")
-        return Answer(reply=reply, structured=None, move=move, usage=self.spent, asks=asks)
+        return Answer(reply=reply, structured={}, move=move, usage=self.spent, asks=asks, unfit=refusal.reason)
 
     def _check_tools(self, reply: Reply) -> None:
         allowed = self.definition.file.runner.boundaries.allowed_tools

@@ -1,13 +1,25 @@
-"""After the loop: merge → push → pull request → clean up. Every step is recorded first and safe to repeat."""
+"""After the loop: merge → push → pull request → clean up. Every step is recorded first and safe to repeat.
+
+What leaves the working tree was checked: when the commit that would land is not the tree that was judged, because the
+base moved, a conflict was resolved or changes were left uncommitted, the checks run again on that commit alone.
+"""
+
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
 from genba.definitions.agent_file import Finalize
-from genba.domain.errors import ConfigurationError, GenbaError
+from genba.domain.errors import ConfigurationError, GenbaError, StateConflictError
 from genba.domain.events import EffectDone, EffectPlanned, MergeFinished, Notice, WorkspaceClosed
+from genba.domain.evidence import CheckResult
 from genba.domain.problems import Problem
-from genba.domain.workspaces import MergeStatus, PullRequest, Workspace
+from genba.domain.workspaces import MergeResult, MergeStatus, PullRequest, Workspace
 from genba.execution.world import World
+
+Verify = Callable[[], Awaitable[CheckResult | None]]
+"""Runs the checks of the run on its working tree; returns the first that fails."""
+
+_ROUNDS = 10
 
 
 class Finalized(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,41 +30,89 @@ class Finalized(msgspec.Struct, frozen=True, kw_only=True):
     commit: str = ""
     paths: tuple[str, ...] = ()
     pull_request: str = ""
+    arrived: bool = True
+    """Whether the work is on the base, so that its issue can be closed."""
+    red: CheckResult | None = None
+    """The check that fails on what would have landed: the work goes back to its author."""
     reason: str = ""
     hint: str = ""
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+    """What a commit or a pull request says, and what it must be."""
+
+    subject: str
+    trailers: str
+    judged: str
+    """The tree on which the checks held; empty when no tree without uncommitted changes was judged."""
 
 
 class Finalizer:
     """Carries the work of one run out of its working tree."""
 
-    def __init__(self, world: World, workspace: Workspace, settings: Finalize, run: str) -> None:
+    def __init__(self, world: World, workspace: Workspace, settings: Finalize, run: str, verify: Verify | None) -> None:
         self.world = world
         self.workspace = workspace
         self.settings = settings
         self.run = run
+        self.verify = verify
 
-    async def finalize(self, title: str, body: str) -> Finalized:
+    async def finalize(self, delivery: Delivery) -> Finalized:
         result = Finalized(done=True)
         try:
             if self.workspace.isolated and self.settings.auto_merge and not self.settings.create_pr:
-                result = await self._merge(title, body)
-                if not result.done:
-                    return result
+                result = await self._merge(delivery)
+            elif self.workspace.isolated:
+                result = await self._keep_branch(delivery)
+            if not result.done:
+                return result
             if self.settings.push or self.settings.create_pr:
-                await self._push()
-            if self.settings.create_pr and self.workspace.isolated:
-                result = msgspec.structs.replace(result, pull_request=await self._pull_request(title, body))
+                result = await self._send(delivery, result)
         except GenbaError as error:
             again = f"genba run --resume {self.run}"
-            reason = f"{result.reason}{error.message}"
-            return msgspec.structs.replace(result, done=False, reason=reason, hint=error.hint or again)
+            return msgspec.structs.replace(result, done=False, reason=error.message, hint=error.hint or again)
         await self._clean_up()
         return result
 
-    async def _merge(self, title: str, body: str) -> Finalized:
-        workspace = self.workspace
+    async def _merge(self, delivery: Delivery) -> Finalized:
+        workspace, judged = self.workspace, delivery.judged
         self._plan("merge", {"branch": workspace.branch, "into": workspace.base_branch})
-        result = await self.world.repository.merge(workspace, f"{title}\n\n{body}")
+        for _ in range(_ROUNDS):
+            proposal = await self.world.repository.propose(
+                workspace, f"Merge {delivery.subject}\n\n{delivery.trailers}"
+            )
+            if proposal.refused is not None:
+                return self._told(proposal.refused)
+            if proposal.tree != judged:
+                red = await self._try_out(proposal.commit)
+                if red is not None:
+                    return Finalized(done=False, red=red)
+                judged = proposal.tree
+            landed = await self.world.repository.land(workspace, proposal)
+            if landed is not None:
+                return self._told(landed)
+        raise StateConflictError(
+            f"{workspace.base_branch} moved {_ROUNDS} times while {workspace.branch} was being merged",
+            hint=f"genba run --resume {self.run}",
+        )
+
+    async def _keep_branch(self, delivery: Delivery) -> Finalized:
+        """The branch itself is what is handed over: it stays, and it was checked as it is."""
+        seen = await self.world.trees.observe(self.workspace)
+        red = await self._try_out(seen.head) if seen.dirty or seen.tree != delivery.judged else None
+        return Finalized(done=red is None, red=red, arrived=not seen.commits)
+
+    async def _try_out(self, commit: str) -> CheckResult | None:
+        """The checks on a commit, with nothing else in the working tree."""
+        if self.verify is None:
+            return None
+        rescued = await self.world.repository.try_out(self.workspace, commit)
+        self._tell_rescued(rescued)
+        return await self.verify()
+
+    def _told(self, result: MergeResult) -> Finalized:
+        """Write down how the merge ended, and say what that means."""
+        workspace = self.workspace
         self.world.journal.emit(
             MergeFinished(status=result.status, commit=result.commit, paths=result.paths, detail=result.detail)
         )
@@ -77,22 +137,31 @@ class Finalizer:
                     hint=f"commit or stash your changes, then: {again}",
                 )
 
-    async def _push(self) -> None:
+    async def _send(self, delivery: Delivery, result: Finalized) -> Finalized:
+        """Push, and open a pull request where one is asked for and there is something to propose."""
+        if self.settings.create_pr and result.arrived:
+            self.world.journal.emit(Notice(message="no pull request: the branch has no commit of its own"))
+            return result
         merged = self.settings.auto_merge and not self.settings.create_pr
         branch = self.workspace.base_branch if merged else self.workspace.branch
         detail = {"remote": self.settings.remote, "branch": branch}
         self._plan("push", detail)
         await self.world.repository.push(self.settings.remote, branch)
         self.world.journal.emit(EffectDone(effect="push", detail=detail))
+        if not (self.settings.create_pr and self.workspace.isolated):
+            return result
+        return msgspec.structs.replace(result, pull_request=await self._pull_request(delivery))
 
-    async def _pull_request(self, title: str, body: str) -> str:
+    async def _pull_request(self, delivery: Delivery) -> str:
         if self.world.forge is None:
             raise ConfigurationError((no_forge(),))
         target = self.settings.pr_target or self.workspace.base_branch
         self._plan("pull_request", {"branch": self.workspace.branch, "target": target})
         address = await self.world.forge.find(self.workspace.branch)
         if not address:
-            request = PullRequest(branch=self.workspace.branch, target=target, title=title, body=body)
+            request = PullRequest(
+                branch=self.workspace.branch, target=target, title=delivery.subject, body=delivery.trailers
+            )
             address = await self.world.forge.open(request)
         self.world.journal.emit(EffectDone(effect="pull_request", detail={"address": address}))
         return address
@@ -101,9 +170,7 @@ class Finalizer:
         removal = await self.world.trees.close(self.workspace)
         if not self.workspace.isolated:
             return
-        if removal.rescued:
-            told = f"uncommitted changes are kept: git show {removal.rescued}"
-            self.world.journal.emit(Notice(message=told))
+        self._tell_rescued(removal.rescued)
         self.world.journal.emit(
             WorkspaceClosed(
                 removed=removal.removed,
@@ -112,6 +179,10 @@ class Finalizer:
                 reason=removal.reason,
             )
         )
+
+    def _tell_rescued(self, ref: str) -> None:
+        if ref:
+            self.world.journal.emit(Notice(message=f"work that is not on the branch is kept: git show {ref}"))
 
     def _plan(self, effect: str, detail: dict[str, str]) -> None:
         self.world.journal.emit(EffectPlanned(effect=effect, detail=detail))

@@ -54,9 +54,9 @@ class Loop:
 
     async def advance(self, state: LoopState) -> LoopState:
         """One iteration."""
-        spent = exhausted(state, self.definition.file.runner.limits)
-        if spent:
-            return state.end(Outcome.BUDGET_EXHAUSTED, spent)
+        spent = exhausted(state, self.definition)
+        if spent is not None:
+            return state.end(Outcome.BUDGET_EXHAUSTED, spent.reason)
         began = self.world.clock.elapsed()
         try:
             prompt = self.prompts.resolve(state)
@@ -75,15 +75,18 @@ class Loop:
         except GenbaError as error:
             return self._cut_off(state, Outcome.FAILED, error.message)
         seconds = self.world.clock.elapsed() - began
-        after = self._after(state, answer, signals, verdict, seconds)
+        after = self._after(state, answer, signals, verdict, facts, seconds)
         self._settle(state, after, answer, heard, verdict, facts, results, seconds)
         return after
 
     def _cut_off(self, state: LoopState, outcome: Outcome, reason: str) -> LoopState:
         """The end of an iteration without a verdict. What it cost still counts."""
-        return msgspec.structs.replace(state, usage=state.usage.plus(self.asking.spent)).end(outcome, reason)
+        spent = state.usage.plus(self.asking.spent)
+        return msgspec.structs.replace(state, usage=spent).end(outcome, self.world.redact(reason))
 
-    def _after(self, state: LoopState, answer: Answer, signals: Signals, verdict: Verdict, seconds: float) -> LoopState:
+    def _after(
+        self, state: LoopState, answer: Answer, signals: Signals, verdict: Verdict, facts: TreeFacts, seconds: float
+    ) -> LoopState:
         """The state that the verdict leads to."""
         step = state.step
         choice = signals.closure or read_closure(answer.structured)
@@ -102,10 +105,11 @@ class Loop:
             seconds=state.seconds + seconds,
             gap=verdict.gap,
             last_failure=verdict.failure or state.last_failure,
-            previous_summary=_summary(answer),
+            judged="" if facts.dirty else facts.tree,
+            previous_summary=self.world.redact(_summary(answer)),
             closure=choice if choice.action or choice.add_labels or choice.remove_labels else state.closure,
             outcome=verdict.outcome,
-            reason=verdict.reason,
+            reason=self.world.redact(verdict.reason),
         )
 
     def _handed_over(self, step: str, answer: Answer) -> dict[str, dict[str, object]]:
@@ -174,6 +178,7 @@ def _heard(answer: Answer, signals: Signals) -> Heard:
         signalled=signals.complete,
         blocked=signals.blocked or (claim.text if claim.kind == "blocked" else ""),
         move=answer.move,
+        unfit=answer.unfit,
     )
 
 

@@ -33,15 +33,29 @@ class Observing:
         facts = await self.world.trees.observe(self.workspace)
         results: list[CheckResult] = []
         for name in self.judge.checks_due(state, heard, issue_closed):
-            result = await self._check(name, facts)
-            where = {"step": state.step, "iteration": state.iterations + 1}
-            self.world.journal.emit(CheckFinished(result=result, **where))  # type: ignore[arg-type]
-            if result.status is CheckStatus.ERROR:
-                raise CheckBrokenError(f"the check {name} could not be run: {result.detail}")
+            result = await self._told(name, facts, state)
             results.append(result)
             if not result.passed and not self.judge.skips(state.step, name):
                 break
         return facts, tuple(results)
+
+    async def first_failure(self, state: LoopState, checks: tuple[str, ...]) -> CheckResult | None:
+        """Run these checks on the working tree as it is now; the first that does not hold."""
+        facts = await self.world.trees.observe(self.workspace)
+        for name in checks:
+            result = await self._told(name, facts, state)
+            if not result.passed:
+                return result
+        return None
+
+    async def _told(self, name: str, facts: TreeFacts, state: LoopState) -> CheckResult:
+        """The result of a check, written down; a check that cannot be run is an error."""
+        result = await self._check(name, facts)
+        where = {"step": state.step, "iteration": state.iterations + 1}
+        self.world.journal.emit(CheckFinished(result=result, **where))  # type: ignore[arg-type]
+        if result.status is CheckStatus.ERROR:
+            raise CheckBrokenError(f"the check {name} could not be run: {result.detail}")
+        return result
 
     async def _check(self, name: str, facts: TreeFacts) -> CheckResult:
         check = self.judge.definition.check(name)

@@ -57,7 +57,7 @@ class Prompts:
             "agent_name": definition.name,
             "agent_description": definition.file.description,
             "run_id": run,
-            "max_iterations": definition.file.runner.limits.max_iterations,
+            "max_iterations": definition.iteration_cap,
             "branch": workspace.branch,
             "base_branch": workspace.base_branch,
             "completion_criteria": criteria(definition.completion, self.wording),

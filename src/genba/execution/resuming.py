@@ -5,7 +5,15 @@ from collections.abc import Iterable
 import msgspec
 
 from genba.domain.errors import NotFoundError, StateConflictError
-from genba.domain.events import Event, IterationFinished, LoopEnded, MergeFinished, RunEnded, RunStarted
+from genba.domain.events import (
+    Event,
+    IterationFinished,
+    LoopEnded,
+    MergeFinished,
+    RunEnded,
+    RunStarted,
+    WorkspaceClosed,
+)
 from genba.domain.loop_state import LoopState
 from genba.domain.outcomes import Outcome
 from genba.domain.workspaces import MergeStatus, Workspace
@@ -21,6 +29,9 @@ class Resumption(msgspec.Struct, frozen=True, kw_only=True):
     state: LoopState | None
     merged: str = ""
     """The merge commit, when the run was cut off after its merge."""
+    delivered: bool = False
+    """Whether the working tree was already removed, so that only the closure is left."""
+    commits: int = 0
 
 
 def read_resumption(run: str, events: Iterable[Event]) -> Resumption:
@@ -28,13 +39,16 @@ def read_resumption(run: str, events: Iterable[Event]) -> Resumption:
     started: RunStarted | None = None
     state: LoopState | None = None
     ended: RunEnded | None = None
-    merged = ""
+    merged, delivered, commits = "", False, 0
     for event in events:
         match event:
             case RunStarted():
                 started = event
             case IterationFinished(state=raw):
                 state = msgspec.convert(raw, LoopState)
+                commits = len(event.commits)
+            case WorkspaceClosed(removed=True):
+                delivered = True
             case MergeFinished(status=MergeStatus.MERGED, commit=commit):
                 merged = commit
             case LoopEnded():
@@ -54,6 +68,8 @@ def read_resumption(run: str, events: Iterable[Event]) -> Resumption:
         parameters=started.parameters,
         state=_reopened(state),
         merged=merged,
+        delivered=delivered,
+        commits=commits,
     )
 
 

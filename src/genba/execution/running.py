@@ -3,28 +3,31 @@
 import asyncio
 import contextlib
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from genba.definitions.completion import ExternalState, walk
 from genba.definitions.definition import AgentDefinition
-from genba.domain.errors import DiskFullError, GenbaError, NotFoundError
-from genba.domain.events import EffectDone, EffectPlanned, LoopEnded, RunEnded, RunResumed, RunStarted
-from genba.domain.issues import Issue, IssueChange
+from genba.domain.errors import DiskFullError, GenbaError
+from genba.domain.events import LoopEnded, RunEnded, RunResumed, RunStarted
+from genba.domain.evidence import CheckResult
+from genba.domain.issues import Issue
 from genba.domain.loop_state import LoopState
 from genba.domain.outcomes import Outcome
 from genba.domain.replies import AgentSession, Usage
 from genba.domain.workspaces import MergeStatus, Workspace, WorkspaceRequest
 from genba.execution.asking import Asking
-from genba.execution.finalizing import Finalized, Finalizer
+from genba.execution.finalizing import Delivery, Finalized, Finalizer
+from genba.execution.issue_keeping import IssueKeeper
 from genba.execution.loop import Loop
 from genba.execution.observing import Observing
 from genba.execution.prompting import Prompts
 from genba.execution.world import World
-from genba.judgement.closure import change_on_block, change_on_completion, change_on_start
+from genba.judgement.budgets import raised_limit
 from genba.judgement.completion import SchemaFit
 from genba.judgement.verdicts import Judge
+
+T = TypeVar("T")
 
 PARKED = "parked: it was told to stop, and can go on from here"
 
@@ -42,6 +45,10 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     workspace: Workspace | None = None
     state: LoopState | None = None
     merged: str = ""
+    delivered: bool = False
+    """A resumed run whose working tree is already removed: only its closure is left."""
+    commits: int = 0
+    """How many commits the branch had when the run was cut off."""
     process: int = 0
 
     @property
@@ -76,19 +83,21 @@ class Run:
     def __init__(self, plan: RunPlan, world: World, fits: SchemaFit) -> None:
         self.plan = plan
         self.world = world
-        self.fits = fits
         self.definition = plan.definition
         self.settings = plan.definition.file.runner
         self.state = plan.state or LoopState(step=plan.definition.entry_step(plan.mode))
+        self.judge = Judge(self.definition, world.completion_handlers, fits)
+        self.issues = IssueKeeper(self.definition, world, plan.issue)
 
     async def execute(self) -> RunResult:
-        issue, requirements = await self._issue()
+        issue, requirements = await self.issues.read(resumed=self.plan.workspace is not None)
         workspace = await self._workspace(issue)
         self._tell_start(workspace, issue)
         began = self.world.clock.elapsed()
+        finalized = Finalized(done=False)
         try:
-            await self._change_issue(change_on_start(self.settings.integrations.github), "start")
-            await self._loop(workspace, issue, requirements)
+            await self.issues.start()
+            finalized = await self._work(workspace, issue, requirements)
         except asyncio.CancelledError:
             await self.world.processes.sweep(self.plan.run)
             self._reached(self.state.end(Outcome.INCOMPLETE, PARKED))
@@ -96,32 +105,20 @@ class Run:
             error.hint = error.hint or f"free some space, then: genba run --resume {self.plan.run}"
             error.unchanged = f"the work is kept on {workspace.branch}, in {workspace.path}"
             raise
-        return await _finish(self._end(self.state, workspace, issue, began))
+        except GenbaError as error:
+            self._reached(self.state.end(Outcome.FAILED, self.world.redact(error.message)))
+        return await _finish(self._end(finalized, workspace, began))
 
     def _reached(self, state: LoopState) -> None:
         self.state = state
 
-    async def _issue(self) -> tuple[Issue | None, tuple[Issue, ...]]:
-        """The issue and the requirements, when the agent takes an issue at all."""
-        number = self.plan.issue
-        if number is None:
-            return None, ()
-        needs_tracker = self.settings.integrations.github.enabled or any(
-            isinstance(part, ExternalState) for part in walk(self.definition.completion)
-        )
-        try:
-            issue = await self.world.tracker.read(number)
-        except NotFoundError:
-            if needs_tracker:
-                raise
-            return Issue(number=number, title=""), ()
-        label = self.settings.integrations.github.labels.requirements
-        return issue, await self.world.tracker.labelled(label) if label else ()
-
     async def _workspace(self, issue: Issue | None) -> Workspace:
         if self.plan.workspace is not None:
+            if self.plan.delivered:
+                return self.plan.workspace
+            workspace = await self.world.trees.reopen(self.plan.workspace)
             await self.world.processes.sweep(self.plan.run)
-            return await self.world.trees.reopen(self.plan.workspace)
+            return workspace
         worktree = self.settings.execution.worktree
         request = WorkspaceRequest(
             run=self.plan.run,
@@ -139,26 +136,40 @@ class Run:
         return workspace
 
     def _tell_start(self, workspace: Workspace, issue: Issue | None) -> None:
-        if self.plan.workspace is not None:
-            self.world.journal.emit(RunResumed(process=self.plan.process))
-            return
-        self.world.journal.emit(
-            RunStarted(
-                adapter=self.definition.adapter_type or "",
-                model=self.settings.flow.default_model,
-                definition=self.definition.digest,
-                workspace=workspace,
-                project=self.plan.project,
-                title=issue.title if issue else "",
-                parameters=self.plan.parameters,
-                limits=msgspec.to_builtins(self.settings.limits),
-                process=self.plan.process,
-            )
+        started = RunStarted(
+            adapter=self.definition.adapter_type or "",
+            model=self.settings.flow.default_model,
+            definition=self.definition.digest,
+            workspace=workspace,
+            project=self.plan.project,
+            title=issue.title if issue else "",
+            parameters=self.plan.parameters,
+            limits=msgspec.to_builtins(self.settings.limits),
+            process=self.plan.process,
         )
+        if self.plan.workspace is None:
+            self.world.journal.emit(started)
+        else:
+            resumed = RunResumed(process=self.plan.process, commits=self.plan.commits, started=started)
+            self.world.journal.emit(resumed)
 
-    async def _loop(self, workspace: Workspace, issue: Issue | None, requirements: tuple[Issue, ...]) -> None:
-        if self.state.outcome is Outcome.COMPLETED:
-            return
+    async def _work(self, workspace: Workspace, issue: Issue | None, requirements: tuple[Issue, ...]) -> Finalized:
+        """Loop, then deliver; what turns out red on the way out goes back into the loop."""
+        if self.plan.delivered:
+            return Finalized(done=True, commit=self.plan.merged)
+        observing = Observing(self.judge, self.world, workspace, self.plan.issue)
+        prompts = Prompts(self.definition, self.plan.run, workspace, self.plan.parameters, issue, requirements)
+        while True:
+            if self.state.outcome is not Outcome.COMPLETED:
+                await self._loop(workspace, prompts, observing)
+            if self.state.outcome is not Outcome.COMPLETED:
+                return Finalized(done=False)
+            finalized = await _finish(self._deliver(workspace, issue, observing))
+            if finalized.red is None:
+                return finalized
+            await self._send_back(finalized.red, workspace)
+
+    async def _loop(self, workspace: Workspace, prompts: Prompts, observing: Observing) -> None:
         session = AgentSession(
             run=self.plan.run,
             agent=self.definition.name,
@@ -166,28 +177,63 @@ class Run:
             folder=self.world.files,
             environment=self.world.environment,
         )
-        judge = Judge(self.definition, self.world.completion_handlers, self.fits)
-        prompts = Prompts(self.definition, self.plan.run, workspace, self.plan.parameters, issue, requirements)
-        observing = Observing(judge, self.world, workspace, self.plan.issue)
         instance = await self.world.adapter.start(session)
         asking = Asking(self.definition, self.world, instance, self.plan.issue)
         try:
-            loop = Loop(self.definition, self.world, workspace, judge, prompts, asking, observing)
+            loop = Loop(self.definition, self.world, workspace, self.judge, prompts, asking, observing)
             await loop.run(self.state, self._reached)
         finally:
             await asyncio.shield(self.world.adapter.stop(instance))
 
-    async def _end(self, state: LoopState, workspace: Workspace, issue: Issue | None, began: float) -> RunResult:
+    async def _deliver(self, workspace: Workspace, issue: Issue | None, observing: Observing) -> Finalized:
+        checks = self.judge.final_checks(self.state.step)
+
+        async def verify() -> CheckResult | None:
+            return await observing.first_failure(self.state, checks)
+
+        settings = self.settings.execution.finalize
+        finalizer = Finalizer(self.world, workspace, settings, self.plan.run, verify if checks else None)
+        return await finalizer.finalize(self._delivery(workspace, issue))
+
+    def _delivery(self, workspace: Workspace, issue: Issue | None) -> Delivery:
+        title = _one_line(issue.title) if issue else ""
+        subject = f"{title} (#{self.plan.issue})" if title else workspace.branch
+        trailers = [f"Issue: {issue.number}"] if issue else []
+        trailers += [f"Genba-Agent: {self.definition.name}", f"Genba-Run: {self.plan.run}"]
+        return Delivery(subject=subject, trailers="\n".join(trailers) + "\n", judged=self.state.judged)
+
+    async def _send_back(self, red: CheckResult, workspace: Workspace) -> None:
+        """A check that fails on what would have landed: another attempt, with that gap, if there is one left."""
+        facts = await self.world.trees.observe(workspace)
+        told = msgspec.structs.replace(red, detail=f"{red.detail}; this is the committed work alone, as it would land")
+        before = msgspec.structs.replace(self.state, last_failure=None)
+        verdict = self.judge.failed(before, "completed", told, facts)
+        attempts = self.state.attempts | {self.state.step: self.state.attempts.get(self.state.step, 0) + 1}
+        self._reached(
+            msgspec.structs.replace(
+                self.state,
+                gap=verdict.gap,
+                attempts=attempts,
+                last_failure=verdict.failure or self.state.last_failure,
+                outcome=verdict.outcome,
+                reason=self.world.redact(verdict.reason),
+                judged="",
+            )
+        )
+
+    async def _end(self, finalized: Finalized, workspace: Workspace, began: float) -> RunResult:
+        state = self.state
         outcome, reason = state.outcome or Outcome.FAILED, state.reason
         self.world.journal.emit(LoopEnded(outcome=outcome, reason=reason))
-        hint = f"genba run --resume {self.plan.run}" if outcome is not Outcome.COMPLETED else ""
-        finalized = Finalized(done=False)
-        if outcome is Outcome.COMPLETED:
-            finalized = await self._finalize(state, workspace, issue)
-            if not finalized.done:
-                outcome, reason, hint = _not_finalized(finalized)
+        if outcome is Outcome.COMPLETED and finalized.done:
+            finalized = await self._close(finalized, workspace)
+        hint = self._hint(outcome)
+        if outcome is Outcome.COMPLETED and not finalized.done:
+            conflict = finalized.merge is MergeStatus.CONFLICT
+            outcome = Outcome.BLOCKED if conflict else Outcome.INCOMPLETE
+            reason, hint = self.world.redact(finalized.reason), finalized.hint
         elif outcome is Outcome.BLOCKED:
-            await self._change_issue(change_on_block(self.settings.integrations.github, reason), "blocked")
+            await self.issues.block(reason)
         merged = finalized.commit if finalized.merge is MergeStatus.MERGED else self.plan.merged
         seconds = round(self.world.clock.elapsed() - began, 3)
         self.world.journal.emit(
@@ -218,45 +264,35 @@ class Run:
             issue=self.plan.issue,
         )
 
-    async def _finalize(self, state: LoopState, workspace: Workspace, issue: Issue | None) -> Finalized:
-        """Out of the working tree first, then the issue: nothing is closed whose work did not arrive."""
-        title, body = self._message(workspace, issue)
-        finalizer = Finalizer(self.world, workspace, self.settings.execution.finalize, self.plan.run)
-        finalized = await finalizer.finalize(title, body)
-        if not finalized.done:
-            return finalized
-        change = change_on_completion(self.settings.integrations.github, state.closure)
+    async def _close(self, finalized: Finalized, workspace: Workspace) -> Finalized:
         try:
-            await self._change_issue(change, "closure")
+            await self.issues.complete(self.state.closure, finalized.arrived, workspace.branch)
         except GenbaError as error:
             reason = f"the issue could not be closed: {error.message}"
-            return msgspec.structs.replace(finalized, done=False, reason=reason, hint=error.hint)
+            again = f"genba run --resume {self.plan.run}"
+            return msgspec.structs.replace(finalized, done=False, reason=reason, hint=again)
         return finalized
 
-    async def _change_issue(self, change: IssueChange, why: str) -> None:
-        if change.empty or self.plan.issue is None:
-            return
-        detail = {"issue": self.plan.issue, "why": why, **msgspec.to_builtins(change)}
-        self.world.journal.emit(EffectPlanned(effect="issue", detail=detail))
-        await self.world.tracker.change(self.plan.issue, change)
-        self.world.journal.emit(EffectDone(effect="issue", detail=detail))
-
-    def _message(self, workspace: Workspace, issue: Issue | None) -> tuple[str, str]:
-        name = f"{issue.title} (#{issue.number})" if issue and issue.title else workspace.branch
-        trailers = [f"Issue: {issue.number}"] if issue else []
-        trailers += [f"Genba-Agent: {self.definition.name}", f"Genba-Run: {self.plan.run}"]
-        return f"Merge {name}", "\n".join(trailers) + "\n"
+    def _hint(self, outcome: Outcome) -> str:
+        """The next command, for a run that did not complete."""
+        again = f"genba run --resume {self.plan.run}"
+        match outcome:
+            case Outcome.COMPLETED:
+                return ""
+            case Outcome.BUDGET_EXHAUSTED:
+                return f"{again} --set {raised_limit(self.state, self.definition)}"
+        return again
 
 
-async def _finish(ending: Coroutine[Any, Any, RunResult]) -> RunResult:
-    """The end of a run is short and is not cut in two: a wish to stop is heard when it is over."""
+def _one_line(title: str) -> str:
+    """A title as the first line of a message: it can forge neither a second line nor a trailer."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in title).split())
+
+
+async def _finish(ending: Coroutine[Any, Any, T]) -> T:
+    """What is short and must not be cut in two: a wish to stop is heard when it is over."""
     task = asyncio.ensure_future(ending)
     while not task.done():
         with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.shield(task)
+            await asyncio.wait({task})
     return task.result()
-
-
-def _not_finalized(finalized: Finalized) -> tuple[Outcome, str, str]:
-    outcome = Outcome.BLOCKED if finalized.merge is MergeStatus.CONFLICT else Outcome.INCOMPLETE
-    return outcome, finalized.reason, finalized.hint

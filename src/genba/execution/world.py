@@ -33,6 +33,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     forge: Forge | None
     journal: Journal
     clock: Clock
+    redact: Callable[[str], str]
+    """Hides secrets in a text that leaves the run."""
     jitter: Callable[[], float]
     """A number in [0, 1) that spreads the retries of many workers."""
     completion_handlers: Mapping[str, CompletionHandler]

@@ -1,21 +1,46 @@
 """Budgets are checked before every iteration. Reaching one is never success."""
 
+import msgspec
+
 from genba.definitions.agent_file import Limits
+from genba.definitions.definition import AgentDefinition
 from genba.domain.loop_state import LoopState
 
 
-def exhausted(state: LoopState, limits: Limits) -> str:
-    """Which budget is used up, or an empty string."""
-    if state.iterations >= limits.max_iterations:
-        return f"{state.iterations} of {limits.max_iterations} iterations are used"
+class Exhausted(msgspec.Struct, frozen=True):
+    """A budget that is used up, and the setting that would raise it."""
+
+    reason: str
+    setting: str
+
+
+def exhausted(state: LoopState, definition: AgentDefinition) -> Exhausted | None:
+    limits = definition.file.runner.limits
+    cap = definition.iteration_cap
+    if state.iterations >= cap:
+        return Exhausted(f"{state.iterations} of {cap} iterations are used", f"runner.limits.maxIterations={cap * 2}")
     if state.seconds >= limits.wall_time_seconds:
-        return f"{state.seconds:.0f} of {limits.wall_time_seconds:.0f} seconds are used"
+        return _out_of_time(state, limits)
     if limits.tokens is not None and state.usage.tokens >= limits.tokens:
-        return f"{state.usage.tokens} of {limits.tokens} tokens are used"
+        spent = state.usage.tokens
+        return Exhausted(f"{spent} of {limits.tokens} tokens are used", f"runner.limits.tokens={spent * 2}")
     if limits.cost_usd is not None and state.usage.cost_usd >= limits.cost_usd:
-        return f"${state.usage.cost_usd:.2f} of ${limits.cost_usd:.2f} are used"
-    return ""
+        spent_usd = state.usage.cost_usd
+        told = f"${spent_usd:.4g} of ${limits.cost_usd:.4g} are used"
+        return Exhausted(told, f"runner.limits.costUsd={spent_usd * 2:.4g}")
+    return None
+
+
+def raised_limit(state: LoopState, definition: AgentDefinition) -> str:
+    """The setting that lets an exhausted run go on."""
+    found = exhausted(state, definition) or _out_of_time(state, definition.file.runner.limits)
+    return found.setting
 
 
 def time_left(state: LoopState, limits: Limits) -> float:
     return max(0.0, limits.wall_time_seconds - state.seconds)
+
+
+def _out_of_time(state: LoopState, limits: Limits) -> Exhausted:
+    told = f"{state.seconds:.0f} of {limits.wall_time_seconds:.0f} seconds are used"
+    return Exhausted(told, f"runner.limits.wallTimeSeconds={limits.wall_time_seconds * 2:g}")

@@ -10,7 +10,7 @@ def wait_before_retry(error: RecoverableError, attempt: int, limits: Limits, jit
     `attempt` counts the tries that failed. A rate limit waits for its reset and does not count as a failed try.
     `jitter` in [0, 1] spreads the tries of many workers.
     """
-    if isinstance(error, RateLimited) and error.retry_after is not None:
+    if isinstance(error, RateLimited) and error.retry_after is not None and error.retry_after > 0:
         return error.retry_after
     if attempt > limits.retries:
         return None

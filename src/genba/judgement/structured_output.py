@@ -5,19 +5,32 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-_FENCE = re.compile(r"^[ \t]*```[ \t]*([\w+.-]*)[^\n]*\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
+_FENCE = "```"
+_MARKER = re.compile(r"[\w+.-]*")
 
 
 def code_blocks(text: str) -> Iterator[tuple[str, str]]:
     """Each fenced block of a Markdown text: its marker and its content."""
-    for found in _FENCE.finditer(text):
-        yield found.group(1), found.group(2)
+    marker: str | None = None
+    inside: list[str] = []
+    for line in text.splitlines():
+        bare = line.strip()
+        if marker is None and bare.startswith(_FENCE):
+            found = _MARKER.match(bare.removeprefix(_FENCE).strip())
+            marker, inside = (found.group() if found else ""), []
+        elif marker is not None and bare == _FENCE:
+            yield marker, "\n".join(inside) + "\n"
+            marker = None
+        elif marker is not None:
+            inside.append(line)
 
 
 def json_object(text: str) -> dict[str, Any] | None:
+    """A JSON object, or None for anything else: broken, too deep, too large a number, half a character."""
     try:
         value = json.loads(text)
-    except (json.JSONDecodeError, RecursionError):
+        json.dumps(value, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 

@@ -55,6 +55,8 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
     """Why the instance cannot go on; empty when it can."""
     move: Move | None
     """The way on that the gate found; None for a step without a gate."""
+    unfit: str = ""
+    """Why no reply fitted its gate, when the fallback intent was taken."""
 
     @property
     def claimed(self) -> bool:
@@ -100,7 +102,7 @@ class Judge:
         failed = next((result for result in results if not passed[result.name]), None)
         gating = self._leaving(state, heard) or self._ready(state, heard, issue_closed)
         if failed is not None and gating:
-            return self._failed(state, heard, failed, facts)
+            return self.failed(state, heard.claim.text if heard.claimed else "", failed, facts)
         finding = judge_completion(
             self.definition.completion,
             self._snapshot(state, heard, move, passed, issue_closed),
@@ -112,7 +114,25 @@ class Judge:
         if move.intent == "escalate" and move.ends:
             return self._stop(state, Outcome.BLOCKED, heard.claim.text or "the agent escalated to a human")
         target = state.step if move.target is None else move.target
+        if heard.unfit:
+            return self._unfit(state, heard.unfit, target, facts)
         return Verdict(kind=VerdictKind.CONTINUE, reason=finding.reason, step=target)
+
+    def final_checks(self, step_id: str) -> tuple[str, ...]:
+        """The checks that what leaves the working tree must pass: those of the last step, and of the completion."""
+        own = [condition.validator for condition in self.definition.step(step_id).completion_conditions]
+        needed = [name for part in self.parts if isinstance(part, ExternalState) for name in part.validators]
+        observed = any(isinstance(part, CheckBudget) for part in self.parts)
+        kept = [] if observed else [name for name in own if not self.skips(step_id, name)]
+        return tuple(dict.fromkeys([*kept, *needed]))
+
+    def _unfit(self, state: LoopState, reason: str, target: str, facts: TreeFacts) -> Verdict:
+        """Replies that never fit cost money; twice on the same tree is enough."""
+        failure = Failure("the form of the reply", facts.tree)
+        if failure == state.last_failure:
+            told = f"no progress: no reply fits ({reason}), and nothing changed in the tree"
+            return self._stop(state, Outcome.INCOMPLETE, told)
+        return Verdict(kind=VerdictKind.CONTINUE, reason=reason, step=target, failure=failure)
 
     def skips(self, step_id: str, check: str) -> bool:
         """Whether the step goes on when this condition of its own fails. What completes the agent is never skipped."""
@@ -163,7 +183,8 @@ class Judge:
             passed=passed,
         )
 
-    def _failed(self, state: LoopState, heard: Heard, failed: CheckResult, facts: TreeFacts) -> Verdict:
+    def failed(self, state: LoopState, claim: str, failed: CheckResult, facts: TreeFacts) -> Verdict:
+        """The verdict on a check that does not hold: another attempt, or the end."""
         on_failure = self.definition.step(state.step).on_failure
         said = f"{failed.name}: {failed.detail}"
         if on_failure.action == "abort":
@@ -181,7 +202,7 @@ class Judge:
             check=failed.name,
             detail=failed.detail,
             output=failed.output[-_OUTPUT_IN_PROMPT:],
-            claim=heard.claim.text if heard.claimed else "",
+            claim=claim,
             attempt=attempt,
             max_attempts=on_failure.max_attempts,
             pattern=self._pattern(failed),

@@ -168,9 +168,18 @@ class RepositorySuite:
     """Fixtures: `repository`; `ready` is a workspace with one commit over its base."""
 
     async def test_it_merges_what_is_ready(self, repository: Repository, ready: Workspace) -> None:
-        result = await repository.merge(ready, "Merge it\n")
-        assert result.status is MergeStatus.MERGED
-        assert result.commit
+        proposal = await repository.propose(ready, "Merge it\n")
+        assert proposal.refused is None
+        landed = await repository.land(ready, proposal)
+        assert landed is not None
+        assert (landed.status, landed.commit) == (MergeStatus.MERGED, proposal.commit)
+
+    async def test_a_proposal_can_be_tried_out_before_it_lands(self, repository: Repository, ready: Workspace) -> None:
+        proposal = await repository.propose(ready, "Merge it\n")
+        assert await repository.try_out(ready, proposal.commit) == ""
+        landed = await repository.land(ready, proposal)
+        assert landed is not None
+        assert landed.status is MergeStatus.MERGED
 
 
 class ChecksSuite:

@@ -12,7 +12,15 @@ from genba.domain.issues import Issue, IssueChange
 from genba.domain.ports import AgentInstance
 from genba.domain.processes import Command, Ending, Exit, Heard
 from genba.domain.replies import AgentSession, Ask, InstanceStatus, Reply
-from genba.domain.workspaces import MergeResult, MergeStatus, PullRequest, Removal, Workspace, WorkspaceRequest
+from genba.domain.workspaces import (
+    MergeResult,
+    MergeStatus,
+    Proposal,
+    PullRequest,
+    Removal,
+    Workspace,
+    WorkspaceRequest,
+)
 
 T = TypeVar("T")
 
@@ -216,16 +224,27 @@ class MemoryTrees:
 
 
 class MemoryRepository:
-    """Merges as it was told to."""
+    """Merges as it was told to. Without instructions the merged tree is the one that was judged."""
 
-    def __init__(self, *results: MergeResult) -> None:
+    def __init__(self, *results: MergeResult, tree: str = "t1") -> None:
         self.results = list(results)
+        self.tree = tree
         self.pushed: list[tuple[str, str]] = []
         self.messages: list[str] = []
+        self.tried: list[str] = []
 
-    async def merge(self, workspace: Workspace, message: str) -> MergeResult:  # noqa: ARG002
+    async def propose(self, workspace: Workspace, message: str) -> Proposal:  # noqa: ARG002
         self.messages.append(message)
-        return self.results.pop(0) if self.results else MergeResult(status=MergeStatus.MERGED, commit="m1")
+        if self.results and self.results[0].status in (MergeStatus.CONFLICT, MergeStatus.NOTHING_TO_MERGE):
+            return Proposal(refused=self.results.pop(0))
+        return Proposal(base="c0", commit="m1", tree=self.tree)
+
+    async def try_out(self, workspace: Workspace, commit: str) -> str:  # noqa: ARG002
+        self.tried.append(commit)
+        return ""
+
+    async def land(self, workspace: Workspace, proposal: Proposal) -> MergeResult | None:  # noqa: ARG002
+        return self.results.pop(0) if self.results else MergeResult(status=MergeStatus.MERGED, commit=proposal.commit)
 
     async def push(self, remote: str, branch: str) -> None:
         self.pushed.append((remote, branch))

@@ -11,6 +11,7 @@ from genba.domain.errors import DiskFullError, GitError
 _HARDENED = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "protocol.ext.allow=never")
 _FORGET = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_PREFIX",
            "GIT_NAMESPACE", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CEILING_DIRECTORIES")  # fmt: skip
+_SMALLEST_ROOM = 64 * 1024
 _IDENTITY = {
     "GIT_AUTHOR_NAME": "Genba",
     "GIT_AUTHOR_EMAIL": "genba@localhost",
@@ -76,9 +77,23 @@ async def discover(folder: Path) -> tuple[Path, Path, Path]:
         raise GitError("git is not installed", hint="install git, then try again") from error
     lines = done.stdout.splitlines()
     if done.returncode != 0 or len(lines) != 3:  # noqa: PLR2004  (the three paths that were asked for)
-        raise GitError(f"{folder} is not inside a git repository", hint="git init && git commit --allow-empty -m start")
+        raise _not_usable(folder, done.stderr)
     top, git_dir, common = (Path(line) for line in lines)
     return top, git_dir, common
+
+
+def _not_usable(folder: Path, said: str) -> GitError:
+    if "dubious ownership" in said:
+        return GitError(f"{folder} belongs to another user", hint=f"git config --global --add safe.directory {folder}")
+    if "must be run in a work tree" in said:
+        return GitError(f"{folder} is a bare repository: there is no checkout to work from", hint="git clone it first")
+    hint = "git init && git commit --allow-empty -m start"
+    return GitError(f"{folder} is not inside a git repository", hint=hint)
+
+
+def _is_full(folder: str) -> bool:
+    room = os.statvfs(folder)
+    return room.f_bavail * room.f_frsize < _SMALLEST_ROOM
 
 
 async def _call(
@@ -100,15 +115,16 @@ async def _call(
             capture_output=True,
             text=True,
             encoding="utf-8",
-            errors="surrogateescape",
+            errors="backslashreplace",
             check=False,
+            start_new_session=True,  # ctrl-c is for Genba to hear; git is never cut in the middle of a write
         )
 
     done = await asyncio.to_thread(call)
     if done.returncode not in allow:
         said = (done.stderr or done.stdout).strip()
-        if "No space left on device" in said or "Disk quota exceeded" in said:
-            raise DiskFullError(f"the disk is full: {said.splitlines()[-1]}")
+        if "No space left on device" in said or "Disk quota exceeded" in said or _is_full(cwd):
+            raise DiskFullError(f"the disk is full: {said.splitlines()[-1] if said else 'git could not write'}")
         shown = " ".join(word for word in argv[1:] if word not in _HARDENED)
         raise GitError(f"git {shown[:200]}: {said}")
     return done

@@ -1,9 +1,13 @@
 """Where Genba keeps its own things in a repository: below the git directory, out of the user's sight."""
 
 import os
+import zlib
 from pathlib import Path
 
 from genba.connections.git.commands import Git, discover
+from genba.domain.errors import GitError
+
+_LONGEST_NAME = 200
 
 
 class RepositoryLayout:
@@ -28,7 +32,31 @@ class RepositoryLayout:
         return self.own / "locks" / "repository"
 
     def branch_lock(self, branch: str) -> Path:
-        return self.own / "locks" / "branches" / branch.replace("%", "%25").replace("/", "%2F")
+        return self.own / "locks" / "branches" / _escaped(branch)
+
+    def tree_record(self, branch: str) -> Path:
+        """Where it is recorded that Genba made the working tree of a branch."""
+        return self.own / "trees" / (_escaped(branch) + ".json")
+
+    def tree_records(self) -> list[Path]:
+        return sorted((self.own / "trees").glob("*.json"))
+
+    def git_dir_of(self, tree: Path) -> Path:
+        """The folder of git's own that belongs to a working tree, looked up from outside of it."""
+        found = self.find_git_dir_of(tree)
+        if found is None:
+            raise GitError(f"git does not know the working tree {tree}", hint="git worktree list")
+        return found
+
+    def find_git_dir_of(self, tree: Path) -> Path | None:
+        if tree == self.top:
+            return self.git_dir
+        for pointer in (self.common / "worktrees").glob("*/gitdir"):
+            there = Path(pointer.read_text(encoding="utf-8").strip()).parent
+            if there == tree or there.resolve() == tree.resolve():
+                return pointer.parent
+        main = tree / ".git"
+        return main if main.is_dir() and main.resolve() == self.common.resolve() else None
 
     def run_folder(self, run: str) -> Path:
         return self.own / "runs" / run
@@ -56,3 +84,11 @@ class RepositoryLayout:
             elif word == "branch":
                 found[rest.removeprefix("refs/heads/")] = where
         return found
+
+
+def _escaped(branch: str) -> str:
+    """A branch as the name of one file, however long it is."""
+    plain = branch.replace("%", "%25").replace("/", "%2F")
+    if len(plain.encode()) <= _LONGEST_NAME:
+        return plain
+    return f"{plain[:80]}-{zlib.crc32(branch.encode()):08x}-{len(plain)}"

@@ -6,12 +6,15 @@ from pathlib import Path
 from genba.connections.git.commands import Git
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.locks import held
+from genba.connections.git.rescue import rescue
 from genba.domain.errors import GitError, StateConflictError
-from genba.domain.workspaces import MergeResult, MergeStatus, Workspace
+from genba.domain.workspaces import MergeResult, MergeStatus, Proposal, Workspace
 
-_ROUNDS = 10
 _OURS = (":(top,exclude).genba/issues",)
 """What Genba itself writes in the user's checkout: not a change of the user's."""
+_SHOWN = 5
+_REFUSED_UNTOUCHED = "would be overwritten"
+"""What git says when it refuses before it has written anything."""
 
 
 class GitRepository:
@@ -21,95 +24,119 @@ class GitRepository:
         self.layout = layout
         self.git: Git = layout.git
 
-    async def merge(self, workspace: Workspace, message: str) -> MergeResult:
-        async with held(self.layout.repository_lock, f"merge of {workspace.branch}"):
-            for _ in range(_ROUNDS):
-                result = await self._merge_once(workspace, message)
-                if result is not None:
-                    return result
-        raise StateConflictError(
-            f"{workspace.base_branch} moved {_ROUNDS} times while {workspace.branch} was being merged",
-            hint=f"git merge {workspace.branch}",
-        )
-
-    async def push(self, remote: str, branch: str) -> None:
-        try:
-            await self.git.run("push", "--quiet", remote, f"refs/heads/{branch}:refs/heads/{branch}")
-        except GitError as error:
-            raise GitError(
-                f"{branch} could not be pushed to {remote}: {error.message.rpartition(': ')[2]}",
-                hint=f"git push {remote} {branch}",
-            ) from error
-
-    async def _merge_once(self, workspace: Workspace, message: str) -> MergeResult | None:
-        """One try; None when the base moved meanwhile."""
-        base_ref = f"refs/heads/{workspace.base_branch}"
+    async def propose(self, workspace: Workspace, message: str) -> Proposal:
+        """The merge as a commit that nothing points to yet."""
         base, tip = await asyncio.gather(
-            self.git.commit_of(base_ref), self.git.commit_of(f"refs/heads/{workspace.branch}")
+            self.git.commit_of(f"refs/heads/{workspace.base_branch}"),
+            self.git.commit_of(f"refs/heads/{workspace.branch}"),
         )
         if base is None or tip is None:
             gone = workspace.base_branch if base is None else workspace.branch
             raise StateConflictError(f'the branch "{gone}" is gone', hint="git branch --all   git reflog")
-        done, arrived, checkouts = await asyncio.gather(
+        done, arrived = await asyncio.gather(
             self.git.run("merge-tree", "--write-tree", "--name-only", "-z", base, tip, allow=(0, 1)),
             self.git.is_ancestor(tip, base),
-            self.layout.checkouts(),
         )
         if arrived:
-            return MergeResult(status=MergeStatus.NOTHING_TO_MERGE, commit=base)
+            return Proposal(refused=MergeResult(status=MergeStatus.NOTHING_TO_MERGE, commit=base))
         tree, *rest = done.stdout.split("\0")
         if done.returncode == 1:
             paths = tuple(dict.fromkeys(rest[: rest.index("")] if "" in rest else rest))
-            return MergeResult(status=MergeStatus.CONFLICT, paths=paths)
-        checkout = checkouts.get(workspace.base_branch)
-        busy = await self._in_the_way(workspace.base_branch, checkout)
-        if busy:
-            return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=busy)
+            return Proposal(refused=MergeResult(status=MergeStatus.CONFLICT, paths=paths))
         commit = await self.git.commit_tree(tree, (base, tip), message)
-        if checkout is not None:
-            return await self._fast_forward(checkout, base_ref, base, commit)
-        moved = await self.git.run("update-ref", base_ref, commit, base, allow=(0, 128))
-        return MergeResult(status=MergeStatus.MERGED, commit=commit) if moved.returncode == 0 else None
+        return Proposal(base=base, commit=commit, tree=tree)
+
+    async def try_out(self, workspace: Workspace, commit: str) -> str:
+        """Bring the branch and its working tree to a commit, and nothing but that; returns the rescue ref."""
+        rescued, stuck = await rescue(self.layout, workspace)
+        if stuck:
+            raise StateConflictError(f"{workspace.path} cannot be brought to {commit[:7]}: {stuck}")
+        tree, git_dir, ref = Path(workspace.path), Path(workspace.git_dir), f"refs/heads/{workspace.branch}"
+        tip = await self.git.commit_of(ref)
+        if tip is not None and not await self.git.is_ancestor(tip, commit):
+            raise StateConflictError(f"{workspace.branch} moved while it was being merged", hint="try again")
+        await self.git.run("symbolic-ref", "HEAD", ref, git_dir=git_dir)
+        await self.git.run("reset", "--hard", "--quiet", commit, tree=tree, git_dir=git_dir)
+        await self.git.run("clean", "-fdq", tree=tree, git_dir=git_dir)
+        return rescued
+
+    async def land(self, workspace: Workspace, proposal: Proposal) -> MergeResult | None:
+        """Move the base to a proposed merge; None when the base moved meanwhile."""
+        base_ref = f"refs/heads/{workspace.base_branch}"
+        async with held(self.layout.repository_lock, f"merge of {workspace.branch}"):
+            checkout = (await self.layout.checkouts()).get(workspace.base_branch)
+            checkout = checkout if checkout is not None and _is_folder(checkout) else None
+            busy = await self._in_the_way(workspace.base_branch, checkout)
+            if busy:
+                return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=busy)
+            if checkout is not None:
+                return await self._fast_forward(checkout, base_ref, proposal)
+            moved = await self.git.run("update-ref", base_ref, proposal.commit, proposal.base, allow=(0, 128))
+            if moved.returncode == 0:
+                return MergeResult(status=MergeStatus.MERGED, commit=proposal.commit)
+            if await self.git.commit_of(base_ref) != proposal.base:
+                return None
+            raise GitError(f"{workspace.base_branch} could not be moved: {_last_line(moved.stderr)}")
+
+    async def push(self, remote: str, branch: str) -> None:
+        words = ("push", "--quiet", remote, f"refs/heads/{branch}:refs/heads/{branch}")
+        done = await self.git.run(*words, tree=self.layout.top, allow=(0, 1, 128))
+        if done.returncode != 0:
+            said = next((line for line in done.stderr.splitlines() if "rejected" in line), _last_line(done.stderr))
+            raise GitError(
+                f"{branch} could not be pushed to {remote}: {said.strip()}", hint=f"git push {remote} {branch}"
+            )
 
     async def _in_the_way(self, branch: str, checkout: Path | None) -> str:
         """Why the user's own work forbids to move the branch now."""
-        for name in self.layout.common.glob("rebase-*/head-name"):
-            if name.read_text(encoding="utf-8").strip() == f"refs/heads/{branch}":
-                return f"{branch} is in the middle of a rebase"
+        for pattern in ("rebase-*/head-name", "worktrees/*/rebase-*/head-name"):
+            for name in self.layout.common.glob(pattern):
+                if name.read_text(encoding="utf-8").strip() == f"refs/heads/{branch}":
+                    return f"{branch} is in the middle of a rebase"
         if checkout is None:
             return ""
-        status = (
-            "status",
-            "--porcelain",
-            "--untracked-files=no",
-            "--ignore-submodules=all",
-            "--",
-            ":/",
-            *_OURS,
-        )
-        done = await self.git.run(*status, tree=checkout, git_dir=self._git_dir_of(checkout))
-        changed = [line[3:] for line in done.stdout.splitlines()]
+        words = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=no", "--ignore-submodules=all")
+        done = await self.git.run(*words, "--", ":/", *_OURS, tree=checkout, git_dir=self.layout.git_dir_of(checkout))
+        changed = [entry[3:] for entry in done.stdout.split("\0") if entry]
         if changed:
-            shown = ", ".join(changed[:5]) + (" …" if len(changed) > 5 else "")  # noqa: PLR2004
+            shown = ", ".join(changed[:_SHOWN]) + (" …" if len(changed) > _SHOWN else "")
             return f"{checkout} has uncommitted changes ({shown})"
         return ""
 
-    def _git_dir_of(self, checkout: Path) -> Path:
-        if (checkout / ".git").is_dir():
-            return checkout / ".git"
-        for pointer in (self.layout.common / "worktrees").glob("*/gitdir"):
-            if Path(pointer.read_text(encoding="utf-8").strip()) == checkout / ".git":
-                return pointer.parent
-        return self.layout.common
-
-    async def _fast_forward(self, checkout: Path, base_ref: str, base: str, commit: str) -> MergeResult | None:
+    async def _fast_forward(self, checkout: Path, base_ref: str, proposal: Proposal) -> MergeResult | None:
         """Bring the user's clean checkout forward together with its branch."""
-        git_dir = self._git_dir_of(checkout)
-        words = ("merge", "--quiet", "--ff-only", "--no-verify", commit)
-        done = await self.git.run(*words, tree=checkout, git_dir=git_dir, allow=(0, 1, 128))
+        git_dir = self.layout.git_dir_of(checkout)
+        words = ("-c", "merge.verifySignatures=false", "merge", "--quiet", "--ff-only", "--no-overwrite-ignore")
+        done = await self.git.run(*words, proposal.commit, tree=checkout, git_dir=git_dir, allow=(0, 1, 128))
         if done.returncode == 0:
-            return MergeResult(status=MergeStatus.MERGED, commit=commit)
-        if await self.git.commit_of(base_ref) != base:
+            return MergeResult(status=MergeStatus.MERGED, commit=proposal.commit)
+        if await self.git.commit_of(base_ref) != proposal.base:
             return None
-        said = (done.stderr.strip() or done.stdout.strip()).replace("\n", " ")
-        return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=f"{checkout}: {said}")
+        said = done.stderr.strip() or done.stdout.strip()
+        if _REFUSED_UNTOUCHED not in said:
+            await self._put_back(checkout, git_dir, proposal)
+        told = said.replace("\n", " ").replace("\t", " ")
+        return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=f"{checkout}: {told}")
+
+    async def _put_back(self, checkout: Path, git_dir: Path, proposal: Proposal) -> None:
+        """Undo a fast-forward that failed half-way: the checkout was clean, so what differs is ours."""
+        words = ("diff-tree", "-r", "-z", "--name-status", "--no-renames", proposal.base, proposal.commit)
+        fields = (await self.git.run(*words)).stdout.split("\0")
+        changes = list(zip(fields[::2], fields[1::2], strict=False))
+        await self.git.run("read-tree", "--reset", proposal.base, git_dir=git_dir)
+        there = "\0".join(name for status, name in changes if status != "A")
+        restore = ("checkout-index", "--force", "--quiet", "-z", "--stdin")
+        await self.git.run(*restore, tree=checkout, git_dir=git_dir, stdin=there, allow=(0, 1, 128))
+        for status, name in changes:
+            if status == "A":
+                (checkout / name).unlink(missing_ok=True)
+        await self.git.run("update-index", "-q", "--refresh", tree=checkout, git_dir=git_dir, allow=(0, 1))
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir()
+
+
+def _last_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1] if lines else "git gave no reason"

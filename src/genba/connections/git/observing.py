@@ -10,7 +10,8 @@ from genba.connections.git.layout import RepositoryLayout
 from genba.domain.evidence import Commit
 from genba.domain.workspaces import Workspace
 
-LOG_FORMAT = ("log", "-z", "--name-only", "--format=%x01%H%x02%T%x02%s")
+COMMITS = ("log", "-z", "--format=%H%x00%T%x00%s")
+NAMES = ("log", "-z", "--name-only", "--format=")
 
 
 async def tree_status(git: Git, workspace: Workspace) -> tuple[str, str, tuple[str, ...]]:
@@ -41,18 +42,15 @@ async def snapshot(layout: RepositoryLayout, workspace: Workspace) -> str:
     return done.stdout.strip()
 
 
-def parse_log(output: str) -> tuple[tuple[Commit, ...], str, tuple[str, ...]]:
-    """Commits, newest first; the tree of the newest; and every file they changed."""
-    commits: list[Commit] = []
-    newest_tree = ""
-    files: set[str] = set()
-    for record in output.split("\x01")[1:]:
-        header, _, names = record.partition("\0")
-        sha, tree, subject = header.split("\x02", 2)
-        newest_tree = newest_tree or tree
-        commits.append(Commit(sha, subject))
-        files.update(name for name in names.removeprefix("\n").split("\0") if name)
-    return tuple(commits), newest_tree, tuple(sorted(files))
+def parse_commits(output: str) -> tuple[tuple[Commit, ...], str]:
+    """Commits, newest first, and the tree of the newest. No text of a commit can pose as another one."""
+    fields = output.split("\0")
+    triples = list(zip(fields[::3], fields[1::3], fields[2::3], strict=False))
+    return tuple(Commit(sha, subject) for sha, _, subject in triples), triples[0][1] if triples else ""
+
+
+def parse_names(output: str) -> tuple[str, ...]:
+    return tuple(sorted({name for name in output.split("\0") if name.strip("\n")}))
 
 
 @contextmanager

@@ -1,23 +1,24 @@
 """Removing a working tree: only when all of its work is reachable from a kept ref, and never half."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.locks import held
-from genba.connections.git.observing import snapshot, tree_status
+from genba.connections.git.rescue import rescue
 from genba.domain.workspaces import Removal, Workspace
-
-_GITLINK = "160000"
-_RAW_FIELDS = 2
 
 
 async def remove(layout: RepositoryLayout, workspace: Workspace) -> Removal:
     path, git_dir = Path(workspace.path), Path(workspace.git_dir)
     if not git_dir.is_relative_to(layout.common / "worktrees") or not _is_folder(path):
         return Removal(removed=False, reason=f"{path} is not a working tree of this repository")
-    rescued, stuck = await _rescue(layout, workspace)
+    rescued, stuck = await rescue(layout, workspace)
+    inside = [] if stuck else await asyncio.to_thread(repositories_inside, path, git_dir)
+    if inside:
+        stuck = f"it contains a repository of its own ({', '.join(inside)}), which no ref of yours can keep"
     if stuck:
         return Removal(removed=False, rescued=rescued, reason=stuck)
     trash = layout.own / "trash" / workspace.run
@@ -25,34 +26,9 @@ async def remove(layout: RepositoryLayout, workspace: Workspace) -> Removal:
         _move_away(path, trash)
         remove_tree(git_dir)
         deleted = await _delete_merged_branch(layout, workspace)
+        layout.tree_record(workspace.branch).unlink(missing_ok=True)
     await asyncio.to_thread(remove_tree, trash)
     return Removal(removed=True, rescued=rescued, branch_deleted=deleted)
-
-
-async def _rescue(layout: RepositoryLayout, workspace: Workspace) -> tuple[str, str]:
-    """Keep what is not on the branch under a ref; say what no ref could keep."""
-    head, on, dirty = await tree_status(layout.git, workspace)
-    tree = await snapshot(layout, workspace) if dirty else head
-    nested = await _repositories_inside(layout, workspace, tree)
-    if nested:
-        return "", f"it contains a repository of its own ({', '.join(nested)}), which no ref of yours can keep"
-    if not dirty and on == workspace.branch:
-        return "", ""
-    ref = f"refs/genba/rescue/{workspace.run}"
-    message = f"Uncommitted work of {workspace.run} on {workspace.branch}\n"
-    keep = await layout.git.commit_tree(tree, (head,), message) if dirty else head
-    await layout.git.run("update-ref", ref, keep)
-    return ref, ""
-
-
-async def _repositories_inside(layout: RepositoryLayout, workspace: Workspace, tree: str) -> tuple[str, ...]:
-    """Repositories and submodules that came or changed with the work: their commits live in the tree alone."""
-    words = ("diff-tree", "-r", "-z", "--raw", "--no-renames", workspace.base, tree)
-    fields = (await layout.git.run(*words)).stdout.split("\0")
-    changed = zip(fields[::_RAW_FIELDS], fields[1::_RAW_FIELDS], strict=False)
-    found = [name for raw, name in changed if raw.split(" ")[1:2] == [_GITLINK]]
-    modules = sorted(_folders(Path(workspace.git_dir) / "modules"))
-    return (*found, *(name for name in modules if name not in found))
 
 
 async def _delete_merged_branch(layout: RepositoryLayout, workspace: Workspace) -> bool:
@@ -66,8 +42,12 @@ async def _delete_merged_branch(layout: RepositoryLayout, workspace: Workspace) 
     return True
 
 
-def _folders(path: Path) -> list[str]:
-    return [inner.name for inner in path.iterdir()] if path.is_dir() else []
+def repositories_inside(tree: Path, git_dir: Path) -> list[str]:
+    """Every repository below a working tree, in ignored folders too, and every submodule that was set up in it."""
+    found = [Path(folder).relative_to(tree).as_posix() for folder, names, files in os.walk(tree)
+             if folder != str(tree) and ".git" in (*names, *files)]  # fmt: skip
+    modules = git_dir / "modules"
+    return sorted({*found, *([inner.name for inner in modules.iterdir()] if modules.is_dir() else [])})
 
 
 def _is_folder(path: Path) -> bool:

@@ -7,11 +7,12 @@ import msgspec
 
 from genba.connections.git.commands import Git
 from genba.connections.git.layout import RepositoryLayout
-from genba.connections.git.locks import FileLock, held
-from genba.connections.git.naming import folder_name, generated_branch
-from genba.connections.git.observing import LOG_FORMAT, parse_log, snapshot, tree_status
-from genba.connections.git.removal import remove, remove_tree
-from genba.domain.errors import GitError, NotFoundError, StateConflictError
+from genba.connections.git.locks import FileLock
+from genba.connections.git.making import TreeMaker
+from genba.connections.git.naming import generated_branch
+from genba.connections.git.observing import COMMITS, NAMES, parse_commits, parse_names, snapshot, tree_status
+from genba.connections.git.removal import remove
+from genba.domain.errors import NotFoundError, StateConflictError
 from genba.domain.evidence import TreeFacts
 from genba.domain.workspaces import Removal, Workspace, WorkspaceRequest
 
@@ -22,6 +23,7 @@ class GitWorkingTrees:
     def __init__(self, layout: RepositoryLayout) -> None:
         self.layout = layout
         self.git: Git = layout.git
+        self.maker = TreeMaker(layout)
         self._locks: dict[str, FileLock] = {}
 
     async def open(self, request: WorkspaceRequest) -> Workspace:
@@ -43,7 +45,7 @@ class GitWorkingTrees:
         try:
             root = self.layout.top / request.root
             self.layout.exclude(f"/{request.root.strip('/')}/")
-            path, git_dir = await self._add(branch, base, root)
+            path, git_dir = await self.maker.make(branch, base, root)
         except BaseException:
             self._unlock(branch)
             raise
@@ -67,16 +69,22 @@ class GitWorkingTrees:
                     f"the working tree {workspace.path} is gone",
                     hint="genba logs   shows what the run did; start a new one",
                 )
-            path, git_dir = await self._add(workspace.branch, workspace.base, Path(workspace.path).parent)
+            root = Path(workspace.path).parent
+            path, git_dir = await self.maker.make(workspace.branch, workspace.base, root)
             return msgspec.structs.replace(workspace, path=str(path), git_dir=str(git_dir))
         return workspace
 
     async def observe(self, workspace: Workspace) -> TreeFacts:
         tip = f"refs/heads/{workspace.branch}"
-        log_words = (*LOG_FORMAT, f"{workspace.base}..{tip}")
-        (head, on, dirty), log = await asyncio.gather(tree_status(self.git, workspace), self.git.run(*log_words))
+        over_base = f"{workspace.base}..{tip}"
+        (head, on, dirty), log, names = await asyncio.gather(
+            tree_status(self.git, workspace),
+            self.git.run(*COMMITS, over_base),
+            self.git.run(*NAMES, over_base),
+        )
         strayed = "" if on == workspace.branch else (on or "no branch")
-        commits, tree, files = parse_log(log.stdout)
+        commits, tree = parse_commits(log.stdout)
+        files = parse_names(names.stdout)
         if dirty:
             tree = await snapshot(self.layout, workspace)
         elif not tree:
@@ -134,9 +142,8 @@ class GitWorkingTrees:
         )
 
     async def _current_branch(self) -> str:
-        words = ("symbolic-ref", "--quiet", "--short", "HEAD")
-        done = await self.git.run(*words, git_dir=self.layout.git_dir, allow=(0, 1))
-        name = done.stdout.strip()
+        done = await self.git.run("symbolic-ref", "--quiet", "HEAD", git_dir=self.layout.git_dir, allow=(0, 1))
+        name = done.stdout.strip().removeprefix("refs/heads/")
         if not name:
             raise StateConflictError("your checkout is on no branch", hint="--base-branch NAME")
         return name
@@ -148,37 +155,6 @@ class GitWorkingTrees:
         valid = await self.git.run("check-ref-format", "--branch", branch, allow=(0, 1, 128))
         if valid.returncode != 0:
             raise StateConflictError(f'"{branch}" is not a name for a branch', hint="--branch NAME")
-
-    async def _add(self, branch: str, base: str, root: Path) -> tuple[Path, Path]:
-        async with held(self.layout.repository_lock, f"worktree of {branch}"):
-            checkouts, tip = await asyncio.gather(self.layout.checkouts(), self.git.commit_of(f"refs/heads/{branch}"))
-            existing = checkouts.get(branch)
-            if existing is not None and (existing.exists() or not existing.is_relative_to(root)):
-                return self._taken(branch, existing, root)
-            if existing is not None:
-                remove_tree(self._git_dir_of(existing))
-            path = _free_path(root, folder_name(branch))
-            start = ("-b", branch, str(path), base) if tip is None else (str(path), branch)
-            await self.git.run("worktree", "add", "--quiet", "--no-checkout", *start)
-            git_dir = self._git_dir_of(path)
-        await self.git.run("reset", "--hard", "--quiet", tree=path, git_dir=git_dir)
-        return path, git_dir
-
-    def _taken(self, branch: str, existing: Path, root: Path) -> tuple[Path, Path]:
-        """A working tree of an earlier run is taken over with all that is in it; the user's own is left alone."""
-        if existing.resolve().is_relative_to(root.resolve()):
-            return existing, self._git_dir_of(existing)
-        raise StateConflictError(
-            f'the branch "{branch}" is checked out at {existing}',
-            hint=f"git -C {existing} switch OTHER   or   --branch NAME",
-        )
-
-    def _git_dir_of(self, path: Path) -> Path:
-        """The folder below .git/worktrees that belongs to a working tree."""
-        for pointer in (self.layout.common / "worktrees").glob("*/gitdir"):
-            if Path(pointer.read_text(encoding="utf-8").strip()) == path / ".git":
-                return pointer.parent
-        raise GitError(f"git does not know the working tree {path}", hint="git worktree list")
 
     def _lock(self, branch: str, run: str) -> str:
         """Take the branch for a run; tells which run had it before."""
@@ -199,9 +175,3 @@ class GitWorkingTrees:
 
 def _is_folder(path: str | Path) -> bool:
     return Path(path).is_dir()
-
-
-def _free_path(root: Path, name: str) -> Path:
-    """A folder that does not exist yet: what is already there is never taken for ours."""
-    candidates = (root / (name if number == 1 else f"{name}-{number}") for number in range(1, 1000))
-    return next(path for path in candidates if not path.exists())

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -14,6 +15,7 @@ from genba.domain.events import Event
 
 Listener = Callable[[Event], None]
 SUFFIX = ".jsonl"
+_LONGEST_LINE = 16 * 1024
 
 
 class JsonlJournal:
@@ -46,12 +48,18 @@ class JsonlJournal:
             agent=self.agent,
             issue=event.issue if event.issue else self.issue,
         )
-        clean = self.redactor.value(msgspec.to_builtins(stamped))
-        self._write(msgspec.json.encode(clean) + b"\n")
+        clean, line = _encoded(_shortened(self.redactor.event(msgspec.to_builtins(stamped))))
+        self._write(line)
         if self.listeners:
-            told = msgspec.convert(clean, Event)
-            for listener in self.listeners:
-                listener(told)
+            self._tell(msgspec.convert(clean, Event))
+
+    def _tell(self, event: Event) -> None:
+        """A view that can no longer be written to goes quiet; it never hurts the run."""
+        for listener in self.listeners:
+            try:
+                listener(event)
+            except OSError:
+                self.listeners = tuple(other for other in self.listeners if other is not listener)
 
     def close(self) -> None:
         if self._descriptor is not None:
@@ -78,6 +86,33 @@ class JsonlJournal:
                     hint=f"free some space, then: genba run --resume {self.run}",
                 ) from error
             raise
+
+
+def _encoded(value: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+    """An event as a line of JSON; what is no text, such as half a character, is replaced."""
+    try:
+        return value, msgspec.json.encode(value) + b"\n"
+    except UnicodeEncodeError:
+        whole = _whole_text(value)
+        return whole, msgspec.json.encode(whole) + b"\n"
+
+
+def _whole_text(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", errors="backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_whole_text(key): _whole_text(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_whole_text(inner) for inner in value]
+    return value
+
+
+def _shortened(value: dict[str, Any]) -> dict[str, Any]:
+    """A line of output without end is cut, after its secrets are gone."""
+    text = value.get("text")
+    if isinstance(text, str) and len(text) > _LONGEST_LINE:
+        value["text"] = f"{text[:_LONGEST_LINE]} … ({len(text)} characters)"
+    return value
 
 
 def _close_torn_line(descriptor: int) -> None:

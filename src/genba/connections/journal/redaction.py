@@ -6,17 +6,24 @@ from typing import Any
 
 HIDDEN = "[redacted]"
 _SHORTEST_VALUE = 8
-_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|COOKIE", re.IGNORECASE)
-_NOT_SECRET_NAME = re.compile(r"^(SSH_AUTH_SOCK|XAUTHORITY|.*_KEYRING.*|GPG_TTY|KEYBOARD.*)$", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"TOKEN|SECRET|PASSW|CREDENTIAL|COOKIE|APIKEY|(?:^|_)(?:KEY|KEYS|AUTH|PAT|DSN)(?:_|$)", re.IGNORECASE
+)
+_NOT_SECRET_NAME = re.compile(r"^SSH_AUTH_SOCK$", re.IGNORECASE)
+_FREE_TEXT = frozenset({
+    "message", "prompt", "text", "reason", "detail", "output", "title", "subject", "claim",
+    "parameters", "previous_summary", "context",
+})  # fmt: skip
+"""The fields of an event in which anybody may have written anything. All others are words of the house."""
 _LOOKS_SECRET = re.compile(
-    r"sk-[A-Za-z0-9_-]{16,}"
+    r"(?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{16,}"
     r"|gh[pousr]_[A-Za-z0-9]{20,}"
     r"|github_pat_[A-Za-z0-9_]{20,}"
     r"|glpat-[A-Za-z0-9_-]{16,}"
     r"|xox[abprs]-[A-Za-z0-9-]{10,}"
     r"|AKIA[0-9A-Z]{16}"
     r"|AIza[0-9A-Za-z_-]{35}"
-    r"|eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"
+    r"|(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----(?:.|\n)*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
     r"|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"
     r"|(?<=[Bb]earer )[A-Za-z0-9._~+/-]{12,}=*"
@@ -41,11 +48,25 @@ class Redactor:
         return _LOOKS_SECRET.sub(HIDDEN, text)
 
     def value(self, value: Any) -> Any:
-        """The same JSON value with every string in it redacted."""
+        """The same JSON value with every string in it redacted; keys are not values."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
-            return {self.text(key) if isinstance(key, str) else key: self.value(inner) for key, inner in value.items()}
+            return {key: self.value(inner) for key, inner in value.items()}
         if isinstance(value, list | tuple):
             return [self.value(inner) for inner in value]
         return value
+
+    def event(self, value: Any) -> Any:
+        """The same event with its free text redacted. Ids, paths, states and names stay: a resumed run needs them."""
+        if isinstance(value, dict):
+            return {
+                key: self.value(inner) if _is_free(key, inner) else self.event(inner) for key, inner in value.items()
+            }
+        if isinstance(value, list | tuple):
+            return [self.event(inner) for inner in value]
+        return value
+
+
+def _is_free(key: str, value: Any) -> bool:
+    return key in _FREE_TEXT or (key == "result" and isinstance(value, str))

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
+from typing import Any
 
 from genba.connections.process.tree import MARK, end_all
 from genba.domain.errors import GenbaError
@@ -12,6 +13,9 @@ from genba.domain.processes import Command, Ending, Exit, Heard
 _CHUNK = 64 * 1024
 _KEPT_BYTES = 32 * 1024 * 1024
 _LINE_BYTES = 16 * 1024
+_OVERLAP_BYTES = 512
+"""Held back of a line that is told in pieces, so that a secret is not cut in two."""
+_POLL_SECONDS = 0.1
 _PIPE_GRACE_SECONDS = 0.5
 
 
@@ -31,8 +35,8 @@ class ProcessSupervisor:
                 stderr=asyncio.subprocess.PIPE,
                 start_new_session=True,
             )
-        except (FileNotFoundError, PermissionError, NotADirectoryError) as error:
-            said = f"{command.argv[0]}: {error.strerror}"
+        except (OSError, ValueError) as error:
+            said = f"{command.argv[0]}: {error.strerror if isinstance(error, OSError) else error}"
             return Exit(ending=Ending.CANNOT_START, code=127, stdout="", stderr=said, seconds=0.0)
         heard("started", str(process.pid))
         watch = _Watch(loop, process, heard)
@@ -57,7 +61,8 @@ class ProcessSupervisor:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if watch.process.returncode is None:
                 os.killpg(pid, signal.SIGTERM)
-        await asyncio.shield(asyncio.to_thread(end_all, mark, pid))
+        root = pid if watch.process.returncode is None else None
+        await asyncio.shield(asyncio.to_thread(end_all, mark, root))
         await watch.close()
 
 
@@ -70,7 +75,7 @@ class _Watch:
         self.heard = heard
         self.last_sign = loop.time()
         self.buffers: dict[str, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
-        self.deaf: asyncio.Future[int] = loop.create_future()
+        self.deaf: asyncio.Future[Any] = loop.create_future()
         """Set when what is said can no longer be written down, which ends the process."""
         assert process.stdout is not None  # noqa: S101  (both are pipes, see run)
         assert process.stderr is not None  # noqa: S101
@@ -81,7 +86,7 @@ class _Watch:
 
     async def until_end(self, command: Command) -> Ending:
         writer = asyncio.create_task(self._write(command.stdin))
-        waiter = asyncio.create_task(self.process.wait())
+        waiter: asyncio.Future[Any] = asyncio.create_task(self._ended())
         deadline = self.loop.time() + command.timeout_seconds
         try:
             while not waiter.done():
@@ -103,6 +108,15 @@ class _Watch:
             for task in (writer, waiter):
                 task.cancel()
             await asyncio.gather(writer, waiter, return_exceptions=True)
+
+    async def _ended(self) -> None:
+        """The end of the process itself, even while a child of its holds the pipes open."""
+        whole = asyncio.create_task(self.process.wait())
+        try:
+            while self.process.returncode is None and not whole.done():
+                await asyncio.wait({whole}, timeout=_POLL_SECONDS)
+        finally:
+            whole.cancel()
 
     async def close(self) -> None:
         """After the end of all writers the pipes run dry; a reader that still waits is let go."""
@@ -146,12 +160,10 @@ class _Watch:
             for line in lines:
                 self._tell(name, line)
             if len(pending) > _LINE_BYTES:
-                self._tell(name, pending)
-                pending = b""
+                self._tell(name, pending[:-_OVERLAP_BYTES])
+                pending = pending[-_OVERLAP_BYTES:]
         if pending:
             self._tell(name, pending)
 
     def _tell(self, name: str, line: bytes) -> None:
-        shown = line[:_LINE_BYTES].decode("utf-8", errors="replace")
-        more = f" … ({len(line)} bytes)" if len(line) > _LINE_BYTES else ""
-        self.heard(name, shown + more)
+        self.heard(name, line.decode("utf-8", errors="replace"))

@@ -61,6 +61,7 @@ def _story(home: Path, result: RunResult) -> None:
     click.echo(
         "\n The agent said that all tests pass. Genba looked, showed it the gap, and merged only what held.\n"
         f"\n next   cd {home}"
-        f"\n        genba logs {result.run} --prompts   what was asked and what was seen"
-        "\n        genba agent list                     in a repository of your own"
+        "\n        genba logs         what ran here"
+        f"\n        genba logs {result.run} --prompts"
+        "\n        genba agent list   in a repository of your own"
     )

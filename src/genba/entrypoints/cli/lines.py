@@ -76,8 +76,8 @@ def aside(event: Event) -> str:
             return f"   note     {message}"
         case AskRetried(reason=reason, wait_seconds=wait):
             return f"   waiting  {duration(wait)}: {reason}"
-        case ReplyRefused(reason=reason):
-            return f"   asked again: {reason}"
+        case ReplyRefused(reason=reason, again=again):
+            return f"   {'asked again' if again else 'did not fit'}: {reason}"
         case ActionRefused(type=kind, reason=reason):
             return f"   action   {kind} refused: {reason}"
         case ActionHandled(type=kind, handler=handler):

@@ -16,6 +16,7 @@ from genba.domain.events import (
     IterationStarted,
     LoopEnded,
     RunEnded,
+    RunResumed,
     RunStarted,
 )
 from genba.domain.replies import Usage
@@ -54,6 +55,8 @@ class LiveView:
         match event:
             case RunStarted():
                 self.limits = event.limits
+            case RunResumed(started=RunStarted() as started):
+                self.limits = started.limits
             case IterationStarted():
                 self.current, self.doing = event, ""
                 self.iteration_began = time.monotonic()

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 
-from genba.domain.events import Event, IterationFinished, MergeFinished, RunEnded, RunStarted
+import msgspec
+
+from genba.domain.events import Event, IterationFinished, MergeFinished, RunEnded, RunResumed, RunStarted
 from genba.entrypoints.cli.lines import aside, change_text, ending, header, merged, settled
 
 
@@ -23,6 +25,14 @@ class PlainView:
             case RunStarted():
                 self.base = event.workspace.base_branch
                 return [header(event), ""]
+            case RunResumed(started=RunStarted() as started):
+                self.base = started.workspace.base_branch
+                self.commits = event.commits
+                return [
+                    header(msgspec.structs.replace(started, agent=event.agent, issue=event.issue)),
+                    "",
+                    "   resumed",
+                ]
             case IterationFinished():
                 changed = change_text(event, self.commits)
                 self.commits = len(event.commits)

@@ -1,0 +1,134 @@
+"""Making working trees: recorded before they are made, so that one that was cut off is never taken for finished."""
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+
+from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.locks import FileLock, held
+from genba.connections.git.naming import folder_name
+from genba.connections.git.removal import remove_tree
+from genba.domain.errors import DiskFullError, GitError, StateConflictError
+
+
+class TreeRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One working tree of Genba's. Until it is ready, no agent has seen it."""
+
+    branch: str
+    path: str
+    base: str
+    new_branch: bool
+    ready: bool
+
+
+class TreeMaker:
+    """Makes the working tree of a branch, or takes over the one that an earlier run left."""
+
+    def __init__(self, layout: RepositoryLayout) -> None:
+        self.layout = layout
+
+    async def make(self, branch: str, base: str, root: Path) -> tuple[Path, Path]:
+        """The folder and the git folder of the working tree, complete."""
+        async with held(self.layout.repository_lock, f"worktree of {branch}"):
+            await self._clear_unfinished(branch)
+            record, git_dir = await self._registered(branch, base, root)
+        path = Path(record.path)
+        if not record.ready:
+            (git_dir / "index.lock").unlink(missing_ok=True)
+            await self.layout.git.run("reset", "--hard", "--quiet", tree=path, git_dir=git_dir)
+            self._write(msgspec.structs.replace(record, ready=True))
+        return path, git_dir
+
+    async def _registered(self, branch: str, base: str, root: Path) -> tuple[TreeRecord, Path]:
+        checkouts, tip = await asyncio.gather(
+            self.layout.checkouts(), self.layout.git.commit_of(f"refs/heads/{branch}")
+        )
+        existing, record = checkouts.get(branch), self.layout.tree_record(branch)
+        known = _read(record)
+        ours = existing is not None and known is not None and same_place(Path(known.path), existing)
+        if existing is not None and not ours:
+            raise StateConflictError(
+                f'the branch "{branch}" is checked out at {existing}',
+                hint=f"git -C {existing} switch OTHER   or   --branch NAME"
+                if _is_folder(existing)
+                else "git worktree prune   then try again",
+            )
+        if existing is not None and known is not None and _is_folder(existing):
+            return known, self.layout.git_dir_of(existing)
+        if existing is not None:
+            remove_tree(self.layout.git_dir_of(existing))
+        fresh = TreeRecord(
+            branch=branch,
+            path=str(_free_path(root, folder_name(branch))),
+            base=base,
+            new_branch=tip is None,
+            ready=False,
+        )
+        self._write(fresh)
+        await self._add(fresh)
+        return fresh, self.layout.git_dir_of(Path(fresh.path))
+
+    async def _add(self, record: TreeRecord) -> None:
+        start = ("-b", record.branch, record.path, record.base) if record.new_branch else (record.path, record.branch)
+        try:
+            await self.layout.git.run("worktree", "add", "--quiet", "--no-checkout", *start)
+        except DiskFullError:
+            raise
+        except GitError as error:
+            self.layout.tree_record(record.branch).unlink(missing_ok=True)
+            said = error.message.splitlines()[-1].removeprefix("fatal: ")
+            raise StateConflictError(
+                f'no working tree can be made for the branch "{record.branch}": {said}', hint="--branch NAME"
+            ) from error
+
+    async def _clear_unfinished(self, wanted: str) -> None:
+        """Remove what a dead run had begun to make: nobody has worked in it."""
+        for path in self.layout.tree_records():
+            record = _read(path)
+            if record is None or record.ready or record.branch == wanted:
+                continue
+            lock = FileLock(self.layout.branch_lock(record.branch))
+            if lock.try_acquire("clearing"):
+                try:
+                    await self._clear(record)
+                finally:
+                    lock.release()
+
+    async def _clear(self, record: TreeRecord) -> None:
+        tree, ref = Path(record.path), f"refs/heads/{record.branch}"
+        git_dir = self.layout.find_git_dir_of(tree)
+        remove_tree(tree)
+        if git_dir is not None:
+            remove_tree(git_dir)
+        if record.new_branch and await self.layout.git.commit_of(ref) == record.base:
+            await self.layout.git.run("update-ref", "-d", ref, record.base)
+        self.layout.tree_record(record.branch).unlink(missing_ok=True)
+
+    def _write(self, record: TreeRecord) -> None:
+        path = self.layout.tree_record(record.branch)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_suffix(".new")
+        fresh.write_bytes(msgspec.json.encode(record))
+        fresh.replace(path)
+
+
+def same_place(one: Path, other: Path) -> bool:
+    return one == other or one.resolve() == other.resolve()
+
+
+def _read(path: Path) -> TreeRecord | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=TreeRecord)
+    except (OSError, msgspec.DecodeError, msgspec.ValidationError):
+        return None
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir()
+
+
+def _free_path(root: Path, name: str) -> Path:
+    """A folder that does not exist yet: what is already there is never taken for ours."""
+    candidates = (root / (name if number == 1 else f"{name}-{number}") for number in range(1, 10_000))
+    return next(path for path in candidates if not path.exists() and not path.is_symlink())

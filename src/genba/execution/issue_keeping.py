@@ -1,0 +1,61 @@
+"""What a run reads of its issue, and what it does to it. Each change is recorded first and safe to repeat."""
+
+import msgspec
+
+from genba.definitions.completion import ExternalState, walk
+from genba.definitions.definition import AgentDefinition
+from genba.domain.errors import NotFoundError, StateConflictError
+from genba.domain.events import EffectDone, EffectPlanned, Notice
+from genba.domain.issues import Issue, IssueChange
+from genba.domain.loop_state import ClosureChoice
+from genba.execution.world import World
+from genba.judgement.closure import change_on_block, change_on_completion, change_on_start
+
+
+class IssueKeeper:
+    """Keeps the issue of one run; without an issue it does nothing."""
+
+    def __init__(self, definition: AgentDefinition, world: World, number: int | None) -> None:
+        self.settings = definition.file.runner.integrations.github
+        self.world = world
+        self.number = number
+        follows = any(isinstance(part, ExternalState) for part in walk(definition.completion))
+        self.needs_tracker = self.settings.enabled or follows
+
+    async def read(self, resumed: bool) -> tuple[Issue | None, tuple[Issue, ...]]:
+        """The issue, and the issues that hold the requirements."""
+        if self.number is None:
+            return None, ()
+        try:
+            issue = await self.world.tracker.read(self.number)
+        except NotFoundError:
+            if self.needs_tracker:
+                raise
+            return Issue(number=self.number, title=""), ()
+        if issue.closed and self.needs_tracker and not resumed:
+            raise StateConflictError(f"issue #{self.number} is closed", hint="open it again, then start the run")
+        label = self.settings.labels.requirements
+        return issue, await self.world.tracker.labelled(label) if label else ()
+
+    async def start(self) -> None:
+        await self._change(change_on_start(self.settings), "start")
+
+    async def block(self, reason: str) -> None:
+        await self._change(change_on_block(self.settings, reason), "blocked")
+
+    async def complete(self, choice: ClosureChoice, arrived: bool, branch: str) -> None:
+        """Carry out the closure; an issue whose work did not arrive on the base stays open."""
+        change = change_on_completion(self.settings, choice)
+        if change.close and not arrived:
+            told = f"issue #{self.number} stays open: its work is on {branch} and not merged yet"
+            self.world.journal.emit(Notice(message=told))
+            return
+        await self._change(change, "closure")
+
+    async def _change(self, change: IssueChange, why: str) -> None:
+        if change.empty or self.number is None:
+            return
+        detail = {"issue": self.number, "why": why, **msgspec.to_builtins(change)}
+        self.world.journal.emit(EffectPlanned(effect="issue", detail=detail))
+        await self.world.tracker.change(self.number, change)
+        self.world.journal.emit(EffectDone(effect="issue", detail=detail))

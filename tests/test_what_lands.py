@@ -1,0 +1,230 @@
+"""What lands was checked, as it is: nothing red is merged, and nothing is closed whose work did not arrive."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from tests.project import Project, gated, says
+
+GOOD = {"validators": {"good": {"type": "command", "command": "! grep -rq BAD --include=*.txt ."}}}
+CONDITION = {"work": {"completionConditions": [{"validator": "good"}]}}
+MOVE_MAIN = 'cd "$(git rev-parse --git-common-dir)/.." && {} && git add -A && '
+MOVE_MAIN += "git -c user.name=U -c user.email=u@localhost commit -qm moved"
+WHO = ("-c", "user.name=U", "-c", "user.email=u@localhost")
+
+
+def _write(path: str, text: str) -> dict[str, Any]:
+    return {"write": {"path": path, "text": text}}
+
+
+def test_a_conflict_that_was_resolved_badly_is_not_merged(project: Project) -> None:
+    project.write("shared.txt", "in the beginning\n")
+    first = [_write("shared.txt", "agent\n"), {"commit": "Change"}, {"run": MOVE_MAIN.format("echo user > shared.txt")}]
+    mend = [_write("shared.txt", "both\n"), {"commit": "Mend"}]
+    project.agent(
+        completion={"type": "keywordSignal", "config": {"completionKeyword": "DONE"}},
+        steps=CONDITION,
+        registry=GOOD,
+        script={"turns": [{"do": first, "reply": {"word": "DONE"}}, {"do": mend, "reply": {"word": "DONE"}}]},
+    )
+    stopped = project.run("worker", check=5)
+    tree = Path(stopped["workdir"])
+    subprocess.run(["git", *WHO, "merge", "main"], cwd=tree, check=False, capture_output=True)
+    (tree / "shared.txt").write_text("<<<<<<< BAD >>>>>>>\n")
+    subprocess.run(["git", *WHO, "commit", "-qam", "Resolved, badly"], cwd=tree, check=True)
+
+    result = project.run("--resume", stopped["run"])
+
+    assert result["outcome"] == "completed"
+    assert project.read("shared.txt") == "both\n"
+    assert "`good` does not hold" in project.prompts(stopped["run"])[-1]
+
+
+def test_work_that_is_green_alone_and_red_with_the_base_goes_back_to_its_author(project: Project) -> None:
+    project.write("check.sh", "! { test -e mine.txt && test -e theirs.txt; } || test -e both.txt\n")
+    moved = MOVE_MAIN.format("touch theirs.txt")
+    turns = [
+        {"do": [_write("mine.txt", "m\n"), {"commit": "Mine"}, {"run": moved}], "reply": {"word": "DONE"}},
+        {
+            "expect": "`good` does not hold",
+            "do": [_write("both.txt", "b\n"), {"commit": "Both"}],
+            "reply": {"word": "DONE"},
+        },
+    ]
+    project.agent(
+        completion={"type": "keywordSignal", "config": {"completionKeyword": "DONE"}},
+        steps=CONDITION,
+        registry={"validators": {"good": {"type": "command", "command": "sh check.sh"}}},
+        script={"turns": turns},
+    )
+
+    result = project.run("worker")
+
+    assert result["outcome"] == "completed"
+    assert result["iterations"] == 2
+    assert (project.root / "both.txt").exists()
+    assert project.branches() == ["main"]
+
+
+def test_checks_that_hold_only_with_uncommitted_changes_do_not_count(project: Project) -> None:
+    turns = [
+        {"do": [_write("a.txt", "BAD\n"), {"commit": "Bad"}, _write("a.txt", "fine\n")], "reply": {"word": "DONE"}},
+        {"do": [_write("a.txt", "fine\n"), {"commit": "Fine"}], "reply": {"word": "DONE"}},
+    ]
+    project.agent(
+        completion={"type": "keywordSignal", "config": {"completionKeyword": "DONE"}},
+        steps=CONDITION,
+        registry=GOOD,
+        script={"turns": turns},
+    )
+
+    result = project.run("worker")
+
+    assert (result["outcome"], result["iterations"]) == ("completed", 2)
+    assert project.read("a.txt") == "fine\n"
+    assert project.git("show", f"refs/genba/rescue/{result['run']}:a.txt") == "fine"
+
+
+def test_what_stays_red_is_never_merged(project: Project) -> None:
+    turn = {"do": [_write("a.txt", "BAD\n"), {"commit": "Bad"}, _write("a.txt", "fine\n")], "reply": {"word": "DONE"}}
+    project.agent(
+        completion={"type": "keywordSignal", "config": {"completionKeyword": "DONE"}},
+        steps=CONDITION,
+        registry=GOOD,
+        script={"turns": [turn], "repeat": True},
+    )
+    before = project.git("rev-parse", "main")
+
+    result = project.run("worker", check=1)
+
+    assert result["outcome"] in ("incomplete", "failed")
+    assert project.git("rev-parse", "main") == before
+
+
+def test_an_issue_stays_open_while_its_work_is_not_merged(project: Project) -> None:
+    project.agent(
+        parameters={"issue": {"type": "number"}},
+        integrations={"github": {"enabled": True, "labels": {"inProgress": "busy"}}},
+    )
+    project.issue(3, "Three")
+
+    result = project.run("worker", "--issue", "3", "--no-merge")
+
+    assert result["outcome"] == "completed"
+    assert project.issue_front(3) == {"title": "Three", "state": "open", "labels": ["busy"]}
+    notices = [event["message"] for event in project.events() if event["event"] == "notice"]
+    assert any("issue #3 stays open" in notice for notice in notices)
+
+
+def test_a_closed_issue_is_not_worked_on(project: Project) -> None:
+    project.agent(parameters={"issue": {"type": "number"}}, integrations={"github": {"enabled": True}})
+    project.issue(3, "Three", state="closed")
+
+    done = project.genba("run", "worker", "--issue", "3", check=5)
+
+    assert "issue #3 is closed" in done.err
+    assert project.branches() == ["main"]
+
+
+def test_a_closure_that_failed_is_carried_out_by_resuming(project: Project) -> None:
+    hide = 'mv "$(git rev-parse --git-common-dir)/../.genba/issues/3.md" "$HOME/3.md"'
+    work = "echo x > x; git add -A; git commit -qm x"
+    project.agent(
+        parameters={"issue": {"type": "number"}},
+        integrations={"github": {"enabled": True}},
+        adapter={"type": "custom", "command": f"{work}; {hide}"},
+    )
+    project.issue(3, "Three")
+    stopped = project.run("worker", "--issue", "3", check=1)
+    assert "could not be closed" in stopped["reason"]
+    (project.root.parent / "3.md").rename(project.root / ".genba/issues/3.md")
+
+    result = project.run("--resume", stopped["run"])
+
+    assert result["outcome"] == "completed"
+    assert result["merged"] == stopped["merged"]
+    assert project.issue_front(3)["state"] == "closed"
+
+
+def test_replies_that_never_fit_are_not_asked_for_without_end(project: Project) -> None:
+    steps = {
+        "plan": {"structuredGate": gated("next", "repeat", fallbackIntent="repeat"), "transitions": {"next": "end"}},
+        "end": {"stepKind": "closure"},
+    }
+    project.agent(
+        completion={"type": "stepMachine"},
+        registry={"entryStep": "plan"},
+        steps=steps,
+        script={"turns": [{"reply": "prose"}], "repeat": True},
+        limits={"reasks": 1},
+    )
+
+    result = project.run("worker", check=1)
+
+    assert result["outcome"] == "incomplete"
+    assert "no progress: no reply fits" in result["reason"]
+    assert result["iterations"] == 2
+
+
+def test_a_gate_that_fell_back_does_not_complete_an_issue(project: Project) -> None:
+    project.write(".genba/config.yaml", f"agents: {{default: {{adapter: {{type: custom, command: '{_commit()}'}}}}}}\n")
+    project.commit()
+    project.issue(3, "Three")
+
+    result = project.run("iterator", "--issue", "3", check=1)
+
+    assert result["outcome"] == "incomplete"
+    assert project.issue_front(3)["state"] == "open"
+
+
+def _commit() -> str:
+    return "test -e x || { echo x > x; git add -A; git commit -qm x; }; echo prose"
+
+
+def test_a_budget_that_is_used_up_says_how_to_go_on(project: Project) -> None:
+    project.agent(
+        completion={"type": "keywordSignal", "config": {"completionKeyword": "DONE"}},
+        script={"turns": [{"reply": "one"}, {"reply": "two"}, {"reply": {"word": "DONE"}}]},
+        limits={"maxIterations": 2},
+    )
+    stopped = project.run("worker", check=6)
+
+    assert stopped["hint"] == f"genba run --resume {stopped['run']} --set runner.limits.maxIterations=4"
+    words = stopped["hint"].split()[2:]
+    assert project.run(*words)["outcome"] == "completed"
+
+
+def test_a_remote_with_a_relative_path_is_pushed_to(project: Project, tmp_path: Path) -> None:
+    project.git("init", "-q", "--bare", "-b", "main", str(tmp_path / "remote.git"))
+    project.git("remote", "add", "origin", "../remote.git")
+    project.agent()
+
+    result = project.run("worker", "--push")
+
+    assert project.git("ls-remote", "origin", "main").split()[0] == result["merged"]
+
+
+def test_a_push_that_is_refused_keeps_the_merge_and_says_why(project: Project) -> None:
+    project.git("remote", "add", "origin", "../nowhere.git")
+    project.agent()
+
+    result = project.run("worker", "--push", check=1)
+
+    assert "main could not be pushed to origin" in result["reason"]
+    assert "\n" not in result["reason"]
+    assert project.git("log", "-1", "--format=%s").startswith("Merge")
+
+
+def test_the_way_on_of_a_gate_reaches_the_closing_step(project: Project) -> None:
+    steps = {
+        "plan": {"structuredGate": gated("handoff"), "transitions": {"handoff": "end"}},
+        "end": {"stepKind": "closure", "structuredGate": gated("closing")},
+    }
+    project.agent(
+        completion={"type": "stepMachine"},
+        registry={"entryStep": "plan"},
+        steps=steps,
+        script={"steps": {"plan": [{"reply": says("handoff")}], "end": [{"reply": says("closing")}]}},
+    )
+
+    assert project.run("worker")["outcome"] == "completed"
