@@ -100,6 +100,9 @@ COMPLETION_TYPES: dict[str, type[msgspec.Struct]] = {
     "custom": Custom,
 }
 
+MOST_CONDITIONS = 100
+"""Conditions of one completion, counted each time that one is referred to."""
+
 _COMPOSITE_KEYS = ("mode", "completionConditions", "definitions")
 
 
@@ -109,6 +112,7 @@ class CompletionReader:
     def __init__(self, file: str) -> None:
         self.file = file
         self.problems: list[Problem] = []
+        self.conditions = 0
 
     def read(self, raw: Any, path: str) -> Completion | None:
         return self._condition(raw, path, {}, ())
@@ -116,6 +120,9 @@ class CompletionReader:
     def _condition(
         self, raw: Any, path: str, named: dict[str, tuple[Any, str]], inside: tuple[str, ...]
     ) -> Completion | None:
+        self.conditions += 1
+        if self.conditions > MOST_CONDITIONS:
+            return self._too_many()
         if not isinstance(raw, dict):
             return self._refused(path, "expected an object with a type")
         if "ref" in raw:
@@ -174,6 +181,13 @@ class CompletionReader:
         if mode not in ("any", "all") or any(condition is None for condition in read):
             return None
         return Composite(mode=mode, completion_conditions=tuple(c for c in read if c is not None))
+
+    def _too_many(self) -> Completion | None:
+        """Said once: with two references in each name, twenty names would stand for a million conditions."""
+        if self.conditions == MOST_CONDITIONS + 1:
+            hint = "each reference counts again, with all that it stands for"
+            self._refuse("runner.completion", f"has more than {MOST_CONDITIONS} conditions", hint)
+        return None
 
     def _refuse(self, path: str, message: str, hint: str = "") -> None:
         self.problems.append(Problem(self.file, path, message, hint))

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from genba.definitions.agent_file import AgentFile
+from genba.definitions.command_words import command_problem
 from genba.definitions.completion import Completion, ExternalState, StepMachine, walk
 from genba.definitions.definition import AgentDefinition
 from genba.definitions.parameters import check_parameters
@@ -11,7 +12,7 @@ from genba.definitions.step_graph import StepGraph
 from genba.definitions.steps_file import Step, StepsRegistry
 from genba.definitions.templates import output_variable, variables_in
 from genba.definitions.variables import IN_RETRY, runtime_variables
-from genba.domain.evidence import BUILTIN_CHECKS
+from genba.domain.evidence import BUILTIN_CHECKS, Check, CommandCheck, FileExistsCheck
 from genba.domain.problems import Problem, did_you_mean
 
 BUILTIN_HANDLERS = (
@@ -20,6 +21,7 @@ BUILTIN_HANDLERS = (
     "builtin:closure-action",
     "builtin:blocked-signal",
 )
+_LONGEST_PATH, _LONGEST_NAME = 4000, 255
 
 
 def check_agent_file(file: AgentFile, folder_name: str, shown: str) -> Iterator[Problem]:
@@ -28,9 +30,6 @@ def check_agent_file(file: AgentFile, folder_name: str, shown: str) -> Iterator[
     yield from check_parameters(file.parameters, shown)
     if file.runner.integrations.github.enabled:
         yield from _needs_issue("runner.integrations.github", file, shown)
-    root = file.runner.execution.worktree.root
-    if root.startswith("/") or ".." in root.split("/"):
-        yield Problem(shown, "runner.execution.worktree.root", f'"{root}" leaves the repository')
     if file.runner.execution.finalize.create_pr and not file.runner.execution.worktree.enabled:
         yield Problem(
             shown,
@@ -61,16 +60,13 @@ def check_completion(completion: Completion, file: AgentFile, registry: StepsReg
 
 
 def _needs_issue(what: str, file: AgentFile, shown: str) -> Iterator[Problem]:
-    issue = file.parameters.get("issue")
-    if issue is None:
+    if "issue" not in file.parameters:
         yield Problem(
             shown,
             "parameters.issue",
             f"{what} needs the parameter issue",
             '"issue": {"type": "number", "required": true, "cli": "--issue"}',
         )
-    elif issue.type not in ("number", "integer"):
-        yield Problem(shown, "parameters.issue.type", "must be number: it is the number of an issue")
 
 
 def check_registry(
@@ -85,6 +81,7 @@ def check_registry(
         except re.error as error:
             yield Problem(shown, f"failurePatterns.{name}.match", f"not a regular expression: {error}")
     for name, check in registry.validators.items():
+        yield from _validator_problems(check, shown, f"validators.{name}")
         if check.failure_pattern is not None and check.failure_pattern not in registry.failure_patterns:
             yield Problem(
                 shown,
@@ -94,6 +91,17 @@ def check_registry(
             )
     for step_id, step in registry.steps.items():
         yield from _step_references(step_id, step, registry, file, shown)
+
+
+def _validator_problems(check: Check, shown: str, at: str) -> Iterator[Problem]:
+    if isinstance(check, CommandCheck) and (wrong := command_problem(check.command)):
+        yield Problem(shown, f"{at}.command", wrong)
+    if isinstance(check, FileExistsCheck):
+        parts = check.path.split("/")
+        if check.path.startswith("/") or ".." in parts:
+            yield Problem(shown, f"{at}.path", f'"{check.path}" leaves the working tree')
+        elif len(check.path.encode()) > _LONGEST_PATH or any(len(part.encode()) > _LONGEST_NAME for part in parts):
+            yield Problem(shown, f"{at}.path", "is too long for a path")
 
 
 def _step_references(

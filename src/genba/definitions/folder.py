@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from genba.domain.problems import Problem
+from genba.domain.shapes import read_plain
 
 
 class AgentFolder:
@@ -20,7 +21,12 @@ class AgentFolder:
 
     def inside(self, relative: str, file: str, at: str) -> Path | None:
         """The path of a file of this agent, or a problem when it leads out of the folder."""
-        target = (self.path / relative).resolve()
+        try:
+            target = (self.path / relative).resolve()
+            target.exists()
+        except (OSError, ValueError, RuntimeError) as error:
+            self.problems.append(Problem(file, at, f'"{relative[:80]}" is not a path: {_why(error)}'))
+            return None
         if not target.is_relative_to(self.path.resolve()):
             self.problems.append(Problem(file, at, f'"{relative}" leaves the agent\'s folder'))
             return None
@@ -37,12 +43,15 @@ class AgentFolder:
         try:
             return target.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            self.problems.append(Problem(file, at, f"cannot be read: {self.shown(relative)}: {error}"))
+            self.problems.append(Problem(file, at, f"cannot be read: {self.shown(relative)}: {_why(error)}"))
             return None
 
     def has(self, relative: str) -> bool:
-        target = (self.path / relative).resolve()
-        return target.is_relative_to(self.path.resolve()) and target.is_file()
+        try:
+            target = (self.path / relative).resolve()
+            return target.is_relative_to(self.path.resolve()) and target.is_file()
+        except (OSError, ValueError, RuntimeError):
+            return False
 
     def json(self, relative: str) -> dict[str, Any] | None:
         """A JSON object of the folder; None with a problem when it is broken."""
@@ -50,12 +59,17 @@ class AgentFolder:
         text = self.text(relative, shown, "")
         if text is None:
             return None
-        try:
-            value = json.loads(text)
-        except json.JSONDecodeError as error:
-            self.problems.append(Problem(shown, f"line {error.lineno}, column {error.colno}", f"not JSON: {error.msg}"))
+        value, problems = read_plain(lambda: json.loads(text), shown, "JSON")
+        if problems:
+            self.problems.extend(problems)
             return None
         if not isinstance(value, dict):
             self.problems.append(Problem(shown, "", "expected a JSON object"))
             return None
         return value
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return f"it is not UTF-8 (byte {error.start})"
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)

@@ -10,6 +10,9 @@ from typing import Any
 from genba.domain.errors import ConfigurationError, UnrecoverableError
 from genba.domain.problems import Problem
 
+_BY_USER_CODE = (Exception, SystemExit)
+"""Whatever the code of a user may raise, and its wish to end the program."""
+
 
 def load_callable(reference: str, folder: Path, default_name: str) -> Callable[..., Any]:
     """`module:name` from the Python path, or `file.py:name` from the agent's folder."""
@@ -18,11 +21,24 @@ def load_callable(reference: str, folder: Path, default_name: str) -> Callable[.
     try:
         module = _from_file(folder, where) if where.endswith(".py") else importlib.import_module(where)
         found = getattr(module, name)
-    except Exception as error:
-        raise _refused(reference, folder, f"{type(error).__name__}: {error}") from error
+    except _BY_USER_CODE as error:
+        raise _refused(reference, folder, _why(error)) from error
     if not callable(found):
         raise _refused(reference, folder, f"{name} is not callable")
     return found  # type: ignore[no-any-return]
+
+
+def load_action(reference: str, folder: Path) -> Callable[[Any], Any]:
+    """An action handler. One that ends the program fails, and ends nothing."""
+    handle = load_callable(reference, folder, "handle")
+
+    def guarded(content: Any) -> Any:
+        try:
+            return handle(content)
+        except SystemExit as error:
+            raise UnrecoverableError(f"the handler {reference} failed: {_why(error)}") from error
+
+    return guarded
 
 
 class CompletionHandler:
@@ -32,8 +48,8 @@ class CompletionHandler:
         factory = load_callable(reference, folder, "factory")
         try:
             self._made = factory(options)
-        except Exception as error:
-            raise _refused(reference, folder, f"{type(error).__name__}: {error}") from error
+        except _BY_USER_CODE as error:
+            raise _refused(reference, folder, _why(error)) from error
         if not callable(getattr(self._made, "judge", None)):
             raise _refused(reference, folder, "what the factory returns has no judge()")
         self.reference = reference
@@ -41,9 +57,8 @@ class CompletionHandler:
     def judge(self, seen: Any) -> Any:
         try:
             return self._made.judge(seen)
-        except Exception as error:
-            told = f"the handler {self.reference} failed: {type(error).__name__}: {error}"
-            raise UnrecoverableError(told) from error
+        except _BY_USER_CODE as error:
+            raise UnrecoverableError(f"the handler {self.reference} failed: {_why(error)}") from error
 
 
 def _from_file(folder: Path, relative: str) -> Any:
@@ -58,6 +73,12 @@ def _from_file(folder: Path, relative: str) -> Any:
     sys.modules[module_name] = module
     spec.loader.exec_module(module)
     return module
+
+
+def _why(error: BaseException) -> str:
+    if isinstance(error, SystemExit):
+        return f"it calls sys.exit({error.code!r})"
+    return f"{type(error).__name__}: {error}"
 
 
 def _refused(reference: str, folder: Path, why: str) -> ConfigurationError:

@@ -90,5 +90,6 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 def at_path(path: str, value: Any) -> dict[str, Any]:
     """A layer that sets one value."""
-    first, _, rest = path.partition(".")
-    return {first: at_path(rest, value) if rest else value}
+    for key in reversed(path.split(".")):
+        value = {key: value}
+    return dict(value)

@@ -20,6 +20,7 @@ from genba.definitions.definition import AgentDefinition, PromptText
 from genba.definitions.folder import AgentFolder
 from genba.definitions.layers import Layer, Layered, merge
 from genba.definitions.parameters import settings_from
+from genba.definitions.places import check_places
 from genba.definitions.prompt_files import retry_prompts, step_prompt
 from genba.definitions.steps_file import StepsRegistry
 from genba.domain.errors import ConfigurationError
@@ -29,9 +30,11 @@ from genba.domain.shapes import shape
 CONFIG_LAYERS = ("agent.json", "config.json", "config.local.json")
 
 
-def load_definition(path: Path, shown: str, below: list[Layer], above: list[Layer]) -> AgentDefinition:
+def load_definition(
+    path: Path, shown: str, below: list[Layer], above: list[Layer], repository: Path | None = None
+) -> AgentDefinition:
     """Read the agent at `path`. `below` is what the project sets, `above` what the command line sets."""
-    reader = _Reader(path, shown)
+    reader = _Reader(path, shown, repository)
     definition = reader.read(below, above)
     if reader.problems or definition is None:
         unique = tuple(dict.fromkeys(reader.problems))
@@ -42,8 +45,9 @@ def load_definition(path: Path, shown: str, below: list[Layer], above: list[Laye
 class _Reader:
     """One reading of one agent's folder."""
 
-    def __init__(self, path: Path, shown: str) -> None:
+    def __init__(self, path: Path, shown: str, repository: Path | None) -> None:
         self.folder = AgentFolder(path, shown)
+        self.repository = repository
         self.agent_json = self.folder.shown("agent.json")
 
     @property
@@ -98,6 +102,7 @@ class _Reader:
         self.problems.extend(layered.attribute(problems))
         if file is not None:
             found = tuple(check_agent_file(file, self.folder.path.name, self.agent_json))
+            found += tuple(check_places(file, self.agent_json, self.repository))
             self.problems.extend(layered.attribute(found))
         return file
 

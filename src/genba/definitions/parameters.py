@@ -30,6 +30,9 @@ RUN_OPTIONS = (
 ITERATION_PARAMETERS = ("maxIterations", "iterateMax")
 """Parameters of these names set the number of iterations."""
 
+ISSUE = "issue"
+"""The parameter of this name is the number of the issue that the run works on."""
+
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
@@ -72,8 +75,19 @@ def check_parameters(parameters: Mapping[str, Parameter], file: str) -> Iterator
             if option in options:
                 yield Problem(file, f"{at}.cli", f"{option} is the option of {options[option]} already")
             options[option] = name
-        if parameter.default is not None and not fits(parameter.default, parameter.type):
+        if name == ISSUE and not _names_an_issue(parameter):
+            yield Problem(file, f"{at}.type", "must be number: it is the number of an issue, 1 or more")
+        elif parameter.default is not None and not fits(parameter.default, parameter.type):
             yield Problem(file, f"{at}.default", f"is not of the type {parameter.type}")
+
+
+def _names_an_issue(parameter: Parameter) -> bool:
+    wanted = parameter.default
+    return parameter.type in ("number", "integer") and (wanted is None or is_issue_number(wanted))
+
+
+def is_issue_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 1 and value == int(value)
 
 
 def fits(value: Any, kind: str) -> bool:

@@ -37,7 +37,7 @@ class AgentRegistry:
         found = {path.parent.name: (path.parent, f"built-in:{path.parent.name}") for path in _agents_in(BUILTIN_FOLDER)}
         for path in _agents_in(self.project.agents_folder):
             folder = path.parent
-            found[folder.name] = (folder, folder.relative_to(self.project.root).as_posix())
+            found[_text(folder.name)] = (folder, _text(folder.relative_to(self.project.root).as_posix()))
         return dict(sorted(found.items()))
 
     def load(self, name: str, overrides: list[Layer] | None = None) -> AgentDefinition:
@@ -48,7 +48,8 @@ class AgentRegistry:
                 hint=f"{did_you_mean(name, folders)}  genba agent list · genba agent new {name}".strip(),
             )
         path, shown = folders[name]
-        return load_definition(path, shown, self.project.layers_for(name), overrides or [])
+        below, repository = self.project.layers_for(name), self.project.root
+        return load_definition(path, shown, below, overrides or [], repository)
 
     def agents(self) -> tuple[tuple[AgentInfo, ...], dict[str, tuple[Problem, ...]]]:
         """Every agent that can be read, and by name the problems of those that cannot."""
@@ -74,6 +75,11 @@ def _info(definition: AgentDefinition, shown: str) -> AgentInfo:
         capabilities=definition.capabilities,
         source=shown,
     )
+
+
+def _text(name: str) -> str:
+    """A name of the file system as text; what is not UTF-8 in it is shown as such."""
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def _agents_in(folder: Path) -> list[Path]:

@@ -1,11 +1,14 @@
 """The static checks of the step graph: what can be known to go wrong is refused before anything runs."""
 
+import re
 from collections import deque
 from collections.abc import Iterator
 
 from genba.definitions.steps_file import Step, StepsRegistry, Transition
 from genba.domain.outcomes import ALLOWED_INTENTS, Intent, StepKind
 from genba.domain.problems import Problem, did_you_mean
+
+_STEP_ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
 END = ""
 """The end of the flow, as a node."""
@@ -83,6 +86,9 @@ class StepGraph:
 
     def _step_problems(self, step_id: str, step: Step) -> Iterator[Problem]:
         at = f"steps.{step_id}"
+        if not _STEP_ID.fullmatch(step_id):
+            told = "a step's name has letters, digits, ., - and _, at most 100, and no dot at its beginning"
+            yield Problem(self.file, at[:80], told)
         if step.step_id is not None and step.step_id != step_id:
             yield Problem(self.file, f"{at}.stepId", f'is "{step.step_id}", but the step is named "{step_id}"')
         kind = step.step_kind

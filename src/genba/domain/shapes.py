@@ -3,9 +3,15 @@
 `msgspec.convert` stops at the first error. `shape` walks the same types, so that a user sees all problems of a file
 in one go, each with its path, and unknown keys with the nearest known one. A value that the walk accepts is built by
 `msgspec.convert`, which stays the only judge of what is valid.
+
+Before that, data must be plain: what JSON can say, of a size and a depth that a person would write. `read_plain` holds
+what a parser returns to that law, so that nobody behind it meets a date, a cycle or a number of five thousand digits.
 """
 
+import json
+import math
 import types
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
@@ -15,9 +21,90 @@ from genba.domain.problems import Problem, did_you_mean
 
 T = TypeVar("T")
 
+DEEPEST = 64
+"""Levels of objects and lists in one file."""
+MOST_VALUES = 100_000
+"""Values in one file; a few lines of YAML with references can stand for billions."""
+_LARGEST = 2**63 - 1
+_NOT_TEXT = "has a character that is not text: {}"
+_SHOWN = 80
+
+
+def read_plain(parse: Callable[[], Any], file: str, kind: str) -> tuple[Any, tuple[Problem, ...]]:
+    """What `parse` returns, when it is plain data. An error that is the parser's own kind is left to the caller."""
+    try:
+        value = parse()
+    except RecursionError:
+        return None, (Problem(file, "", f"nested too deeply: at most {DEEPEST} levels"),)
+    except UnicodeDecodeError as error:
+        return None, (Problem(file, f"byte {error.start}", "cannot be read: it is not UTF-8"),)
+    except json.JSONDecodeError as error:
+        return None, (Problem(file, f"line {error.lineno}, column {error.colno}", f"not {kind}: {error.msg}"),)
+    except ValueError as error:
+        return None, (Problem(file, "", f"not {kind}: {str(error).splitlines()[0]}"),)
+    problems = plain_problems(value, file)
+    return (None, problems) if problems else (value, ())
+
+
+def plain_problems(raw: object, file: str, path: str = "") -> tuple[Problem, ...]:
+    """What in some data is not plain: no JSON value, not text, too large or too deep. At most ten are told."""
+    found: list[Problem] = []
+    waiting: list[tuple[object, str, int]] = [(raw, path, 0)]
+    seen = 0
+    while waiting and len(found) < 10:  # noqa: PLR2004  (a page of them helps nobody)
+        value, at, depth = waiting.pop()
+        seen += 1
+        if depth > DEEPEST or seen > MOST_VALUES:
+            why = f"nested too deeply: at most {DEEPEST} levels" if depth > DEEPEST else "holds too many values"
+            return (Problem(file, at[:_SHOWN], why),)
+        if isinstance(value, dict):
+            found += [Problem(file, at, wrong, hint) for key in value for wrong, hint in _key_problems(key)]
+            waiting += [(inner, _join(at, _shown(key)), depth + 1) for key, inner in value.items()]
+        elif isinstance(value, list | tuple):
+            waiting += [(inner, f"{at}[{number}]", depth + 1) for number, inner in enumerate(value)]
+        else:
+            found += [Problem(file, at, wrong, hint) for wrong, hint in _value_problems(value)]
+    return tuple(sorted(found))
+
+
+def _key_problems(key: object) -> Iterator[tuple[str, str]]:
+    if not isinstance(key, str):
+        yield f"the key {_shown(key)} is not a text", "put quotes around it"
+    elif wrong := _not_text(key):
+        yield f"the key {_shown(key)} {wrong}", ""
+
+
+def _value_problems(value: object) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        if wrong := _not_text(value):
+            yield wrong, ""
+    elif isinstance(value, int) and abs(value) > _LARGEST:
+        yield "is a number with too many digits", ""
+    elif isinstance(value, float) and not math.isfinite(value):
+        yield f"{value} is not a number", ""
+    elif value is not None and not isinstance(value, str | int | float | bool):
+        yield f"is a {type(value).__name__}, not a text or a number", "put quotes around it"
+
+
+def _not_text(text: str) -> str:
+    """Why a text can be neither a path, a word of a command, nor be written down; or an empty string."""
+    for letter in text:
+        if letter == "\0" or "\ud800" <= letter <= "\udfff":
+            return _NOT_TEXT.format(f"U+{ord(letter):04X}")
+    return ""
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, int) and abs(value) > _LARGEST:
+        return "(a large number)"
+    return str(value).encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")[:_SHOWN]
+
 
 def shape(raw: object, wanted: type[T], file: str, path: str = "") -> tuple[T | None, tuple[Problem, ...]]:
     """Build `wanted` out of `raw`, or say everything that stands in the way."""
+    not_plain = plain_problems(raw, file, path)
+    if not_plain:
+        return None, not_plain
     try:
         return msgspec.convert(raw, wanted), ()
     except msgspec.ValidationError as error:
@@ -32,8 +119,13 @@ def _walk(raw: object, wanted: Any, file: str, path: str) -> list[Problem]:
         return _walk_struct(raw, struct, file, path)
     origin = get_origin(inner)
     if origin is dict and isinstance(raw, dict):
-        value_type = get_args(inner)[1]
-        return [found for key, value in raw.items() for found in _walk(value, value_type, file, _join(path, key))]
+        key_type, value_type = get_args(inner)
+        return [
+            found
+            for key, value in raw.items()
+            for kind, part in ((key_type, key), (value_type, value))
+            for found in _walk(part, kind, file, _join(path, key))
+        ]
     if origin in (tuple, list) and isinstance(raw, list):
         item_type = get_args(inner)[0]
         return [found for at, value in enumerate(raw) for found in _walk(value, item_type, file, f"{path}[{at}]")]
