@@ -20,7 +20,7 @@ from tests.fields.flows import (
     told,
     work,
 )
-from tests.project import GENBA, Project, gated, says
+from tests.project import COMMIT, GENBA, Project, gated, says
 
 SIGNAL_SCHEMA = {"type": "object", "required": ["status", "files"], "properties": {"files": {"type": "integer"}}}
 KEYWORD = {"type": "keywordSignal", "config": {"completionKeyword": "SHIPPED"}}
@@ -104,6 +104,7 @@ def test_the_prompt_names_the_keyword(project: Project) -> None:
     project.run("worker")
 
 
+MEND = f"touch made.txt && {COMMIT}"
 NEVER = """
 class Never:
     def judge(self, seen):
@@ -133,7 +134,7 @@ def test_reaching_the_cap_of_iterations_is_never_success(project: Project, kind:
     )
     result = project.run("worker", check=6)
     assert (result["outcome"], result["iterations"], result["merged"]) == ("budget_exhausted", 2, "")
-    assert result["hint"] == f"genba run --resume {result['run']}"
+    assert result["hint"].startswith(f"genba run --resume {result['run']}")
 
 
 def test_structured_signal_completes_when_a_reply_fits_and_says_complete(project: Project) -> None:
@@ -315,7 +316,10 @@ def test_external_state_completes_when_its_validators_hold(project: Project) -> 
         parameters=ISSUE,
         registry={"validators": {"made": file_exists("made.txt")}},
         script={
-            "turns": [idle(), work(run="touch made.txt", expect="`made` does not hold: there is no file made.txt")]
+            "turns": [
+                idle(),
+                work(run=MEND, expect="`made` does not hold: there is no file made.txt"),
+            ]
         },
     )
     result = project.run("worker", "--issue", "1")
@@ -341,8 +345,10 @@ def test_external_state_goes_on_while_the_agent_says_that_it_is_working(project:
 
 
 def test_external_state_completes_when_the_issue_was_closed_outside(project: Project) -> None:
-    project.issue(1, "Add a file", state="closed")
-    project.agent(completion=EXTERNAL_STATE, parameters=ISSUE, script={"turns": [work({"status": "in_progress"})]})
+    project.issue(1, "Add a file")
+    close = f"sed -i 's/state: open/state: closed/' {project.root}/.genba/issues/1.md && {COMMIT}"
+    turns = [work({"status": "in_progress"}, run=close)]
+    project.agent(completion=EXTERNAL_STATE, parameters=ISSUE, script={"turns": turns})
     result = project.run("worker", "--issue", "1")
     assert result["reason"] == "the issue was closed outside and its checks hold"
 

@@ -11,6 +11,7 @@ from tests.project import COMMIT, Project, gated, says
 PROMPTS = "steps/work/mend"
 NAMED = {"c2": "work", "c3": "mend"}
 LAST = {"stepKind": "closure"}
+MEND = f"touch made.txt && {COMMIT}"
 
 
 def walking(project: Project, steps: dict[str, Any], script: dict[str, Any], **registry: Any) -> list[str]:
@@ -187,8 +188,13 @@ def test_a_variable_that_nobody_supplies_is_refused(project: Project) -> None:
 
 def test_every_variable_of_a_run_can_be_used(project: Project) -> None:
     text = "{uv-agent_name}|{uv-iteration}|{uv-max_iterations}|{uv-base_branch}|{uv-completion_criteria}"
-    spoken = "worker|1|20|main|1 iterations are done"
-    project.agent(prompts={"work.md": text}, script={"turns": [work(expect=spoken)]})
+    spoken = 'worker|1|7|main|a JSON value of your answer is "SHIPPED"'
+    project.agent(
+        completion={"type": "keywordSignal", "config": {"completionKeyword": "SHIPPED"}},
+        limits={"maxIterations": 7},
+        prompts={"work.md": text},
+        script={"turns": [work({"state": "SHIPPED"}, expect=spoken)]},
+    )
     project.run("worker")
 
 
@@ -416,7 +422,7 @@ def test_an_intent_without_a_transition_is_refused(project: Project) -> None:
 
 
 def test_a_claim_with_conditions_that_hold_completes(project: Project) -> None:
-    conditional(project, work({"status": "completed"}, run=f"touch made.txt && {COMMIT}"))
+    conditional(project, work({"status": "completed"}, run=MEND))
     assert project.run("worker")["iterations"] == 1
 
 
@@ -427,7 +433,7 @@ def test_a_claim_with_conditions_that_do_not_hold_is_retried_with_the_gap(projec
     ]
     turns = [
         work({"status": "completed"}),
-        work({"status": "completed"}, run=f"touch made.txt && {COMMIT}", expect=gap),
+        work({"status": "completed"}, run=MEND, expect=gap),
     ]
     conditional(project, *turns)
     result = project.run("worker")
@@ -436,7 +442,7 @@ def test_a_claim_with_conditions_that_do_not_hold_is_retried_with_the_gap(projec
 
 
 def test_conditions_that_hold_complete_without_structured_output(project: Project) -> None:
-    conditional(project, work("no JSON here", run=f"touch made.txt && {COMMIT}"))
+    conditional(project, work("no JSON here", run=MEND))
     assert project.run("worker")["iterations"] == 1
 
 
@@ -504,12 +510,14 @@ def checked(project: Project, check: dict[str, Any], *turns: dict[str, Any]) -> 
 
 def test_a_command_check_holds_when_its_shell_line_succeeds(project: Project) -> None:
     check = {"type": "command", "command": "test -e made.txt || { echo 'error: not made'; exit 3; }"}
-    said = checked(project, check, work(), work(run="touch made.txt"))
+    said = checked(project, check, work(), work(run=MEND))
     assert said == ["error: not made (exit code 3)", ""]
 
 
 def test_a_command_check_can_be_a_list_of_words(project: Project) -> None:
-    said = checked(project, {"type": "command", "command": ["test", "-e", "a b"]}, work(), work(run="touch 'a b'"))
+    said = checked(
+        project, {"type": "command", "command": ["test", "-e", "a b"]}, work(), work(run=f"touch 'a b' && {COMMIT}")
+    )
     assert said == ["exit code 1", ""]
 
 
@@ -521,7 +529,7 @@ def test_a_command_check_can_want_empty_output(project: Project) -> None:
 
 def test_a_command_check_that_takes_too_long_fails(project: Project) -> None:
     check = {"type": "command", "command": "test -e made.txt || sleep 30", "timeoutSeconds": 0.4}
-    assert checked(project, check, work(), work(run="touch made.txt")) == ["took longer than 0.4 s", ""]
+    assert checked(project, check, work(), work(run=MEND)) == ["took longer than 0.4 s", ""]
 
 
 def test_a_command_that_cannot_be_run_is_neither_a_pass_nor_a_fail(project: Project) -> None:
@@ -546,18 +554,18 @@ def test_commits_exist_holds_when_the_branch_has_a_commit(project: Project) -> N
 
 def test_tests_pass_runs_the_tests_of_the_project(project: Project) -> None:
     project.write("Makefile", "test:\n\t@test -e made.txt\n")
-    said = checked(project, {"type": "tests-pass"}, work(), work(run="touch made.txt"))
+    said = checked(project, {"type": "tests-pass"}, work(), work(run=MEND))
     assert ["exit code 2" in line for line in said] == [True, False]
 
 
 def test_tests_that_take_too_long_fail(project: Project) -> None:
     project.write("Makefile", "test:\n\t@test -e made.txt || sleep 30\n")
     check = {"type": "tests-pass", "timeoutSeconds": 0.4}
-    assert checked(project, check, work(), work(run="touch made.txt")) == ["took longer than 0.4 s", ""]
+    assert checked(project, check, work(), work(run=MEND)) == ["took longer than 0.4 s", ""]
 
 
 def test_file_exists_holds_when_its_path_is_a_file(project: Project) -> None:
-    said = checked(project, file_exists("deep/a.txt"), work(), work(run="mkdir deep && touch deep/a.txt"))
+    said = checked(project, file_exists("deep/a.txt"), work(), work(run=f"mkdir deep && touch deep/a.txt && {COMMIT}"))
     assert said == ["there is no file deep/a.txt", ""]
 
 
@@ -590,7 +598,7 @@ def patterned(project: Project, said: str, patterns: dict[str, Any], prompts: di
             "failurePatterns": patterns,
         },
         prompts={f"{PROMPTS}/{name}": text for name, text in {"f_default.md": "Mend it.", **prompts}.items()},
-        script={"turns": [work(expect="Mend it."), work(run="touch made.txt", expect=said)]},
+        script={"turns": [work(expect="Mend it."), work(run=MEND, expect=said)]},
     )
     project.run("worker")
 
@@ -632,8 +640,8 @@ def test_a_failure_pattern_that_does_not_exist_is_refused(project: Project) -> N
     [
         ({"type": "git-clean"}, "touch a.txt", "rm a.txt"),
         ({"type": "commits-exist"}, "touch a.txt", COMMIT),
-        ({"type": "tests-pass"}, "touch a.txt", "touch made.txt"),
-        ({"type": "file-exists", "path": "made.txt"}, "touch a.txt", "touch made.txt"),
+        ({"type": "tests-pass"}, "touch a.txt", MEND),
+        ({"type": "file-exists", "path": "made.txt"}, "touch a.txt", MEND),
         ({"type": "files-changed", "pattern": "work.txt"}, "touch a.txt", COMMIT),
     ],
 )
