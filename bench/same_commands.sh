@@ -9,7 +9,7 @@ hard="-c core.fsmonitor=false -c core.hooksPath=/dev/null -c protocol.ext.allow=
 repo="git $hard --git-dir $1/.git"
 
 git $hard rev-parse --path-format=absolute --show-toplevel --absolute-git-dir --git-common-dir >/dev/null
-$repo symbolic-ref --quiet --short HEAD >/dev/null
+$repo symbolic-ref --quiet HEAD >/dev/null
 base=$($repo rev-parse --verify --quiet 'refs/heads/main^{commit}')
 $repo check-ref-format --branch "$name" >/dev/null
 $repo worktree list --porcelain >/dev/null
@@ -21,15 +21,16 @@ $own reset --hard --quiet
 (cd "$tree" && sh -c "$2")
 
 $own status --porcelain=v2 --branch -z --untracked-files=all --ignore-submodules=all --no-renames >/dev/null
-$repo log -z --name-only --format=%x01%H%x02%T%x02%s "$base..refs/heads/$name" >/dev/null
+$repo log -z --format=%H%x00%T%x00%s "$base..refs/heads/$name" >/dev/null
+$repo log -z --name-only --format= "$base..refs/heads/$name" >/dev/null
 base=$($repo rev-parse --verify --quiet 'refs/heads/main^{commit}')
 tip=$($repo rev-parse --verify --quiet "refs/heads/$name^{commit}")
 $repo merge-base --is-ancestor "$tip" "$base" || true
 merged=$($repo merge-tree --write-tree --name-only "$base" "$tip" | head -n 1)
-$repo worktree list --porcelain >/dev/null
-git $hard --git-dir "$1/.git" --work-tree "$1" status --porcelain --untracked-files=no >/dev/null
 commit=$(echo merge | $repo commit-tree "$merged" -p "$base" -p "$tip" -F -)
-git $hard --git-dir "$1/.git" --work-tree "$1" merge --quiet --ff-only --no-verify "$commit"
+$repo worktree list --porcelain >/dev/null
+git $hard --git-dir "$1/.git" --work-tree "$1" status --porcelain -z --no-renames --untracked-files=no >/dev/null
+git $hard --git-dir "$1/.git" --work-tree "$1" merge --quiet --ff-only --no-overwrite-ignore "$commit"
 $own status --porcelain=v2 --branch -z --untracked-files=all --ignore-submodules=all --no-renames >/dev/null
 $repo diff-tree -r -z --raw --no-renames "$base" "$tip" >/dev/null
 rm -rf "$tree" "$1/.git/worktrees/script-$$"
