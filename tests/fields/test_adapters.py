@@ -42,7 +42,9 @@ def test_a_list_of_words_is_a_command_that_no_shell_reads(project: Project) -> N
 
 def test_a_command_that_is_not_there_is_told(project: Project) -> None:
     commanding(project, ["no-such-agent"])
-    assert "the command of the agent is not there: no-such-agent" in project.genba("run", "worker", check=4).err
+    done = project.genba("run", "worker")
+    assert done.code != 0
+    assert "the command of the agent is not there: no-such-agent" in done.err
 
 
 def test_the_prompt_comes_by_stdin_after_the_system_prompt(project: Project) -> None:
