@@ -21,7 +21,7 @@ from genba.connections.process.supervisor import ProcessSupervisor
 from genba.connections.tracker.folder import FolderTracker
 from genba.definitions.completion import Custom, walk
 from genba.definitions.definition import AgentDefinition
-from genba.definitions.handlers import CompletionHandler, load_callable
+from genba.definitions.handlers import CompletionHandler, load_action
 from genba.definitions.project import Project, load_project
 from genba.definitions.registry import AgentRegistry
 from genba.domain.errors import ConfigurationError, NotFoundError, StateConflictError
@@ -60,7 +60,7 @@ class House:
 
     def adapter(self, definition: AgentDefinition) -> Any:
         raw = definition.file.runner.adapter
-        source = definition.sources.get("runner.adapter.type", f"{definition.name}/agent.json")
+        source = definition.sources.get("runner.adapter.type", definition.sources["name"])
         if raw is None:
             known = ", ".join(known_adapters())
             hint = f"agents: {{default: {{adapter: …}}}} in .genba/config.yaml, or --adapter …   known: {known}"
@@ -74,7 +74,13 @@ class House:
         settings, problems = shape(raw, kind.settings_type, source, "runner.adapter")
         if settings is None:
             raise ConfigurationError(problems, hint=f"genba agent check {definition.name}")
-        return kind(settings, self.processes, Path(definition.folder))
+        adapter = kind(settings, self.processes, Path(definition.folder))
+        look = getattr(adapter, "problem", None)  # adapters of other packages may have none
+        told = look(passed_on(os.environ)) if look is not None else ""
+        if told:
+            problem = Problem(source, "runner.adapter.command", told, "check runner.adapter")
+            raise ConfigurationError((problem,), hint=f"genba agent show {definition.name} --explain")
+        return adapter
 
     def journal_path(self, definition: AgentDefinition, run: str) -> Path:
         directory = definition.file.runner.logging.directory.replace("{name}", definition.name)
@@ -192,7 +198,7 @@ class House:
             if isinstance(part, Custom)
         }
         actions = {
-            kind: load_callable(reference, folder, "handle")
+            kind: load_action(reference, folder)
             for kind, reference in definition.file.runner.actions.handlers.items()
             if not reference.startswith("builtin:")
         }

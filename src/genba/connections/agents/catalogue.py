@@ -26,9 +26,16 @@ def adapter_class(name: str) -> Any:
         return getattr(importlib.import_module(module), attribute)
     for point in _entry_points():
         if point.name == name:
-            return point.load()
+            return _loaded(point, name)
     known = known_adapters()
     raise NotFoundError(f'there is no adapter "{name}"', hint=did_you_mean(name, known) or f"known: {', '.join(known)}")
+
+
+def _loaded(point: Any, name: str) -> Any:
+    try:
+        return point.load()
+    except (Exception, SystemExit) as error:
+        raise NotFoundError(f'the adapter "{name}" cannot be loaded: {type(error).__name__}: {error}') from error
 
 
 def _entry_points() -> Iterable[Any]:

@@ -2,6 +2,9 @@
 
 import contextlib
 import os
+import re
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +17,12 @@ from genba.domain.ports import AgentInstance, Processes
 from genba.domain.processes import Command, Exit, Heard
 from genba.domain.replies import AgentSession, Ask, Reply, Usage
 
+_LONGEST = 100_000
+"""Bytes of a command and its variables. Every system takes that many, and prompts travel by other ways."""
+_LONGEST_SESSION_ID = 1000
+_PLACEHOLDER = re.compile(r"""(["']?)\{([a-z_]+)\}\1""")
+_VariableName = Annotated[str, Meta(pattern="^[^=]+$")]
+
 
 class CustomSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """What `runner.adapter` takes with the type `custom`."""
@@ -23,12 +32,13 @@ class CustomSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         str | tuple[str, ...],
         Meta(
             description="A shell line, or a list of words. {prompt_file}, {system_prompt_file}, {reply_file}, "
-            "{schema_file}, {model}, {session_id}, {permission_mode} and {allowed_tools} are filled in."
+            "{schema_file}, {model}, {session_id}, {permission_mode} and {allowed_tools} are filled in, "
+            "in a shell line with the quotes that they need."
         ),
     ]
-    env: Annotated[dict[str, str], Meta(description="Variables for the command.")] = {}
+    env: Annotated[dict[_VariableName, str], Meta(description="Variables for the command.")] = {}
     pass_env: Annotated[
-        tuple[str, ...], Meta(description="Variables of your own environment that the command may see.")
+        tuple[_VariableName, ...], Meta(description="Variables of your own environment that the command may see.")
     ] = ()
     commit: Annotated[
         bool, Meta(description="Commit what the command changed after each answer, with the agent as author.")
@@ -58,9 +68,23 @@ class CustomAdapter(OneShotAdapter):
         self.folder = folder
         self.commits = settings.commit
 
+    def problem(self, environment: Mapping[str, str]) -> str:
+        """Why the command could not be started by someone with this environment; known before anything is touched."""
+        command, env = self.settings.command, self.settings.env
+        words = (command,) if isinstance(command, str) else command
+        if not words or not words[0].strip():
+            return "expected a command, got nothing"
+        if sum(len(word.encode()) + 1 for word in (*words, *env, *env.values())) > _LONGEST:
+            return f"with its variables it is longer than {_LONGEST} bytes"
+        word = words[0]
+        in_tree = "/" in word and not word.startswith("/")
+        if isinstance(command, str) or in_tree or "{" in word or self._found(word, environment):
+            return ""
+        return f"the command of the agent is not there: {word}"
+
     async def start(self, session: AgentSession) -> AgentInstance:
         command = self.settings.command
-        if not isinstance(command, str) and not _found(command[0], session):
+        if not isinstance(command, str) and not self._found(command[0], session.environment, session.workdir):
             raise NotFoundError(f"the command of the agent is not there: {command[0]}", hint="check runner.adapter")
         return OneShotInstance(session)
 
@@ -91,21 +115,19 @@ class CustomAdapter(OneShotAdapter):
         joined = " ".join(words)
         files.system_by_file = "{system_prompt_file}" in joined
         values = {
-            "{prompt_file}": str(files.prompt),
-            "{system_prompt_file}": str(files.system),
-            "{reply_file}": str(files.reply),
-            "{schema_file}": str(files.schema),
-            "{model}": ask.model,
-            "{session_id}": ask.session_id or "",
-            "{permission_mode}": str(ask.permission_mode),
-            "{allowed_tools}": ",".join(ask.allowed_tools or ()),
+            "prompt_file": str(files.prompt),
+            "system_prompt_file": str(files.system),
+            "reply_file": str(files.reply),
+            "schema_file": str(files.schema),
+            "model": ask.model,
+            "session_id": ask.session_id or "",
+            "permission_mode": str(ask.permission_mode),
+            "allowed_tools": ",".join(ask.allowed_tools or ()),
         }
-        for name, value in values.items():
-            words = tuple(word.replace(name, value) for word in words)
-        return words, "{prompt_file}" in joined
+        fill = _in_shell if isinstance(command, str) else _in_word
+        return tuple(fill(word, values) for word in words), "{prompt_file}" in joined
 
     def _environment(self, session: AgentSession, ask: Ask) -> dict[str, str]:
-        passed = {name: os.environ[name] for name in self.settings.pass_env if name in os.environ}
         told = {
             "GENBA_MODEL": ask.model,
             "GENBA_STEP": ask.step,
@@ -114,11 +136,24 @@ class CustomAdapter(OneShotAdapter):
             "GENBA_ALLOWED_TOOLS": ",".join(ask.allowed_tools or ()),
             "GENBA_SESSION_ID": ask.session_id or "",
         }
-        return {**session.environment, **passed, **self.settings.env, **told}
+        return {**self._variables(session.environment), **told}
+
+    def _variables(self, environment: Mapping[str, str]) -> dict[str, str]:
+        passed = {name: os.environ[name] for name in self.settings.pass_env if name in os.environ}
+        return {**environment, **passed, **self.settings.env}
+
+    def _found(self, word: str, environment: Mapping[str, str], workdir: str = "") -> bool:
+        """Whether a command is there: on the path that it will be looked for on, or in the working tree."""
+        if "/" in word:
+            return _can_run(Path(workdir) / word)
+        folders = self._variables(environment).get("PATH", os.defpath).split(os.pathsep)
+        return any(_can_run(Path(folder) / word) for folder in folders)
 
     def _reply(self, done: Exit, files: "_Files") -> Reply:
         told = files.read_reply()
         if told is not None and told.retry_after is not None:
+            if told.retry_after <= 0:
+                raise AgentUnavailable("the provider's rate limit is reached, and no time to come back is named")
             raise RateLimited("the provider's rate limit is reached", retry_after=told.retry_after)
         plain = reply_from_exit(done)
         if told is None:
@@ -133,12 +168,32 @@ class CustomAdapter(OneShotAdapter):
         )
 
 
-def _found(word: str, session: AgentSession) -> bool:
-    """Whether a command is there: on the path that it will be looked for on, or in the working tree."""
-    if "/" in word:
-        return (Path(session.workdir) / word).is_file()
-    folders = session.environment.get("PATH", os.defpath).split(os.pathsep)
-    return any(os.access(Path(folder) / word, os.X_OK) for folder in folders)
+def _can_run(path: Path) -> bool:
+    try:
+        return path.is_file() and os.access(path, os.X_OK)
+    except (OSError, ValueError):
+        return False
+
+
+def _in_word(word: str, values: Mapping[str, str]) -> str:
+    """A word that no shell reads, filled in."""
+    return _PLACEHOLDER.sub(lambda found: _plain(found, values), word)
+
+
+def _in_shell(line: str, values: Mapping[str, str]) -> str:
+    """A shell line, filled in: what a value contains is never read by the shell, with quotes around it or without."""
+
+    def quoted(found: re.Match[str]) -> str:
+        value = values.get(found[2], "")
+        safe = value if not value else shlex.quote(value)
+        return _plain(found, values) if safe == value else safe
+
+    return _PLACEHOLDER.sub(quoted, line)
+
+
+def _plain(found: re.Match[str], values: Mapping[str, str]) -> str:
+    quote, name = found[1], found[2]
+    return f"{quote}{values[name]}{quote}" if name in values else found[0]
 
 
 class _Files:
@@ -165,9 +220,22 @@ class _Files:
         if not self.reply.is_file():
             return None
         try:
-            return msgspec.json.decode(self.reply.read_bytes(), type=ReplyFile)
-        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            told = msgspec.json.decode(self.reply.read_bytes(), type=ReplyFile)
+        except (OSError, ValueError, RecursionError) as error:
             raise AgentUnavailable(f"the reply file of the agent is not valid: {error}") from error
+        if wrong := _wrong(told):
+            raise AgentUnavailable(f"the reply file of the agent is not valid: {wrong}")
+        return told
+
+
+def _wrong(told: ReplyFile) -> str:
+    """Why a reply that has the right shape cannot be used all the same."""
+    if min(told.usage.input_tokens, told.usage.output_tokens, told.usage.cost_usd) < 0:
+        return "usage is less than nothing"
+    session = told.session_id or ""
+    if "\0" in session or len(session) > _LONGEST_SESSION_ID:
+        return "session_id is not a short text"
+    return ""
 
 
 def _with_system(ask: Ask) -> str:

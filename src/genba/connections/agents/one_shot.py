@@ -1,6 +1,6 @@
 """An instance that lives for one question at a time, and how the end of its process is read."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from genba.domain.errors import AgentTimeout, AgentUnavailable, UnrecoverableError
@@ -46,6 +46,10 @@ class OneShotAdapter:
     def __init__(self, processes: Processes) -> None:
         self.processes = processes
 
+    def problem(self, environment: Mapping[str, str]) -> str:  # noqa: ARG002  (for adapters that look at it)
+        """Why the agent could not be started, where that is known before anything is touched."""
+        return ""
+
     async def status(self, instance: AgentInstance) -> InstanceStatus:
         return OneShotInstance.of(instance).status
 
@@ -64,12 +68,18 @@ def reply_from_exit(done: Exit) -> Reply:
     if done.ending is Ending.WENT_SILENT:
         raise AgentTimeout(f"the agent went silent ({done.seconds:.1f} s)")
     if done.ending is Ending.CANNOT_START or done.code in _COMMAND_NOT_FOUND:
-        raise UnrecoverableError(f"the agent cannot be started: {last_words}", hint="check runner.adapter.command")
+        raise UnrecoverableError(
+            _with_words("the agent cannot be started", last_words), hint="check runner.adapter.command"
+        )
     if done.code < 0:
         raise AgentUnavailable(f"the agent was killed by signal {-done.code}")
     if done.code != 0:
-        raise AgentUnavailable(f"the agent ended with exit code {done.code}: {last_words}")
+        raise AgentUnavailable(_with_words(f"the agent ended with exit code {done.code}", last_words))
     return Reply(text=done.stdout, exit_code=done.code, seconds=done.seconds)
+
+
+def _with_words(what: str, said: str) -> str:
+    return f"{what}: {said}" if said else what
 
 
 def _tail(text: str) -> str:

@@ -1,6 +1,7 @@
 """An agent that plays a script: deterministic, needs no model, and does real work in a real process."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +15,7 @@ from genba.domain.ports import AgentInstance, Processes
 from genba.domain.problems import Problem
 from genba.domain.processes import Command, Heard
 from genba.domain.replies import AgentSession, Ask, Reply, Usage
-from genba.domain.shapes import shape
+from genba.domain.shapes import read_plain, shape
 
 _UNEXPECTED = 97
 """The exit code of the player when the prompt is not what the script expects."""
@@ -45,9 +46,9 @@ class Deed(_Node, frozen=True):
     commit: Annotated[str | None, Meta(description="Commit everything, with this message.")] = None
     run: Annotated[str | None, Meta(description="A shell line.")] = None
     print: Annotated[str | None, Meta(description="A line of output.")] = None
-    sleep: Annotated[float | None, Meta(description="Seconds of silence.")] = None
-    crash: Annotated[int | None, Meta(description="Die by this signal.")] = None
-    exit: Annotated[int | None, Meta(description="End at once with this code.")] = None
+    sleep: Annotated[float, Meta(ge=0, description="Seconds of silence.")] | None = None
+    crash: Annotated[int, Meta(ge=1, le=64, description="Die by this signal.")] | None = None
+    exit: Annotated[int, Meta(ge=0, le=255, description="End at once with this code.")] | None = None
 
 
 class Turn(_Node, frozen=True):
@@ -62,7 +63,7 @@ class Turn(_Node, frozen=True):
     usage: Usage = Usage()
     tools: Annotated[tuple[str, ...], Meta(description="The tools it reports to have used.")] = ()
     session: Annotated[str | None, Meta(description="The session id it reports.")] = None
-    rate_limit: Annotated[float | None, Meta(description="Refuse, and name these seconds to wait.")] = None
+    rate_limit: Annotated[float, Meta(gt=0, description="Refuse, and name these seconds to wait.")] | None = None
 
 
 class Script(_Node, frozen=True):
@@ -141,25 +142,40 @@ class ScriptedAdapter(OneShotAdapter):
 def read_script(folder: Path, name: str) -> Script:
     """The script, or every problem in it."""
     shown = f"{folder.name}/{name}"
-    path = (folder / name).resolve()
-    if not path.is_relative_to(folder.resolve()):
-        raise ConfigurationError((Problem(shown, "", "leaves the agent's folder"),))
-    try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigurationError((Problem(shown, "", f"cannot be read: {error.strerror}"),)) from error
-    except yaml.YAMLError as error:
-        raise ConfigurationError((Problem(shown, "", f"not YAML: {error}"),)) from error
-    script, problems = shape(raw or {}, Script, shown)
+    raw, problems = _raw_script(folder, name, shown)
+    script = None
+    if not problems:
+        script, problems = shape({} if raw is None else raw, Script, shown)
     if script is None:
         raise ConfigurationError(problems, hint="genba schema script")
     wrong = [
-        Problem(shown, "do", "each entry has exactly one key")
+        Problem(shown, *found)
         for turns in (script.turns, *script.steps.values())
         for turn in turns
-        for deed in turn.do
-        if sum(value is not None for value in msgspec.structs.asdict(deed).values()) != 1
+        for found in _turn_problems(turn)
     ]
     if wrong:
         raise ConfigurationError(tuple(dict.fromkeys(wrong)), hint="genba schema script")
     return script
+
+
+def _raw_script(folder: Path, name: str, shown: str) -> tuple[Any, tuple[Problem, ...]]:
+    try:
+        path = (folder / name).resolve()
+        if not path.is_relative_to(folder.resolve()):
+            return None, (Problem(shown, "", "leaves the agent's folder"),)
+        return read_plain(lambda: yaml.safe_load(path.read_text(encoding="utf-8")), shown, "YAML")
+    except OSError as error:
+        return None, (Problem(shown[:80], "", f"cannot be read: {error.strerror}"),)
+    except RuntimeError as error:
+        return None, (Problem(shown[:80], "", f"cannot be read: {error}"),)
+    except yaml.YAMLError as error:
+        return None, (Problem(shown, "", f"not YAML: {error}"),)
+
+
+def _turn_problems(turn: Turn) -> Iterator[tuple[str, str]]:
+    for deed in turn.do:
+        if sum(value is not None for value in msgspec.structs.asdict(deed).values()) != 1:
+            yield "do", "each entry has exactly one key"
+    if min(turn.usage.input_tokens, turn.usage.output_tokens, turn.usage.cost_usd) < 0:
+        yield "usage", "is less than nothing"

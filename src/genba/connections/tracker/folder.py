@@ -8,11 +8,12 @@ from typing import Any
 
 import msgspec
 
-from genba.domain.errors import ConfigurationError, NotFoundError
+from genba.domain.errors import ConfigurationError, NotFoundError, UnrecoverableError
 from genba.domain.issues import Issue, IssueChange
 from genba.domain.problems import Problem
-from genba.domain.shapes import shape
+from genba.domain.shapes import read_plain, shape
 
+_NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 _FRONT = re.compile(r"\A---\n(.*?)^---\n?(.*)\Z", re.MULTILINE | re.DOTALL)
 
 
@@ -48,13 +49,14 @@ class FolderTracker:
         return self._parse(path, number)
 
     def _labelled(self, label: str) -> tuple[Issue, ...]:
-        numbers = sorted(int(path.stem) for path in self.folder.glob("*.md") if path.stem.isdigit())
+        files = (path for path in self.folder.glob("*.md") if _NUMBER.fullmatch(path.stem) and path.is_file())
+        numbers = sorted(int(path.stem) for path in files)
         issues = (self._parse(self.folder / f"{number}.md", number) for number in numbers)
         return tuple(issue for issue in issues if label in issue.labels)
 
     def _parse(self, path: Path, number: int) -> Issue:
         shown = f"{self.shown}/{path.name}"
-        found = _FRONT.match(path.read_text(encoding="utf-8"))
+        found = _FRONT.match(_text(path, shown))
         if found is None:
             raise ConfigurationError((Problem(shown, "", "expected a first part between two lines ---"),))
         front, problems = shape(_load(found.group(1), shown), _Front, shown)
@@ -80,17 +82,33 @@ class FolderTracker:
 
     def _replace(self, path: Path, text: str) -> None:
         fresh = path.with_name(f".{path.name}.{os.getpid()}")
-        fresh.write_text(text, encoding="utf-8")
-        fresh.replace(path)
+        try:
+            fresh.write_text(text, encoding="utf-8")
+            fresh.replace(path)
+        except OSError as error:
+            fresh.unlink(missing_ok=True)
+            raise UnrecoverableError(f"{self.shown}/{path.name} cannot be written: {error.strerror}") from error
+
+
+def _text(path: Path, shown: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError((Problem(shown, "", f"cannot be read: {error.strerror}"),)) from error
+    except UnicodeDecodeError as error:
+        raise ConfigurationError((Problem(shown, f"byte {error.start}", "cannot be read: it is not UTF-8"),)) from error
 
 
 def _load(text: str, shown: str) -> Any:
     import yaml  # noqa: PLC0415  (runs without an issue do not pay for YAML)
 
     try:
-        return yaml.safe_load(text)
+        value, problems = read_plain(lambda: yaml.safe_load(text), shown, "YAML")
     except yaml.YAMLError as error:
         raise ConfigurationError((Problem(shown, "", f"not YAML: {error}"),)) from error
+    if problems:
+        raise ConfigurationError(problems)
+    return value
 
 
 def _dump(front: dict[str, Any]) -> str:
