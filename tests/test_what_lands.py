@@ -215,6 +215,58 @@ def test_a_push_that_is_refused_keeps_the_merge_and_says_why(project: Project) -
     assert project.git("log", "-1", "--format=%s").startswith("Merge")
 
 
+def test_attempts_are_counted_anew_when_the_flow_comes_back(project: Project) -> None:
+    steps = {
+        "work": {
+            "structuredGate": gated("next"),
+            "transitions": {"next": "look"},
+            "completionConditions": [{"validator": "good"}],
+            "onFailure": {"maxAttempts": 2},
+        },
+        "look": {
+            "stepKind": "verification",
+            "structuredGate": gated("jump", "next"),
+            "transitions": {"jump": "work", "next": None},
+        },
+    }
+
+    def turn(text: str) -> dict[str, Any]:
+        return {"do": [_write("a.txt", text), {"commit": text.strip()}], "reply": says("next")}
+
+    project.agent(
+        completion={"type": "stepMachine"},
+        registry={"entryStep": "work", **GOOD},
+        steps=steps,
+        script={
+            "steps": {
+                "work": [turn("BAD 1\n"), turn("fine 1\n"), turn("BAD 2\n"), turn("fine 2\n")],
+                "look": [{"reply": says("jump")}, {"reply": says("next")}],
+            }
+        },
+    )
+
+    result = project.run("worker")
+
+    assert result["outcome"] == "completed"
+    assert project.steps_walked() == ["work", "work", "look", "work", "work", "look"]
+
+
+def test_an_escalation_ends_blocked_with_its_reason(project: Project) -> None:
+    steps = {
+        "look": {
+            "stepKind": "verification",
+            "structuredGate": gated("escalate", "next"),
+            "transitions": {"escalate": None, "next": None},
+        }
+    }
+    reply = says("escalate", reason="Two readings are possible.")
+    project.agent(completion={"type": "stepMachine"}, steps=steps, script={"turns": [{"reply": reply}]})
+
+    result = project.run("worker", check=1)
+
+    assert (result["outcome"], result["reason"]) == ("blocked", "Two readings are possible.")
+
+
 def test_the_way_on_of_a_gate_reaches_the_closing_step(project: Project) -> None:
     steps = {
         "plan": {"structuredGate": gated("handoff"), "transitions": {"handoff": "end"}},

@@ -41,6 +41,10 @@ FORWARD_INTENTS = frozenset({Intent.NEXT, Intent.HANDOFF, Intent.CLOSING})
 """The intents that say a step's own work is done, so that its conditions are due."""
 
 
+LEAVING_INTENTS = FORWARD_INTENTS | {Intent.JUMP}
+"""The intents after which later steps need what this one hands over."""
+
+
 class PermissionMode(StrEnum):
     """What an instance may do without asking, from narrow to wide."""
 

@@ -66,8 +66,9 @@ class Loop:
             await self._commit(state)
             heard = _heard(answer, signals)
             closed = await self.observing.issue_closed()
-            facts, results = await self.observing.gather(state, heard, closed)
-            verdict = self.judge.judge(state, heard, results, facts, closed)
+            weighing = self.judge.weigh(state, heard, closed)
+            facts, results = await self.observing.gather(state, weighing.due)
+            verdict = self.judge.judge(state, heard, weighing, results, facts)
         except OutOfTime as finding:
             return self._cut_off(state, Outcome.BUDGET_EXHAUSTED, str(finding))
         except DiskFullError:
@@ -90,7 +91,6 @@ class Loop:
         """The state that the verdict leads to."""
         step = state.step
         choice = signals.closure or read_closure(answer.structured)
-        attempts = state.attempts | {step: state.attempts.get(step, 0) + 1} if verdict.gap else state.attempts
         return msgspec.structs.replace(
             state,
             step=verdict.step,
@@ -98,7 +98,7 @@ class Loop:
             checks=state.checks + self.judge.counts_as_check(step),
             asks=state.asks + answer.asks,
             asks_by_step=state.asks_by_step | {step: state.asks_by_step.get(step, 0) + answer.asks},
-            attempts=attempts,
+            attempts=_attempts(state, verdict),
             context=state.context | self._handed_over(step, answer),
             session_id=answer.reply.session_id or state.session_id,
             usage=state.usage.plus(answer.usage),
@@ -180,6 +180,15 @@ def _heard(answer: Answer, signals: Signals) -> Heard:
         move=answer.move,
         unfit=answer.unfit,
     )
+
+
+def _attempts(state: LoopState, verdict: Verdict) -> dict[str, int]:
+    """Failed attempts are counted per visit: a step that was left begins anew when the flow comes back to it."""
+    if verdict.gap is not None:
+        return state.attempts | {state.step: state.attempts.get(state.step, 0) + 1}
+    if verdict.step != state.step:
+        return {step: count for step, count in state.attempts.items() if step != state.step}
+    return state.attempts
 
 
 def _summary(answer: Answer) -> str:

@@ -8,7 +8,7 @@ from genba.domain.loop_state import LoopState
 from genba.domain.workspaces import Workspace
 from genba.execution.world import World
 from genba.judgement.checks import judge_check
-from genba.judgement.verdicts import Heard, Judge
+from genba.judgement.verdicts import Judge
 
 
 class Observing:
@@ -26,13 +26,11 @@ class Observing:
             return False
         return (await self.world.tracker.read(self.issue)).closed
 
-    async def gather(
-        self, state: LoopState, heard: Heard, issue_closed: bool
-    ) -> tuple[TreeFacts, tuple[CheckResult, ...]]:
+    async def gather(self, state: LoopState, due: tuple[str, ...]) -> tuple[TreeFacts, tuple[CheckResult, ...]]:
         """Conditions run in order and stop at the first failure that counts."""
         facts = await self.world.trees.observe(self.workspace)
         results: list[CheckResult] = []
-        for name in self.judge.checks_due(state, heard, issue_closed):
+        for name in due:
             result = await self._told(name, facts, state)
             results.append(result)
             if not result.passed and not self.judge.skips(state.step, name):

@@ -45,7 +45,7 @@ def read_resumption(run: str, events: Iterable[Event]) -> Resumption:
             case RunStarted():
                 started = event
             case IterationFinished(state=raw):
-                state = msgspec.convert(raw, LoopState)
+                state = _state(raw, run)
                 commits = len(event.commits)
             case WorkspaceClosed(removed=True):
                 delivered = True
@@ -66,15 +66,25 @@ def read_resumption(run: str, events: Iterable[Event]) -> Resumption:
         agent=started.agent,
         workspace=started.workspace,
         parameters=started.parameters,
-        state=_reopened(state),
+        state=_reopened(state, ended),
         merged=merged,
         delivered=delivered,
         commits=commits,
     )
 
 
-def _reopened(state: LoopState | None) -> LoopState | None:
+def _state(raw: dict[str, object], run: str) -> LoopState:
+    try:
+        return msgspec.convert(raw, LoopState)
+    except msgspec.ValidationError as error:
+        raise StateConflictError(
+            f"the journal of {run} cannot be resumed from: {error}", hint="start a new run on the same branch"
+        ) from error
+
+
+def _reopened(state: LoopState | None, ended: RunEnded | None) -> LoopState | None:
     """A run that ended without completing gets another chance; one that completed still has to be finalized."""
-    if state is None or state.outcome in (None, Outcome.COMPLETED):
+    if state is None or state.outcome is Outcome.COMPLETED:
         return state
-    return msgspec.structs.replace(state, outcome=None, reason="", last_failure=None, attempts={})
+    spent = ended.usage if ended is not None and ended.usage.tokens >= state.usage.tokens else state.usage
+    return msgspec.structs.replace(state, outcome=None, reason="", last_failure=None, attempts={}, usage=spent)

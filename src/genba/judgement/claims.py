@@ -34,7 +34,7 @@ def read_claim(structured: dict[str, Any] | None) -> Claim:
     action = _word(field(structured, "next_action.action")) or _word(structured.get("action"))
     word = status or action
     if word in _BLOCKED:
-        return Claim(ClaimKind.BLOCKED, _explanation(structured) or word)
+        return Claim(ClaimKind.BLOCKED, explanation(structured) or word)
     complete = word in _COMPLETE_STATUSES if status else word in _COMPLETE_ACTIONS
     if complete or structured.get("complete") is True:
         return Claim(ClaimKind.COMPLETE, word or "complete")
@@ -54,7 +54,8 @@ def read_closure(structured: dict[str, Any] | None) -> ClosureChoice:
     )
 
 
-def _explanation(structured: dict[str, Any]) -> str:
+def explanation(structured: dict[str, Any]) -> str:
+    """Why, in the words of the reply; empty when it gives no reason."""
     for place in ("question", "reason", "blocker", "next_action.reason", "summary"):
         value = field(structured, place)
         if isinstance(value, str) and value.strip():

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from genba.definitions.steps_file import Step
-from genba.domain.outcomes import Intent, StepKind
+from genba.domain.outcomes import LEAVING_INTENTS, Intent, StepKind
 from genba.judgement.structured_output import field
 
 
@@ -38,7 +38,7 @@ def gate_move(step_id: str, step: Step, structured: dict[str, Any] | None) -> Mo
         said = f'"{named}" is not allowed' if named is not None else "is missing"
         return Refusal(f"{gate.intent_field} {said}; allowed: {allowed}")
     intent = Intent(named)
-    for wanted in gate.handoff_fields if intent in (Intent.NEXT, Intent.HANDOFF, Intent.CLOSING) else ():
+    for wanted in gate.handoff_fields if intent in LEAVING_INTENTS else ():
         if field(structured, wanted) is None:
             return Refusal(f"{wanted} is missing")
     return follow(step_id, step, intent, field(structured, gate.target_field))

@@ -18,7 +18,7 @@ from genba.definitions.definition import AgentDefinition
 from genba.domain.evidence import CheckResult, TreeFacts
 from genba.domain.loop_state import Failure, Gap, LoopState
 from genba.domain.outcomes import FORWARD_INTENTS, Outcome, StepKind
-from genba.judgement.claims import Claim, ClaimKind
+from genba.judgement.claims import Claim, ClaimKind, explanation
 from genba.judgement.completion import Handlers, SchemaFit, Snapshot, judge_completion
 from genba.judgement.transitions import Move, ungated_move
 
@@ -63,6 +63,17 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
         return self.claim.kind is ClaimKind.COMPLETE or self.signalled
 
 
+class Weighing(msgspec.Struct, frozen=True):
+    """What a reply amounts to before any check has run."""
+
+    move: Move
+    gating: bool
+    """Whether a failed check counts: the step is being left, or the agent would be done."""
+    due: tuple[str, ...]
+    """The checks to run, in order: those of the step, then those of the completion."""
+    issue_closed: bool
+
+
 class Judge:
     """Judges the iterations of one definition. It holds no state between them."""
 
@@ -79,40 +90,48 @@ class Judge:
         forward = heard.structured is None or heard.claimed
         return ungated_move(state.step, self.definition.step(state.step), forward)
 
-    def checks_due(self, state: LoopState, heard: Heard, issue_closed: bool) -> tuple[str, ...]:
-        """The checks to run now, in order: those of the step, then those of the completion."""
+    def weigh(self, state: LoopState, heard: Heard, issue_closed: bool) -> Weighing:
+        """What a reply amounts to before any check has run: where it leads, and which checks are due."""
+        move = self.move(state, heard)
+        supposed = self._snapshot(state, heard, move, None, issue_closed)
+        ready = judge_completion(self.definition.completion, supposed, self.handlers, self.fits).complete
+        gated = heard.move is not None or any(isinstance(part, StepMachine) for part in self.parts)
+        leaving = gated and move.intent in FORWARD_INTENTS
         observes = any(isinstance(part, CheckBudget | Custom) for part in self.parts)
-        if not (observes or self._leaving(state, heard) or self._ready(state, heard, issue_closed)):
-            return ()
-        step = [condition.validator for condition in self.definition.step(state.step).completion_conditions]
-        return tuple(dict.fromkeys([*step, *self._validators(state, heard, issue_closed)]))
+        due: list[str] = []
+        if observes or leaving or ready:
+            due += [condition.validator for condition in self.definition.step(state.step).completion_conditions]
+        if ready:
+            due += [name for part in self.parts if isinstance(part, ExternalState) for name in part.validators]
+        return Weighing(move, leaving or ready, tuple(dict.fromkeys(due)), issue_closed)
 
     def judge(
         self,
         state: LoopState,
         heard: Heard,
+        weighing: Weighing,
         results: tuple[CheckResult, ...],
         facts: TreeFacts,
-        issue_closed: bool,
     ) -> Verdict:
+        """The verdict, with what the checks said."""
         if heard.blocked:
             return self._stop(state, Outcome.BLOCKED, heard.blocked)
-        move = self.move(state, heard)
+        move = weighing.move
         passed = {result.name: result.passed or self.skips(state.step, result.name) for result in results}
         failed = next((result for result in results if not passed[result.name]), None)
-        gating = self._leaving(state, heard) or self._ready(state, heard, issue_closed)
-        if failed is not None and gating:
+        if failed is not None and weighing.gating:
             return self.failed(state, heard.claim.text if heard.claimed else "", failed, facts)
         finding = judge_completion(
             self.definition.completion,
-            self._snapshot(state, heard, move, passed, issue_closed),
+            self._snapshot(state, heard, move, passed, weighing.issue_closed),
             self.handlers,
             self.fits,
         )
         if finding.complete:
             return Verdict(kind=VerdictKind.COMPLETE, reason=finding.reason, step=state.step, outcome=Outcome.COMPLETED)
         if move.intent == "escalate" and move.ends:
-            return self._stop(state, Outcome.BLOCKED, heard.claim.text or "the agent escalated to a human")
+            why = explanation(heard.structured or {})
+            return self._stop(state, Outcome.BLOCKED, why or "the agent escalated to a human")
         target = state.step if move.target is None else move.target
         if heard.unfit:
             return self._unfit(state, heard.unfit, target, facts)
@@ -122,9 +141,7 @@ class Judge:
         """The checks that what leaves the working tree must pass: those of the last step, and of the completion."""
         own = [condition.validator for condition in self.definition.step(step_id).completion_conditions]
         needed = [name for part in self.parts if isinstance(part, ExternalState) for name in part.validators]
-        observed = any(isinstance(part, CheckBudget) for part in self.parts)
-        kept = [] if observed else [name for name in own if not self.skips(step_id, name)]
-        return tuple(dict.fromkeys([*kept, *needed]))
+        return tuple(dict.fromkeys([*(name for name in own if not self.skips(step_id, name)), *needed]))
 
     def _unfit(self, state: LoopState, reason: str, target: str, facts: TreeFacts) -> Verdict:
         """Replies that never fit cost money; twice on the same tree is enough."""
@@ -150,24 +167,6 @@ class Judge:
             if step.step_kind is StepKind.VERIFICATION or step.completion_conditions
         }
         return step_id in checking or not checking
-
-    def _leaving(self, state: LoopState, heard: Heard) -> bool:
-        """Whether the step says that its own work is done."""
-        move = self.move(state, heard)
-        if heard.move is not None:
-            return move.intent in FORWARD_INTENTS
-        by_steps = any(isinstance(part, StepMachine) for part in self.parts)
-        return by_steps and move.intent in FORWARD_INTENTS
-
-    def _ready(self, state: LoopState, heard: Heard, issue_closed: bool) -> bool:
-        """Whether the agent would be done if every check held."""
-        snapshot = self._snapshot(state, heard, self.move(state, heard), None, issue_closed)
-        return judge_completion(self.definition.completion, snapshot, self.handlers, self.fits).complete
-
-    def _validators(self, state: LoopState, heard: Heard, issue_closed: bool) -> list[str]:
-        if not self._ready(state, heard, issue_closed):
-            return []
-        return [name for part in self.parts if isinstance(part, ExternalState) for name in part.validators]
 
     def _snapshot(
         self, state: LoopState, heard: Heard, move: Move, passed: dict[str, bool] | None, issue_closed: bool
