@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -70,7 +71,11 @@ def remove_tree(path: Path) -> None:
     """Remove a folder with all that is in it; links are removed, never followed."""
     import shutil  # noqa: PLC0415  (it brings four compressors along, and only the end of a run needs it)
 
-    if path.exists():
+    if not path.exists():
+        return
+    if sys.version_info >= (3, 12):
+        shutil.rmtree(path, onexc=_make_writable)
+    else:
         shutil.rmtree(path, onerror=_make_writable)
 
 
