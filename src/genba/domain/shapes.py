@@ -113,7 +113,19 @@ def shape(raw: object, wanted: type[T], file: str, path: str = "") -> tuple[T | 
 
 
 def _walk(raw: object, wanted: Any, file: str, path: str) -> list[Problem]:
+    """The problems inside of a value or, where all of its parts are fine, of the value as a whole."""
     inner = _unwrap(wanted)
+    found = _walk_parts(raw, inner, file, path)
+    if found:
+        return found
+    try:
+        msgspec.convert(raw, wanted)
+    except msgspec.ValidationError as error:
+        return [_leaf(raw, inner, error, file, path)]
+    return []
+
+
+def _walk_parts(raw: object, inner: Any, file: str, path: str) -> list[Problem]:
     struct = _struct_for(raw, inner)
     if struct is not None and isinstance(raw, dict):
         return _walk_struct(raw, struct, file, path)
@@ -129,10 +141,6 @@ def _walk(raw: object, wanted: Any, file: str, path: str) -> list[Problem]:
     if origin in (tuple, list) and isinstance(raw, list):
         item_type = get_args(inner)[0]
         return [found for at, value in enumerate(raw) for found in _walk(value, item_type, file, f"{path}[{at}]")]
-    try:
-        msgspec.convert(raw, wanted)
-    except msgspec.ValidationError as error:
-        return [_leaf(raw, inner, error, file, path)]
     return []
 
 

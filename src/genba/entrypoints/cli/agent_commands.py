@@ -14,6 +14,7 @@ from genba.domain.errors import ConfigurationError
 from genba.domain.problems import Problem
 from genba.entrypoints.cli.failures import show_error, show_hint, show_warning
 from genba.entrypoints.cli.houses import house_here
+from genba.entrypoints.cli.printable import printable
 from genba.entrypoints.cli.tables import table
 from genba.wiring import House
 
@@ -62,7 +63,7 @@ def show(name: str, explain: bool, as_json: bool) -> None:
         _print_json({"agent": definition.file, "steps": definition.registry, "hash": definition.digest})
     else:
         for line in _portrait(definition):
-            click.echo(line)
+            click.echo(printable(line))
 
 
 def _explain(definition: AgentDefinition, as_json: bool) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import importlib
 import io
+import os
 import sys
 
 import click
@@ -11,7 +12,7 @@ import click
 from genba import __version__
 from genba.domain.errors import GenbaError, UsageError
 from genba.domain.problems import did_you_mean
-from genba.entrypoints.cli.failures import show_error
+from genba.entrypoints.cli.failures import error_as_json, show_error
 
 COMMANDS = {
     "agent": "genba.entrypoints.cli.agent_commands:agent",
@@ -57,28 +58,69 @@ def cli() -> None:
     """
 
 
+class UnexpectedError(GenbaError):
+    """What no part of Genba foresaw. It is told like every other error, and the place on demand."""
+
+
 def run_cli(arguments: list[str]) -> int:
-    """Run one command; every error becomes a message and an exit code."""
+    """Run one command; every error becomes a message and an exit code, with --json also an object on stdout."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             with contextlib.suppress(io.UnsupportedOperation):
                 stream.reconfigure(errors="replace")
     try:
-        result = cli.main(arguments, prog_name="genba", standalone_mode=False)
+        return _call(arguments)
     except GenbaError as error:
-        show_error(error)
-        return error.exit_code
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.ctx.get_help() if error.ctx else "")
-        return UsageError.exit_code
+        return _told(error, arguments)
     except click.ClickException as error:
-        show_error(UsageError(error.format_message(), hint="genba --help"))
-        return UsageError.exit_code
-    except click.exceptions.Exit as done:
-        return done.exit_code
+        return _told(_usage(error), arguments)
     except (click.Abort, KeyboardInterrupt, asyncio.CancelledError):
         return 1
     except BrokenPipeError:
         sys.stderr.close()
         return 0
+    except SystemExit as done:  # somebody's code wants to end the program; that is no success of ours
+        return done.code if isinstance(done.code, int) and done.code else 1
+    except Exception as error:  # noqa: BLE001  (the outermost edge: nobody is shown a traceback unasked)
+        return _told(_unexpected(error), arguments)
+
+
+def _call(arguments: list[str]) -> int:
+    for word in arguments:
+        if not word.isascii() and word != word.encode("utf-8", "replace").decode():
+            raise UsageError(f"{word.encode('utf-8', 'backslashreplace').decode()} is not UTF-8", hint="genba --help")
+    try:
+        result = cli.main(arguments, prog_name="genba", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help() if error.ctx else "")
+        return UsageError.exit_code
+    except click.exceptions.Exit as done:
+        return done.exit_code
     return result if isinstance(result, int) else 0
+
+
+def _told(error: GenbaError, arguments: list[str]) -> int:
+    with contextlib.suppress(OSError):
+        show_error(error)
+    with contextlib.suppress(OSError):
+        if "--json" in arguments:
+            click.echo(error_as_json(error))
+    return error.exit_code
+
+
+def _usage(error: click.ClickException) -> UsageError:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    path = context.command_path if context is not None else "genba"
+    return UsageError(error.format_message(), hint=f"{path} --help")
+
+
+def _unexpected(error: Exception) -> UnexpectedError:
+    if os.environ.get("GENBA_DEBUG"):
+        import traceback  # noqa: PLC0415  (only who asks for it pays)
+
+        with contextlib.suppress(OSError):
+            traceback.print_exception(error)
+    said = f"{type(error).__name__}: {error}"
+    if isinstance(error, OSError) and error.strerror:
+        said = f"{error.filename}: {error.strerror}" if error.filename is not None else error.strerror
+    return UnexpectedError(said, hint="run it again with GENBA_DEBUG=1 in the environment to see where it happened")

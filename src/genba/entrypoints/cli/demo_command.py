@@ -43,13 +43,20 @@ def demo(folder: Path | None, as_json: bool) -> int:
 
 def _repository(folder: Path | None) -> Path:
     """A repository of the demo's own; a folder with something in it is left alone."""
-    home = folder if folder is not None else Path(tempfile.mkdtemp(prefix="genba-demo-"))
-    if home.exists() and any(home.iterdir()):
-        raise GenbaError(f"{home} is not empty", unchanged="nothing was changed.", hint="genba demo --folder NEW")
-    shutil.copytree(_FILES, home, dirs_exist_ok=True)
-    for words in _STEPS:
-        subprocess.run(["git", *words], cwd=home, check=True)
-    return home.resolve()
+    home = folder
+    try:
+        home = folder if folder is not None else Path(tempfile.mkdtemp(prefix="genba-demo-"))
+        home.mkdir(parents=True, exist_ok=True)
+        if any(home.iterdir()):
+            raise GenbaError(f"{home} is not empty", unchanged="nothing was changed.", hint="genba demo --folder NEW")
+        shutil.copytree(_FILES, home, dirs_exist_ok=True)
+        for words in _STEPS:
+            subprocess.run(["git", *words], cwd=home, check=True)
+        return home.resolve()
+    except (OSError, ValueError, subprocess.CalledProcessError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        where = home or "a temporary folder"
+        raise GenbaError(f"the demo cannot be made in {where}: {why}", hint="genba demo --folder NEW") from error
 
 
 def _story(home: Path, result: RunResult) -> None:

@@ -1,31 +1,70 @@
-"""How errors look: what, where, what was left unchanged, and the next command; on stderr."""
+"""How errors look: what, where, what was left unchanged, and the next command. On stderr; with --json on stdout too."""
+
+import os
+import re
+from typing import Any
 
 import click
+import msgspec
 
 from genba.domain.errors import ConfigurationError, GenbaError
+from genba.entrypoints.cli.printable import printable
 
 
 def show_error(error: GenbaError) -> None:
     problems = error.problems if isinstance(error, ConfigurationError) else ()
     for problem in problems:
-        _line("error", str(problem))
+        _line("error", "red", str(problem))
         if problem.hint:
-            click.echo(f"       {problem.hint}", err=True)
+            _echo(f"       {printable(problem.hint)}")
     if not problems:
-        _line("error", error.message)
+        _line("error", "red", error.message)
     if error.unchanged:
-        click.echo(error.unchanged, err=True)
+        _echo(printable(error.unchanged))
     if error.hint:
         show_hint(error.hint)
 
 
+def error_as_json(error: GenbaError) -> str:
+    """The same for a program."""
+    told: dict[str, Any] = {
+        "kind": kind_of(error),
+        "message": error.message,
+        "problems": error.problems if isinstance(error, ConfigurationError) else (),
+        "unchanged": error.unchanged,
+        "hint": error.hint,
+        "exit_code": error.exit_code,
+    }
+    plain = _encodable(msgspec.to_builtins({"error": told}))
+    return msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()
+
+
+def kind_of(error: GenbaError) -> str:
+    """The name of an error's class, as a word of a file: NotFoundError is not_found."""
+    name = type(error).__name__.removeprefix("Genba").removesuffix("Error") or "Failure"
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+
+
 def show_hint(text: str) -> None:
-    click.echo(f"{click.style('hint:', fg='cyan')} {text}", err=True)
+    _line("hint", "cyan", text, bold=False)
 
 
 def show_warning(text: str) -> None:
-    click.echo(f"{click.style('warning:', fg='yellow')} {text}", err=True)
+    _line("warning", "yellow", text, bold=False)
 
 
-def _line(word: str, text: str) -> None:
-    click.echo(f"{click.style(f'{word}:', fg='red', bold=True)} {text}", err=True)
+def _line(word: str, colour: str, text: str, bold: bool = True) -> None:
+    _echo(f"{click.style(f'{word}:', fg=colour, bold=bold)} {printable(text)}")
+
+
+def _echo(text: str) -> None:
+    click.echo(text, err=True, color=False if os.environ.get("NO_COLOR") else None)
+
+
+def _encodable(value: Any) -> Any:
+    """The same value; what is no character of any text is shown as its number."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {key: _encodable(inner) for key, inner in value.items()}
+    return [_encodable(inner) for inner in value] if isinstance(value, list | tuple) else value

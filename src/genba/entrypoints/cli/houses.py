@@ -6,13 +6,24 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
+from genba.domain.errors import GenbaError
 from genba.wiring import House
 
 T = TypeVar("T")
 
 
 def house_here() -> House:
-    return asyncio.run(House.find(Path.cwd()))
+    return asyncio.run(House.find(_here()))
+
+
+def _here() -> Path:
+    try:
+        here = Path.cwd()
+    except OSError as error:
+        raise GenbaError("the current folder is gone", hint="cd to a folder that is there") from error
+    if str(here) != str(here).encode("utf-8", "replace").decode():
+        raise GenbaError(f"the name of the current folder is not UTF-8: {here}", hint="give the folder another name")
+    return here
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:

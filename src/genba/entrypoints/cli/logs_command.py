@@ -9,6 +9,7 @@ from genba.domain.events import AgentOutput, Event, IterationStarted, RunEnded, 
 from genba.entrypoints.cli.houses import house_here
 from genba.entrypoints.cli.lines import duration
 from genba.entrypoints.cli.plain_view import PlainView
+from genba.entrypoints.cli.printable import printable
 from genba.entrypoints.cli.tables import table
 from genba.wiring import read_journal
 
@@ -96,7 +97,7 @@ def _summary(path: Path) -> RunSummary | None:
 
 
 def _show(path: Path, prompts: bool, output: bool, as_json: bool) -> None:
-    view = PlainView(click.echo)
+    view = PlainView(_print)
     for event in read_journal(path):
         if as_json:
             click.echo(msgspec.json.encode(event).decode())
@@ -107,8 +108,12 @@ def _show(path: Path, prompts: bool, output: bool, as_json: bool) -> None:
 
 def _more(event: Event, prompts: bool, output: bool) -> None:
     if prompts and isinstance(event, IterationStarted):
-        click.echo(f"   prompt   {event.prompt_from}")
+        _print(f"   prompt   {event.prompt_from}")
         for line in event.prompt.splitlines():
-            click.echo(f"   │ {line}")
+            _print(f"   │ {line}")
     if output and isinstance(event, AgentOutput):
-        click.echo(f"   {event.stream} │ {event.text}")
+        _print(f"   {event.stream} │ {event.text}")
+
+
+def _print(line: str) -> None:
+    click.echo(printable(line))

@@ -10,8 +10,7 @@ from genba import __version__
 def main() -> None:
     """Answer `--version` at once; everything else is worth importing for."""
     if sys.argv[1:] in (["--version"], ["-V"]):
-        sys.stdout.write(f"genba {__version__}\n")
-        return
+        _leave(_version())
     gc.disable()  # nothing that start-up makes is garbage
     from genba.entrypoints.cli.commands import run_cli  # noqa: PLC0415  (the import is most of the cost of --version)
 
@@ -19,10 +18,23 @@ def main() -> None:
     _leave(run_cli(sys.argv[1:]))
 
 
+def _version() -> int:
+    try:
+        sys.stdout.write(f"genba {__version__}\n")
+        sys.stdout.flush()
+    except OSError:
+        return 1
+    return 0
+
+
 def _leave(code: int) -> None:
     """End at once: everything is written and closed by now, and taking the interpreter apart only costs time."""
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    finally:
-        os._exit(code)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except BrokenPipeError:
+            continue
+        except (OSError, ValueError):
+            code = code or 1  # what was to be said could not be written
+    os._exit(code)

@@ -12,14 +12,16 @@ import msgspec
 from genba.definitions.agent_file import Parameter
 from genba.definitions.definition import AgentDefinition
 from genba.definitions.layers import Layer, at_path, merge
-from genba.definitions.parameters import RUN_OPTIONS, option_name, settings_from
+from genba.definitions.parameters import ISSUE, RUN_OPTIONS, is_issue_number, option_name, settings_from
 from genba.domain.errors import ConfigurationError, GenbaError, UsageError
 from genba.domain.outcomes import Outcome
 from genba.domain.problems import Problem, did_you_mean, nearest
+from genba.domain.shapes import DEEPEST, plain_problems
 from genba.domain.workspaces import MergeStatus
 from genba.entrypoints.cli.failures import show_hint, show_warning
 from genba.entrypoints.cli.houses import house_here, run_async
 from genba.entrypoints.cli.plain_view import PlainView
+from genba.entrypoints.cli.printable import in_one_line, printable
 from genba.execution.running import RunPlan, RunResult
 from genba.wiring import House, new_run_id
 
@@ -28,19 +30,47 @@ COMMAND_LINE = "command line"
 
 class NumberType(click.ParamType[Any]):
     name = "number"
+    told = "is not a number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        try:
-            number = float(value)
-        except (TypeError, ValueError):
-            self.fail(f"{value!r} is not a number", param, ctx)
-        return int(number) if number.is_integer() else number
+        number = self.number(str(value))
+        if number is None or not self.fits(number):
+            self.fail(f"{str(value)[:80]!r} {self.told}", param, ctx)
+        return number
+
+    def number(self, text: str) -> int | float | None:
+        """A number that JSON and a computer can hold; nothing for anything else."""
+        for read in (int, float):
+            with contextlib.suppress(ValueError):
+                found = read(text)
+                number = int(found) if abs(found) <= _LARGEST and found == int(found) else found
+                return number if abs(number) <= _LARGEST else None
+        return None
+
+    def fits(self, number: float) -> bool:  # noqa: ARG002  (for the kinds that are choosier)
+        return True
 
 
+class WholeNumberType(NumberType):
+    name = "integer"
+    told = "is not a whole number"
+
+    def fits(self, number: float) -> bool:
+        return isinstance(number, int)
+
+
+class IssueType(WholeNumberType):
+    told = "is not the number of an issue"
+
+    def fits(self, number: float) -> bool:
+        return is_issue_number(number)
+
+
+_LARGEST = 2**63 - 1
 _TYPES: dict[str, click.ParamType[Any]] = {
     "string": click.STRING,
     "number": NumberType(),
-    "integer": click.INT,
+    "integer": WholeNumberType(),
     "boolean": click.BOOL,
     "array": click.STRING,
 }
@@ -62,7 +92,7 @@ class RunGroup(click.Group):
         with contextlib.suppress(GenbaError):
             infos, _ = house_here().registry.agents()
             with formatter.section("Agents"):
-                formatter.write_dl([(info.name, info.description) for info in infos])
+                formatter.write_dl([(info.name, in_one_line(info.description)) for info in infos])
 
 
 @click.group("run", cls=RunGroup, invoke_without_command=True, subcommand_metavar="NAME [OPTIONS]")
@@ -76,7 +106,10 @@ def run(ctx: click.Context, resume: str | None, settings: tuple[str, ...], as_js
     if ctx.invoked_subcommand is not None:
         if resume is not None:
             raise UsageError("--resume goes with a run, not with an agent", hint=f"genba run --resume {resume}")
+        ctx.obj = {"settings": settings, "as_json": as_json, "quiet": quiet}
         return None
+    if resume is None and as_json:
+        raise UsageError("the name of an agent is missing", hint="genba run NAME --json   known: genba agent list")
     if resume is None:
         click.echo(ctx.get_help())
         return UsageError.exit_code
@@ -91,16 +124,23 @@ def agent_command(house: House, definition: AgentDefinition) -> click.Command:
     def callback(**given: Any) -> int:
         ctx = click.get_current_context()
         _warn_of_ignored(ctx.args, definition)
-        return _start(house, definition, given)
+        return _start(house, definition, _with_earlier(given, ctx.obj or {}))
 
     options = [_parameter_option(name, parameter) for name, parameter in definition.file.parameters.items()]
     return click.Command(
         definition.name,
         callback=callback,
         params=[*options, *_run_options()],
-        help=f"{definition.file.title}: {definition.file.description}",
+        help=printable(f"{definition.file.title}: {definition.file.description}"),
         context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "max_content_width": 100},
     )
+
+
+def _with_earlier(given: dict[str, Any], earlier: dict[str, Any]) -> dict[str, Any]:
+    """The options of a run may stand before the agent's name too; what comes later lies over it."""
+    settings = (*earlier.get("settings", ()), *given["settings"])
+    flags = {name: given[name] or earlier.get(name, False) for name in ("as_json", "quiet")}
+    return {**given, **flags, "settings": settings}
 
 
 def _destination(name: str) -> str:
@@ -117,10 +157,10 @@ def _parameter_option(name: str, parameter: Parameter) -> click.Option:
     declared = f"{option}/--no-{option[2:]}" if parameter.type == "boolean" else option
     return click.Option(
         [declared, _destination(name)],
-        type=_TYPES[parameter.type],
+        type=IssueType() if name == ISSUE else _TYPES[parameter.type],
         multiple=parameter.type == "array",
         default=None,
-        help=told.strip(),
+        help=printable(told.strip()),
     )
 
 
@@ -211,10 +251,16 @@ def _setting(text: str) -> tuple[str, Any]:
     path, equals, value = text.partition("=")
     if not equals or not path:
         raise UsageError(f'--set takes PATH=VALUE, not "{text}"', hint="--set runner.limits.maxIterations=30")
+    if path.count(".") >= DEEPEST:
+        raise UsageError(f'--set takes a path of agent.json, not "{path[:80]}"')
     try:
-        return path, msgspec.json.decode(value.encode())
-    except msgspec.DecodeError:
+        decoded = msgspec.json.decode(value.encode())
+    except (ValueError, RecursionError):
         return path, value
+    wrong = plain_problems(decoded, COMMAND_LINE, f"--set {path}")
+    if wrong:
+        raise UsageError(str(wrong[0]))
+    return path, decoded
 
 
 def _resume_limits(settings: tuple[str, ...]) -> dict[str, Any]:
@@ -231,12 +277,13 @@ def _resume_limits(settings: tuple[str, ...]) -> dict[str, Any]:
 def _warn_of_ignored(extra: list[str], definition: AgentDefinition) -> None:
     known = [option_name(name, parameter) for name, parameter in definition.file.parameters.items()]
     known += RUN_OPTIONS
+    bare = {option.removeprefix("--"): option for option in known}
     for word in extra:
         name = word.partition("=")[0]
         if not name.startswith("-"):
             continue
-        near = nearest(name, known)
-        hint = f'; did you mean "{near}"?' if near else ""
+        near = nearest(name.lstrip("-"), bare)
+        hint = f'; did you mean "{bare[near]}"?' if near else ""
         show_warning(f"{name} is not declared by {definition.name} and is ignored{hint}")
 
 
@@ -252,7 +299,7 @@ def _view(quiet: bool) -> Iterator[tuple[Any, ...]]:
         with LiveView(Console(stderr=True)) as view:
             yield (view,)
     else:
-        yield (PlainView(lambda line: click.echo(line, err=True)),)
+        yield (PlainView(lambda line: click.echo(printable(line), err=True)),)
 
 
 def execute(house: House, plan: RunPlan, as_json: bool, quiet: bool) -> RunResult:
@@ -262,7 +309,7 @@ def execute(house: House, plan: RunPlan, as_json: bool, quiet: bool) -> RunResul
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(result), indent=2).decode())
     elif quiet:
-        click.echo(f"{result.outcome}: {result.reason}", err=True)
+        click.echo(printable(f"{result.outcome}: {result.reason}"), err=True)
     if result.hint:
         show_hint(result.hint)
     return result
