@@ -38,7 +38,6 @@ def _agent(root: Path, name: str, argv: list[str], iterations: int) -> None:
     (folder / "prompts").mkdir(parents=True)
     runner = {
         "completion": {"type": "iterationBudget", "config": {"maxIterations": iterations}},
-        "limits": {"maxIterations": iterations},
         "adapter": {"type": "custom", "command": argv},
     }
     file = {"name": name, "description": "An instant agent", "runner": runner}
@@ -81,7 +80,8 @@ def _iteration(repository: Path) -> list[Row]:
     )
     beyond = (found["often"] - found["once"] - found["bare"]) / ITERATIONS
     process = found["bare"] / ITERATIONS
-    figure = f"{beyond * 1000:.1f} ms for prompt, evidence, verdict and journal; a bare process takes {process * 1000:.1f} ms"
+    figure = f"{beyond * 1000:.1f} ms for prompt, evidence, verdict and journal; "
+    figure += f"a bare process takes {process * 1000:.1f} ms"
     return [Row("one iteration beyond its process", figure)]
 
 

@@ -213,6 +213,9 @@ def write_agent(root: Path, agent: dict[str, Any], registry: dict[str, Any], pag
             prompt = folder / "prompts" / "steps" / step["c2"] / step["c3"] / "f_default.md"
             prompt.parent.mkdir(parents=True, exist_ok=True)
             prompt.write_text("Do it.\n", encoding="utf-8")
+            for pattern in registry.get("failurePatterns", {}).values():
+                parts = ["f", pattern.get("edition", "failed"), *filter(None, [pattern.get("adaptation")])]
+                prompt.with_name("_".join(parts) + ".md").write_text("Mend it.\n", encoding="utf-8")
     for marker, content in blocks(page):
         if marker.startswith("python "):
             (folder / marker.removeprefix("python ")).write_text(content, encoding="utf-8")

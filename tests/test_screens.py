@@ -150,5 +150,5 @@ parameters
   --topic  string  required  What to write on
 
 steps
-  work  work  -  →
+  work  work  -  → stays
 """)

@@ -13,6 +13,7 @@ from genba.definitions.steps_file import Step, StepsRegistry
 from genba.definitions.templates import output_variable, variables_in
 from genba.definitions.variables import IN_RETRY, runtime_variables
 from genba.domain.evidence import BUILTIN_CHECKS, Check, CommandCheck, FileExistsCheck
+from genba.domain.outcomes import StepKind
 from genba.domain.problems import Problem, did_you_mean
 
 BUILTIN_HANDLERS = (
@@ -72,7 +73,8 @@ def _needs_issue(what: str, file: AgentFile, shown: str) -> Iterator[Problem]:
 def check_registry(
     registry: StepsRegistry, completion: Completion | None, file: AgentFile | None, shown: str
 ) -> Iterator[Problem]:
-    ends_by_steps = completion is not None and any(isinstance(part, StepMachine) for part in walk(completion))
+    by_steps = completion is not None and any(isinstance(part, StepMachine) for part in walk(completion))
+    ends_by_steps = by_steps or any(step.step_kind is StepKind.CLOSURE for step in registry.steps.values())
     budget = file.runner.limits.max_iterations if file else 1_000_000
     yield from StepGraph(registry, shown).check(ends_by_steps, budget)
     for name, pattern in registry.failure_patterns.items():
@@ -167,13 +169,8 @@ def _input_problems(
         supplier = _output_supplier(definition, wanted.source)
         if supplier is None:
             yield Problem(file, at, f'no step declares the output "{wanted.source}"')
-        elif wanted.required and wanted.default is None and not graph.on_every_path(supplier, step_id):
-            yield Problem(
-                file,
-                at,
-                f"a path leads here that does not pass {supplier}",
-                "give a default, or required: false",
-            )
+        elif wanted.required and wanted.default is None and (gap := graph.gap_between(supplier, step_id)):
+            yield Problem(file, at, gap, "give a default, or required: false")
 
 
 def _supplier(
@@ -194,13 +191,9 @@ def _supplier(
     }
     if name not in outputs:
         yield Problem(file, at, f"nobody supplies {name}", did_you_mean(name, {*supplied, *outputs}))
-    elif not graph.on_every_path(outputs[name], step_id):
-        yield Problem(
-            file,
-            at,
-            f"{name} comes from the step {outputs[name]}, and a path leads to {step_id} that does not pass it",
-            "declare it under inputs with a default",
-        )
+    elif gap := graph.gap_between(outputs[name], step_id):
+        told = f"{name} comes from the step {outputs[name]}, and {gap}"
+        yield Problem(file, at, told, "declare it under inputs with a default")
 
 
 def _output_supplier(definition: AgentDefinition, source: str) -> str | None:

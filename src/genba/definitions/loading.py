@@ -94,7 +94,7 @@ class _Reader:
                     layers.append(Layer(self.folder.shown(name), values))
         if self.problems:
             return None
-        defaults = _parameter_defaults(layers[len(below)].values)
+        defaults = _parameter_defaults(merge(layers[len(below) :]).values)
         return _with_external_state(merge([*below, *defaults, *layers[len(below) :], *above]))
 
     def _agent_file(self, layered: Layered) -> AgentFile | None:
@@ -149,6 +149,12 @@ class _Reader:
             if prompt is not None:
                 prompts[step_id] = prompt
             retries[step_id] = retry_prompts(self.folder, shown, step, registry)
+        for name, pattern in registry.failure_patterns.items():
+            if not any(name in found for found in retries.values()):
+                wanted = "_".join(["f", pattern.edition, *([pattern.adaptation] if pattern.adaptation else [])])
+                told = "chooses no prompt: no step has one for it"
+                hint = f"{wanted}.md beside the f_default.md of a step"
+                self.problems.append(Problem(shown, f"failurePatterns.{name}", told, hint))
         return {"prompts": prompts, "retry_prompts": retries}
 
     def _step_schemas(self, registry: StepsRegistry, shown: str) -> dict[str, dict[str, Any]]:

@@ -36,6 +36,7 @@ def _steps(name: str) -> dict[str, str]:
                 "c2": "closure",
                 "c3": "close",
                 "structuredGate": {"allowedIntents": ["closing", "repeat"], "fallbackIntent": "repeat"},
+                "completionConditions": [{"validator": "commits-exist"}, {"validator": "git-clean"}],
             },
         },
     }

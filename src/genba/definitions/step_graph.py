@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from genba.definitions.steps_file import Step, StepsRegistry, Transition
-from genba.domain.outcomes import ALLOWED_INTENTS, Intent, StepKind
+from genba.domain.outcomes import ALLOWED_INTENTS, LEAVING_INTENTS, Intent, StepKind
 from genba.domain.problems import Problem, did_you_mean
 
 _STEP_ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
@@ -52,9 +52,14 @@ class StepGraph:
                     waiting.append(target)
         return None
 
-    def on_every_path(self, supplier: str, user: str) -> bool:
-        """Whether no run can reach `user` without having left `supplier`."""
-        return supplier != user and user not in self.reachable(self.entries(), without=supplier)
+    def gap_between(self, supplier: str, user: str) -> str:
+        """Why `user` may be reached without what `supplier` hands over; empty when it cannot."""
+        if supplier == user or user in self.reachable(self.entries(), without=supplier):
+            return f"a path leads to {user} that does not pass {supplier}"
+        gate = self.registry.steps[supplier].structured_gate
+        if gate is not None and gate.fallback_intent in LEAVING_INTENTS:
+            return f"the fallbackIntent of {supplier} may leave it without a reply"
+        return ""
 
     def check(self, ends_by_steps: bool, max_iterations: int) -> Iterator[Problem]:
         yield from self._entry_problems()

@@ -116,10 +116,6 @@ class Journal(Protocol):
 
 
 class Clock(Protocol):
-    def now(self) -> float:
-        """Seconds since the epoch."""
-        ...
-
     def elapsed(self) -> float:
         """Seconds on a clock that never goes back."""
         ...

@@ -64,7 +64,6 @@ class Removal(msgspec.Struct, frozen=True, kw_only=True):
     removed: bool
     rescued: str = ""
     """The ref under which uncommitted changes are kept."""
-    branch_deleted: bool = False
     reason: str = ""
 
 

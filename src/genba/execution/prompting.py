@@ -135,6 +135,7 @@ class Prompts:
         lines += ["", "Done means: {uv-completion_criteria}."]
         if self.wording is not None:
             lines += ["Genba takes care of the issue: {uv-closure_instruction}."]
+        if self.wording is not None and not self._answer_form(state.step):
             lines += ["", "When you are done, end your answer with:", "", "```json"]
             lines += ['{"status": "completed", "next_action": {"action": "{uv-closure_word}"}}', "```"]
         return "\n".join(lines)

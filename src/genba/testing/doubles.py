@@ -36,9 +36,6 @@ class ManualClock:
         self.time = start
         self.slept: list[float] = []
 
-    def now(self) -> float:
-        return self.time
-
     def elapsed(self) -> float:
         return self.time
 

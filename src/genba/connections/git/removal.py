@@ -26,21 +26,19 @@ async def remove(layout: RepositoryLayout, workspace: Workspace) -> Removal:
     async with held(layout.repository_lock, f"removal of {path.name}"):
         _move_away(path, trash)
         remove_tree(git_dir)
-        deleted = await _delete_merged_branch(layout, workspace)
+        await _delete_merged_branch(layout, workspace)
         layout.tree_record(workspace.branch).unlink(missing_ok=True)
     await asyncio.to_thread(remove_tree, trash)
-    return Removal(removed=True, rescued=rescued, branch_deleted=deleted)
+    return Removal(removed=True, rescued=rescued)
 
 
-async def _delete_merged_branch(layout: RepositoryLayout, workspace: Workspace) -> bool:
+async def _delete_merged_branch(layout: RepositoryLayout, workspace: Workspace) -> None:
     tip, base = await asyncio.gather(
         layout.git.commit_of(f"refs/heads/{workspace.branch}"),
         layout.git.commit_of(f"refs/heads/{workspace.base_branch}"),
     )
-    if tip is None or base is None or not await layout.git.is_ancestor(tip, base):
-        return False
-    await layout.git.run("update-ref", "-d", f"refs/heads/{workspace.branch}", tip)
-    return True
+    if tip is not None and base is not None and await layout.git.is_ancestor(tip, base):
+        await layout.git.run("update-ref", "-d", f"refs/heads/{workspace.branch}", tip)
 
 
 def repositories_inside(tree: Path, git_dir: Path) -> list[str]:

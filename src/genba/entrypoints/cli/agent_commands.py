@@ -9,7 +9,7 @@ from genba.definitions.definition import AgentDefinition
 from genba.definitions.layers import leaves
 from genba.definitions.parameters import option_name
 from genba.definitions.scaffold import TEMPLATES, scaffold
-from genba.definitions.step_graph import END, StepGraph
+from genba.definitions.step_graph import StepGraph
 from genba.domain.errors import ConfigurationError
 from genba.domain.problems import Problem
 from genba.entrypoints.cli.failures import show_error, show_hint, show_warning
@@ -36,7 +36,7 @@ def list_agents(capability: str | None, as_json: bool) -> int:
     registry = house_here().registry
     infos, broken = registry.agents()
     if capability is not None:
-        infos = tuple(info for info in infos if capability in info.capabilities)
+        infos = registry.by_capability(capability)
     if as_json:
         _print_json({"agents": infos, "broken": broken})
         return 0
@@ -120,14 +120,16 @@ def _portrait(definition: AgentDefinition) -> list[str]:
             f"  {step_id}",
             str(step.step_kind),
             ", ".join(condition.validator for condition in step.completion_conditions) or "-",
-            "→ "
-            + ", ".join(
-                sorted(target or "end" for target in graph.edges[step_id] if target != step_id or target == END)
-            ),
+            _ways_on(graph, step_id),
         )
         for step_id, step in definition.registry.steps.items()
     )
     return lines
+
+
+def _ways_on(graph: StepGraph, step_id: str) -> str:
+    others = sorted(target or "end" for target in graph.edges[step_id] if target != step_id)
+    return "→ " + (", ".join(others) or "stays")
 
 
 @agent.command("check")

@@ -22,6 +22,7 @@ from genba.domain.events import (
 from genba.domain.replies import Usage
 from genba.entrypoints.cli.lines import duration, tokens
 from genba.entrypoints.cli.plain_view import PlainView
+from genba.entrypoints.cli.printable import in_one_line
 
 _STYLES = {"✓": "green", "✗": "red", "■": "yellow", "●": "bold green"}
 _DOING_WIDTH = 60
@@ -61,11 +62,11 @@ class LiveView:
                 self.current, self.doing = event, ""
                 self.iteration_began = time.monotonic()
             case AgentOutput():
-                self.doing = event.text.strip()[:_DOING_WIDTH]
+                self.doing = in_one_line(event.text).strip()[:_DOING_WIDTH]
             case CheckFinished():
                 self.doing = f"checked {event.result.name}"
             case AskRetried():
-                self.doing = f"waits {duration(event.wait_seconds)}: {event.reason}"[:_DOING_WIDTH]
+                self.doing = in_one_line(f"waits {duration(event.wait_seconds)}: {event.reason}")[:_DOING_WIDTH]
             case IterationFinished():
                 self.current = None
                 self.usage = self.usage.plus(event.usage)

@@ -6,6 +6,7 @@ import msgspec
 
 from genba.domain.events import Event, IterationFinished, MergeFinished, RunEnded, RunResumed, RunStarted
 from genba.entrypoints.cli.lines import aside, change_text, ending, header, merged, settled
+from genba.entrypoints.cli.printable import printable
 
 
 class PlainView:
@@ -18,7 +19,7 @@ class PlainView:
 
     def __call__(self, event: Event) -> None:
         for line in self.lines(event):
-            self.write(line)
+            self.write(printable(line))
 
     def lines(self, event: Event) -> list[str]:
         match event:

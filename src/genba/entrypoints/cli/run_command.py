@@ -299,7 +299,7 @@ def _view(quiet: bool) -> Iterator[tuple[Any, ...]]:
         with LiveView(Console(stderr=True)) as view:
             yield (view,)
     else:
-        yield (PlainView(lambda line: click.echo(printable(line), err=True)),)
+        yield (PlainView(lambda line: click.echo(line, err=True)),)
 
 
 def execute(house: House, plan: RunPlan, as_json: bool, quiet: bool) -> RunResult:
