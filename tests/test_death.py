@@ -281,3 +281,72 @@ def test_an_agent_that_keeps_crashing_ends_as_failed(project: Project, line: str
 
     assert result["outcome"] == "failed"
     assert [event["event"] for event in project.events()].count("ask_retried") == 1
+
+
+def _sent_back_agent(project: Project, here: Path, second: str) -> None:
+    """An agent whose first try is green alone and red with the base; `second` is what it does then."""
+    top = 'cd "$(git rev-parse --git-common-dir)/.." && touch theirs.txt && git add -A && '
+    move = top + "git -c user.name=U -c user.email=u@localhost commit -qm moved"
+    work = "echo m > mine.txt && git add -A && git commit -qm mine"
+    check = "! { test -e mine.txt && test -e theirs.txt; } || test -e both.txt"
+    slow = f"{{ {check}; }} || {{ touch {here}/checking; while test -e {here}/hold; do sleep 0.05; done; exit 1; }}"
+    project.agent(
+        completion={"type": "keywordSignal", "config": {"completionKeyword": "DONE"}},
+        steps={"work": {"completionConditions": [{"validator": "both"}]}},
+        registry={"validators": {"both": {"type": "command", "command": slow}}},
+        script={
+            "turns": [
+                {"do": [{"run": work}, {"run": move}], "reply": {"w": "DONE"}},
+                {"do": [{"run": second}], "reply": {"w": "DONE"}},
+            ]
+        },
+    )
+
+
+def test_a_run_that_dies_after_its_work_was_sent_back_asks_its_agent_again(project: Project, tmp_path: Path) -> None:
+    mend = "echo b > both.txt && git add -A && git commit -qm both"
+    wait = f"test -e {tmp_path}/seen || {{ touch {tmp_path}/seen; sleep 1000; }}; "
+    _sent_back_agent(project, tmp_path, wait + mend)
+    killed = _start(project, "worker")
+    until((tmp_path / "seen").exists)
+    killed.kill()
+    killed.wait()
+    run = _newest_run(project)
+
+    result = project.run("--resume", run)
+
+    assert (result["outcome"], result["iterations"]) == ("completed", 2)
+    assert project.read("both.txt") == "b\n"
+
+
+def test_a_wish_to_stop_is_heard_while_what_would_land_is_checked(project: Project, tmp_path: Path) -> None:
+    (tmp_path / "hold").touch()
+    _sent_back_agent(project, tmp_path, "echo b > both.txt && git add -A && git commit -qm both")
+    stopped = _start(project, "worker")
+    until((tmp_path / "checking").exists)
+    stopped.send_signal(signal.SIGINT)
+    assert stopped.wait(20) == 1
+    (tmp_path / "hold").unlink()
+    run = _newest_run(project)
+    assert project.steps_walked(run) == ["work"]
+    assert _marked(run) == []
+
+    result = project.run("--resume", run)
+
+    assert (result["outcome"], result["iterations"]) == ("completed", 2)
+
+
+def test_a_run_that_died_while_its_tree_was_removed_still_closes_its_issue(project: Project, tmp_path: Path) -> None:
+    project.agent(parameters={"issue": {"type": "number"}}, integrations={"github": {"enabled": True}})
+    project.issue(3, "Three")
+    result = project.run("worker", "--issue", "3")
+    journal = next((project.root / "tmp/logs/agents/worker").glob("*.jsonl"))
+    kept = [line for line in journal.read_text().splitlines() if '"workspace_closed"' not in line]
+    cut = next(at for at, line in enumerate(kept) if '"merge_finished"' in line)
+    journal.write_text("\n".join(kept[: cut + 1]) + "\n")
+    project.issue(3, "Three")
+
+    resumed = project.run("--resume", result["run"])
+
+    assert resumed["outcome"] == "completed"
+    assert project.issue_front(3)["state"] == "closed"

@@ -74,12 +74,6 @@ It is bad.
 Done means: the last step of the flow is closed.
 Genba takes care of the issue: close it when done.
 
-When you are done, end your answer with:
-
-```json
-{"status": "completed", "next_action": {"action": "close"}}
-```
-
 ## What is still missing (attempt 1 of 3 failed)
 
 You said "completed". Genba checked, and `good` does not hold: error: it is BAD (exit code 1)

@@ -280,3 +280,228 @@ def test_the_way_on_of_a_gate_reaches_the_closing_step(project: Project) -> None
     )
 
     assert project.run("worker")["outcome"] == "completed"
+
+
+KEYWORD = {"type": "keywordSignal", "config": {"completionKeyword": "DONE"}}
+
+
+def test_a_commit_beside_the_branch_does_not_make_the_branch_green(project: Project) -> None:
+    first = "echo BAD > s.txt; git add -A; git commit -qm bad; "
+    first += "git checkout -q --detach; echo fine > s.txt; git commit -qam fine"
+    mend = "git checkout -q -f -; git checkout -q -f $(git for-each-ref --format='%(refname:short)' refs/heads/genba); "
+    mend += "echo fine > s.txt; git commit -qam fine"
+    project.agent(
+        completion=KEYWORD,
+        steps=CONDITION,
+        registry=GOOD,
+        script={
+            "turns": [{"do": [{"run": first}], "reply": {"w": "DONE"}}, {"do": [{"run": mend}], "reply": {"w": "DONE"}}]
+        },
+    )
+
+    project.genba("run", "worker", "--json")
+
+    assert "BAD" not in project.git("grep", "-h", "", "main", "--", "*.txt")
+
+
+def test_work_that_was_never_committed_is_not_done(project: Project) -> None:
+    steps = {"work": {"completionConditions": [{"validator": "there"}], "onFailure": {"maxAttempts": 2}}}
+    project.agent(
+        completion=KEYWORD,
+        steps=steps,
+        registry={"validators": {"there": {"type": "file-exists", "path": "s.txt"}}},
+        script={"turns": [{"do": [_write("s.txt", "x")], "reply": {"w": "DONE"}}], "repeat": True},
+        parameters={"issue": {"type": "number"}},
+        integrations={"github": {"enabled": True}},
+    )
+    project.issue(5, "Five")
+
+    result = project.run("worker", "--issue", "5", check=1)
+
+    assert result["outcome"] == "incomplete"
+    assert project.issue_front(5)["state"] == "open"
+
+
+def test_a_check_that_mends_the_tree_itself_does_not_count(project: Project) -> None:
+    steps = {
+        "work": {
+            "completionConditions": [{"validator": "mend"}, {"validator": "good"}],
+            "onFailure": {"maxAttempts": 2},
+        }
+    }
+    validators = {"mend": {"type": "command", "command": "echo fine > a.txt"}, **GOOD["validators"]}
+    turn = {
+        "do": [_write("a.txt", "BAD\n"), {"run": "git add -A; git commit -qm bad --allow-empty"}],
+        "reply": {"w": "DONE"},
+    }
+    project.agent(
+        completion=KEYWORD, steps=steps, registry={"validators": validators}, script={"turns": [turn], "repeat": True}
+    )
+    before = project.git("rev-parse", "main")
+
+    result = project.run("worker", check=1)
+
+    assert result["outcome"] == "incomplete"
+    assert project.git("rev-parse", "main") == before
+
+
+def test_a_base_that_was_rewound_during_the_check_does_not_come_back(project: Project) -> None:
+    top = 'cd "$(git rev-parse --git-common-dir)/.." && '
+    once = 'test -e "$HOME/rewound" || { touch "$HOME/rewound"; ' + top + "git reset -q --hard HEAD~1; }"
+    work = [_write("a.txt", "a\n"), {"commit": "Mine"}, {"run": MOVE_MAIN.format("touch secret.txt")}]
+    project.agent(
+        completion=KEYWORD,
+        steps={"work": {"completionConditions": [{"validator": "slow"}]}},
+        registry={"validators": {"slow": {"type": "command", "command": f"test ! -e secret.txt || {{ {once}; }}"}}},
+        script={"turns": [{"do": work, "reply": {"w": "DONE"}}]},
+    )
+
+    result = project.run("worker")
+
+    assert result["outcome"] == "completed"
+    assert not (project.root / "secret.txt").exists()
+    assert "secret.txt" not in project.git("ls-tree", "-r", "--name-only", "main")
+
+
+def test_an_unfinished_merge_of_the_user_and_his_files_are_left_alone(project: Project) -> None:
+    project.agent(script={"turns": [{"do": [_write("notes.txt", "agent\n"), {"commit": "Notes"}], "reply": "x"}]})
+    project.git("switch", "-q", "-c", "other")
+    project.git("commit", "-q", "--allow-empty", "-m", "empty")
+    project.git("switch", "-q", "main")
+    project.git("merge", "-q", "--no-commit", "--no-ff", "other")
+    project.write("notes.txt", "mine\n")
+
+    result = project.run("worker", check=5)
+
+    assert "in the middle of something (MERGE_HEAD)" in result["reason"]
+    assert project.read("notes.txt") == "mine\n"
+
+
+def test_a_folder_of_the_user_where_a_file_would_land_is_left_alone(project: Project) -> None:
+    project.agent(script={"turns": [{"do": [_write("notes", "agent\n"), {"commit": "Notes"}], "reply": "x"}]})
+    project.write("notes/mine.txt", "mine\n")
+
+    result = project.run("worker", check=5)
+
+    assert result["merge"] == "checkout_in_the_way"
+    assert project.read("notes/mine.txt") == "mine\n"
+    assert project.git("status", "--porcelain") == "?? notes/"
+
+
+def test_the_users_merge_options_change_nothing(project: Project) -> None:
+    project.git("config", "branch.main.mergeOptions", "--squash")
+    project.agent()
+
+    result = project.run("worker")
+
+    assert project.git("rev-parse", "main") == result["merged"]
+    assert project.git("status", "--porcelain") == ""
+
+
+def test_a_submodule_pointer_is_only_a_file(project: Project) -> None:
+    link = "git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),lib && git commit -qm lib"
+    project.agent(
+        completion=KEYWORD,
+        steps={"work": {"completionConditions": [{"validator": "commits-exist"}]}},
+        script={"turns": [{"do": [{"run": link}, {"run": MOVE_MAIN.format("touch b.txt")}], "reply": {"w": "DONE"}}]},
+    )
+
+    assert project.run("worker")["outcome"] == "completed"
+
+
+def test_in_the_users_checkout_nothing_uncommitted_is_pushed_as_done(project: Project, tmp_path: Path) -> None:
+    project.git("init", "-q", "--bare", "-b", "main", str(tmp_path / "remote.git"))
+    project.git("remote", "add", "origin", "../remote.git")
+    work = [_write("a.txt", "BAD\n"), {"commit": "Bad"}, _write("a.txt", "fine\n")]
+    project.agent(
+        execution={"worktree": {"enabled": False}, "finalize": {"push": True}},
+        script={"turns": [{"do": work, "reply": "x"}]},
+    )
+
+    result = project.run("worker", check=1)
+
+    assert "nothing was pushed" in result["reason"]
+    assert project.git("ls-remote", "origin") == ""
+
+
+def test_another_agent_does_not_take_over_unfinished_work(project: Project) -> None:
+    issue = {"issue": {"type": "number"}}
+    project.agent("first", parameters=issue, completion=KEYWORD, limits={"maxIterations": 1})
+    project.agent("second", parameters=issue)
+    project.issue(4, "Four")
+    stopped = project.run("first", "--issue", "4", check=6)
+
+    done = project.genba("run", "second", "--issue", "4", check=5)
+
+    assert "first has unfinished work on genba/4-four" in done.err
+    assert f"genba run --resume {stopped['run']}" in done.err
+    project.run("second", "--issue", "4", "--branch", "genba/4-four")
+
+
+def test_the_same_agent_goes_on_with_what_it_left(project: Project) -> None:
+    project.agent(parameters={"issue": {"type": "number"}}, completion=KEYWORD, limits={"maxIterations": 1})
+    project.issue(4, "Four")
+    first = project.run("worker", "--issue", "4", check=6)
+
+    second = project.genba("run", "worker", "--issue", "4", check=6)
+
+    assert f"goes on with what {first['run']} left on genba/4-four" in second.err
+    assert "1 file, 1 commit" in second.err
+
+
+def test_a_run_that_cannot_push_is_refused_before_it_works(project: Project) -> None:
+    project.agent()
+
+    done = project.genba("run", "worker", "--push", check=3)
+
+    assert 'there is no remote "origin" to push to' in done.err
+    assert project.branches() == ["main"]
+
+
+def test_labels_follow_how_a_run_ends(project: Project) -> None:
+    labels = {"inProgress": "busy", "blocked": "stuck"}
+    project.write("shared.txt", "in the beginning\n")
+    work = [_write("shared.txt", "agent\n"), {"commit": "Change"}, {"run": MOVE_MAIN.format("echo user > shared.txt")}]
+    project.agent(
+        parameters={"issue": {"type": "number"}},
+        integrations={"github": {"enabled": True, "labels": labels}},
+        script={"turns": [{"do": work, "reply": "x"}]},
+    )
+    project.agent(
+        "idler",
+        parameters={"issue": {"type": "number"}},
+        integrations={"github": {"enabled": True, "labels": labels}},
+        completion=KEYWORD,
+        limits={"maxIterations": 1},
+    )
+    project.issue(1, "One")
+    project.issue(2, "Two")
+
+    project.run("worker", "--issue", "1", check=5)
+    project.run("idler", "--issue", "2", check=6)
+
+    assert project.issue_front(1)["labels"] == ["stuck"]
+    assert project.issue_front(2)["labels"] == []
+
+
+def test_an_iteration_budget_can_be_raised_and_stays_raised(project: Project) -> None:
+    steps = {"work": {"completionConditions": [{"validator": "good"}]}}
+    turns: list[dict[str, Any]] = [{"do": [_write("a.txt", f"BAD {n}\n"), {"commit": "b"}]} for n in range(2)]
+    turns += [{"do": [_write("a.txt", "fine\n"), {"commit": "f"}]}, {"reply": "x"}]
+    project.agent(steps=steps, registry=GOOD, script={"turns": turns})
+    first = project.run("worker", check=1)
+    assert first["hint"].endswith("--set runner.completion.config.maxIterations=2")
+    second = project.run(*first["hint"].split()[2:], check=1)
+
+    third = project.run(*second["hint"].split()[2:])
+
+    assert third["outcome"] == "completed"
+
+
+def test_the_answer_of_the_agent_is_in_the_result_and_in_the_journal(project: Project) -> None:
+    project.agent(script={"turns": [{"reply": {"verdict": "approve"}}]})
+
+    result = project.run("worker")
+
+    assert result["output"] == {"verdict": "approve"}
+    assert 'reply  │ {"verdict":"approve"}' in project.genba("logs", result["run"], "--output", check=0).out

@@ -12,6 +12,7 @@ from genba.connections.checks.runner import CheckRunner
 from genba.connections.clock import SystemClock
 from genba.connections.forge.command import CommandForge
 from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.locks import is_held
 from genba.connections.git.merging import GitRepository
 from genba.connections.git.worktrees import GitWorkingTrees
 from genba.connections.journal.jsonl import SUFFIX, JsonlJournal, Listener, journal_files, read_journal
@@ -19,7 +20,7 @@ from genba.connections.journal.redaction import Redactor
 from genba.connections.process.environment import passed_on
 from genba.connections.process.supervisor import ProcessSupervisor
 from genba.connections.tracker.folder import FolderTracker
-from genba.definitions.completion import Custom, walk
+from genba.definitions.completion import Custom, ExternalState, IterationBudget, walk
 from genba.definitions.definition import AgentDefinition
 from genba.definitions.handlers import CompletionHandler, load_action
 from genba.definitions.project import Project, load_project
@@ -63,7 +64,8 @@ class House:
         source = definition.sources.get("runner.adapter.type", definition.sources["name"])
         if raw is None:
             known = ", ".join(known_adapters())
-            hint = f"agents: {{default: {{adapter: …}}}} in .genba/config.yaml, or --adapter …   known: {known}"
+            line = 'agents: {default: {adapter: {type: custom, command: "…"}}}'
+            hint = f"in .genba/config.yaml:  {line}   known: {known}"
             problem = Problem(source, "runner.adapter", "no adapter is chosen: nobody would answer", hint)
             raise ConfigurationError((problem,), hint=f"genba agent show {definition.name} --explain")
         try:
@@ -93,6 +95,11 @@ class House:
         remembered = self.layout.own.glob("runs/*/journal")
         return journal_files({Path(path.read_text("utf-8")).parent for path in remembered})
 
+    def is_running(self, branch: str) -> bool:
+        """Whether a run holds this branch now."""
+        path = self.layout.branch_lock(branch)
+        return path.is_file() and is_held(path)
+
     def find_journal(self, run: str) -> Path:
         pointer = self.layout.run_folder(run) / "journal"
         if "/" not in run and pointer.is_file() and (journal := Path(pointer.read_text("utf-8"))).is_file():
@@ -107,6 +114,9 @@ class House:
         completion_handlers, action_handlers = self._handlers(definition)
         if definition.file.runner.execution.finalize.create_pr and self.project.file.forge is None:
             raise ConfigurationError((no_forge(),))
+        if plan.issue is None and any(isinstance(part, ExternalState) for part in walk(definition.completion)):
+            told = "externalState works on an issue, and none was given"
+            raise ConfigurationError((Problem("command line", "--issue", told),))
         environment = self._environment(plan)
         folder = self.layout.run_folder(plan.run)
         path = self.journal_path(definition, plan.run)
@@ -145,15 +155,19 @@ class House:
         """The plan of a run that was cut off: its own frozen definition, and the state that its journal tells."""
         events = read_journal(self.find_journal(run))
         left = read_resumption(run, events)
-        memory = _recall(self.layout.run_folder(run), run)
+        folder = self.layout.run_folder(run)
+        memory = _recall(folder, run)
+        definition = _raised(memory.definition, limits)
+        if definition is not memory.definition:
+            _keep(folder / "run.json", RunMemory(definition, memory.parameters))
         return RunPlan(
             run=run,
-            definition=_with_limits(memory.definition, limits),
+            definition=definition,
             parameters=memory.parameters,
             workspace=left.workspace,
             state=left.state,
             merged=left.merged,
-            delivered=left.delivered,
+            delivered=left.delivered or (bool(left.merged) and not Path(left.workspace.path).exists()),
             commits=left.commits,
             process=os.getpid(),
         )
@@ -255,8 +269,15 @@ def _remember(folder: Path, plan: RunPlan, journal: Path) -> None:
     folder.chmod(0o700)
     memory = folder / "run.json"
     if not memory.exists():
-        memory.write_bytes(msgspec.json.encode(RunMemory(plan.definition, plan.parameters)))
+        _keep(memory, RunMemory(plan.definition, plan.parameters))
     (folder / "journal").write_text(str(journal), encoding="utf-8")
+
+
+def _keep(path: Path, memory: RunMemory) -> None:
+    fresh = path.with_suffix(".new")
+    fresh.touch(mode=0o600)
+    fresh.write_bytes(msgspec.json.encode(memory))
+    fresh.replace(path)
 
 
 def _recall(folder: Path, run: str) -> RunMemory:
@@ -268,16 +289,24 @@ def _recall(folder: Path, run: str) -> RunMemory:
         ) from error
 
 
-def _with_limits(definition: AgentDefinition, limits: dict[str, Any]) -> AgentDefinition:
-    """A resumed run keeps its definition; only its limits may be raised."""
-    if not limits:
+def _raised(definition: AgentDefinition, settings: dict[str, Any]) -> AgentDefinition:
+    """A resumed run keeps its definition; only its budgets may be raised."""
+    if not settings:
         return definition
     file = msgspec.to_builtins(definition.file)
-    file["runner"]["limits"] |= limits
+    runner = settings.get("runner", {})
+    file["runner"]["limits"] |= runner.get("limits", {})
     changed, problems = shape(file, type(definition.file), "command line")
     if changed is None:
         raise ConfigurationError(problems)
-    return msgspec.structs.replace(definition, file=changed)
+    most = runner.get("completion", {}).get("config", {}).get("maxIterations")
+    completion = definition.completion
+    if most is not None and isinstance(completion, IterationBudget):
+        budget, problems = shape({"maxIterations": most}, IterationBudget, "command line", "runner.completion.config")
+        if budget is None:
+            raise ConfigurationError(problems)
+        completion = budget
+    return msgspec.structs.replace(definition, file=changed, completion=completion)
 
 
 def _fits(schema: dict[str, Any], value: Any) -> bool:

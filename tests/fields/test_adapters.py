@@ -63,7 +63,7 @@ def test_the_prompt_comes_by_file_where_the_command_names_one(project: Project) 
 
 def test_the_command_is_told_the_model_the_step_and_the_iteration(project: Project) -> None:
     commanding(
-        project, 'echo "{model} $GENBA_MODEL $GENBA_STEP $GENBA_ITERATION" > told.txt', flow={"defaultModel": "m1"}
+        project, 'echo {model} "$GENBA_MODEL $GENBA_STEP $GENBA_ITERATION" > told.txt', flow={"defaultModel": "m1"}
     )
     project.run("worker")
     assert project.read("told.txt") == "m1 m1 work 1\n"
@@ -132,7 +132,7 @@ def test_the_structured_output_of_a_reply_file_is_judged(project: Project) -> No
 
 
 def test_the_session_id_of_a_reply_file_is_given_to_the_next_question(project: Project) -> None:
-    line = """echo "{session_id}|$GENBA_SESSION_ID" >> ids.txt; echo '{"session_id": "s-7"}' > {reply_file}"""
+    line = """echo {session_id}"|$GENBA_SESSION_ID" >> ids.txt; echo '{"session_id": "s-7"}' > {reply_file}"""
     commanding(project, line, completion=TWICE)
     project.run("worker")
     assert project.read("ids.txt") == "|\ns-7|s-7\n"

@@ -132,6 +132,7 @@ def test_push_remote_on_the_command_line_says_where_to_push(project: Project, re
 
 
 def test_a_push_that_fails_is_not_success_and_keeps_the_work(project: Project) -> None:
+    project.git("remote", "add", "nowhere", "../nowhere.git")
     finalizing(project, push=True, remote="nowhere")
     result = project.run("worker", check=1)
     assert result["outcome"] == "incomplete"

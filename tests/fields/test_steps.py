@@ -287,7 +287,7 @@ def test_an_input_that_is_not_required_is_empty_on_paths_without_its_step(projec
 def test_a_required_input_without_a_default_must_be_on_every_path(project: Project) -> None:
     skipping(project, {"required": True})
     done = project.genba("run", "worker", check=3)
-    assert "steps.build.inputs.tall.from: a path leads here that does not pass measure" in done.err
+    assert "steps.build.inputs.tall.from: a path leads to build that does not pass measure" in done.err
 
 
 def test_an_input_from_an_output_that_no_step_declares_is_refused(project: Project) -> None:

@@ -30,6 +30,8 @@ class RunStarted(_Event, frozen=True, kw_only=True, tag="run_started"):
     """The hash of the frozen definition that runs."""
     workspace: Workspace
     project: str = ""
+    commits: int = 0
+    """How many commits the branch has already: the work of an earlier run that this one goes on with."""
     title: str = ""
     parameters: dict[str, Any] = {}
     limits: dict[str, Any] = {}
@@ -66,6 +68,15 @@ class AgentOutput(_Event, frozen=True, kw_only=True, tag="agent_output"):
 class AgentEnded(_Event, frozen=True, kw_only=True, tag="agent_ended"):
     exit_code: int
     seconds: float
+
+
+class ReplyReceived(_Event, frozen=True, kw_only=True, tag="reply_received"):
+    """What the instance answered, before anybody judged it."""
+
+    text: str
+    structured: dict[str, Any] | None = None
+    session_id: str | None = None
+    usage: Usage = Usage()
 
 
 class AskRetried(_Event, frozen=True, kw_only=True, tag="ask_retried"):
@@ -111,9 +122,19 @@ class IterationFinished(_Event, frozen=True, kw_only=True, tag="iteration_finish
     """Everything that the next iteration needs: a killed run goes on from here."""
 
 
+class WorkSentBack(_Event, frozen=True, kw_only=True, tag="work_sent_back"):
+    """A check failed on what would have landed: the loop goes on from this state."""
+
+    reason: str
+    state: dict[str, Any]
+
+
 class LoopEnded(_Event, frozen=True, kw_only=True, tag="loop_ended"):
     outcome: Outcome
     reason: str
+    usage: Usage = Usage()
+    seconds: float = 0.0
+    """What the loop has cost so far, over all resumptions, unfinished iterations included."""
 
 
 class EffectPlanned(_Event, frozen=True, kw_only=True, tag="effect_planned"):
@@ -159,12 +180,14 @@ Event = (
     | AgentStarted
     | AgentOutput
     | AgentEnded
+    | ReplyReceived
     | AskRetried
     | ReplyRefused
     | ActionHandled
     | ActionRefused
     | CheckFinished
     | IterationFinished
+    | WorkSentBack
     | LoopEnded
     | EffectPlanned
     | EffectDone

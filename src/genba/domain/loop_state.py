@@ -55,6 +55,8 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     judged: str = ""
     """The tree on which the run was judged complete; empty when it had uncommitted changes."""
     previous_summary: str = ""
+    output: dict[str, Any] | None = None
+    """The structured output of the last reply."""
     closure: ClosureChoice = ClosureChoice()
     outcome: Outcome | None = None
     reason: str = ""

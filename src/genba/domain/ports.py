@@ -66,12 +66,17 @@ class WorkingTrees(Protocol):
 class Repository(Protocol):
     """The repository as a whole: merging and pushing, without a checkout."""
 
+    async def has_remote(self, remote: str) -> bool: ...
+
     async def propose(self, workspace: Workspace, message: str) -> Proposal:
         """The merge of a branch into its base, as a commit that nothing points to yet."""
         ...
 
-    async def try_out(self, workspace: Workspace, commit: str) -> str:
-        """Bring the branch and its working tree to a commit and nothing else; the rest is kept under a rescue ref."""
+    async def try_out(self, workspace: Workspace, commit: str, adopt: bool = False) -> str:
+        """Bring the working tree to a commit and nothing else; the rest is kept under the rescue ref it returns.
+
+        With `adopt` the branch goes on from that commit; otherwise it stays where it is.
+        """
         ...
 
     async def land(self, workspace: Workspace, proposal: Proposal) -> MergeResult | None:

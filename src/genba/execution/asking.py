@@ -8,7 +8,7 @@ from genba.definitions.completion import StructuredSignal, structured_signal
 from genba.definitions.definition import AgentDefinition
 from genba.definitions.steps_file import Step
 from genba.domain.errors import BoundaryViolationError, RateLimited, RecoverableError, SchemaViolationError
-from genba.domain.events import AgentEnded, AgentOutput, AgentStarted, AskRetried, Notice, ReplyRefused
+from genba.domain.events import AgentEnded, AgentOutput, AgentStarted, AskRetried, Notice, ReplyReceived, ReplyRefused
 from genba.domain.loop_state import LoopState
 from genba.domain.ports import AgentInstance
 from genba.domain.replies import Ask, Reply, Usage
@@ -22,6 +22,7 @@ from genba.judgement.transitions import Move, Refusal, follow, gate_move
 
 _MOST_OUTPUT = 8_000_000
 """Characters of output that the journal takes per question."""
+_LONGEST_REPLY = 100_000
 
 
 class OutOfTime(Exception):
@@ -51,10 +52,12 @@ class Asking:
         self.limits = definition.file.runner.limits
         self.spent = Usage()
         """What the questions of this iteration cost, whether or not an answer comes of them."""
+        self.began = world.clock.elapsed()
 
     async def put(self, state: LoopState, prompt: ResolvedPrompt) -> Answer:
         text, asks = prompt.text, 0
         self.spent = Usage()
+        self.began = self.world.clock.elapsed()
         for attempt in range(1, self.limits.reasks + 2):
             reply, tries = await self._with_retries(state, prompt, text, asks)
             asks += tries
@@ -78,13 +81,14 @@ class Asking:
 
     async def _with_retries(self, state: LoopState, prompt: ResolvedPrompt, text: str, asked: int) -> tuple[Reply, int]:
         failed, tries = 0, 0
-        began = self.world.clock.elapsed()
         while True:
             tries += 1
-            spent = self.world.clock.elapsed() - began
+            if self.elapsed() >= time_left(state, self.limits):
+                raise OutOfTime(f"the {self.limits.wall_time_seconds:g} seconds of this run are over")
             try:
-                return await self._ask(state, prompt, text, asked + tries, spent), tries
+                return await self._ask(state, prompt, text, asked + tries), tries
             except RecoverableError as error:
+                spent = self.elapsed()
                 failed += not (isinstance(error, RateLimited) and (error.retry_after or 0) > 0)
                 wait = wait_before_retry(error, failed, self.limits, self.world.jitter())
                 if wait is None:
@@ -104,10 +108,14 @@ class Asking:
                 )
                 await self.world.clock.sleep(wait)
 
-    async def _ask(self, state: LoopState, prompt: ResolvedPrompt, text: str, number: int, spent: float) -> Reply:
+    def elapsed(self) -> float:
+        """Seconds since this iteration began to ask."""
+        return self.world.clock.elapsed() - self.began
+
+    async def _ask(self, state: LoopState, prompt: ResolvedPrompt, text: str, number: int) -> Reply:
         step_id = state.step
         boundaries = self.definition.file.runner.boundaries
-        left = max(0.1, time_left(state, self.limits) - spent)
+        left = max(0.1, time_left(state, self.limits) - self.elapsed())
         ask = Ask(
             run=self.instance.session.run,
             agent=self.definition.name,
@@ -134,6 +142,15 @@ class Asking:
             seconds=round(reply.seconds, 3),
         )
         self.world.journal.emit(ended)
+        received = ReplyReceived(
+            step=step_id,
+            iteration=state.iterations + 1,
+            text=reply.text[:_LONGEST_REPLY],
+            structured=reply.structured,
+            session_id=reply.session_id,
+            usage=reply.usage,
+        )
+        self.world.journal.emit(received)
         return reply
 
     def _listen(self, state: LoopState) -> Any:

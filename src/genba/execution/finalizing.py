@@ -14,6 +14,7 @@ from genba.domain.events import EffectDone, EffectPlanned, MergeFinished, Notice
 from genba.domain.evidence import CheckResult
 from genba.domain.problems import Problem
 from genba.domain.workspaces import MergeResult, MergeStatus, PullRequest, Workspace
+from genba.execution.uncut import uncut
 from genba.execution.world import World
 
 Verify = Callable[[], Awaitable[CheckResult | None]]
@@ -32,6 +33,8 @@ class Finalized(msgspec.Struct, frozen=True, kw_only=True):
     pull_request: str = ""
     arrived: bool = True
     """Whether the work is on the base, so that its issue can be closed."""
+    base: str = ""
+    """The commit of the base that the working tree contains now, when the work goes back."""
     red: CheckResult | None = None
     """The check that fails on what would have landed: the work goes back to its author."""
     reason: str = ""
@@ -64,6 +67,8 @@ class Finalizer:
                 result = await self._merge(delivery)
             elif self.workspace.isolated:
                 result = await self._keep_branch(delivery)
+            elif self.settings.push:
+                result = await self._in_place()
             if not result.done:
                 return result
             if self.settings.push or self.settings.create_pr:
@@ -71,7 +76,7 @@ class Finalizer:
         except GenbaError as error:
             again = f"genba run --resume {self.run}"
             return msgspec.structs.replace(result, done=False, reason=error.message, hint=error.hint or again)
-        await self._clean_up()
+        await uncut(self._clean_up())
         return result
 
     async def _merge(self, delivery: Delivery) -> Finalized:
@@ -82,13 +87,13 @@ class Finalizer:
                 workspace, f"Merge {delivery.subject}\n\n{delivery.trailers}"
             )
             if proposal.refused is not None:
-                return self._told(proposal.refused)
+                return await self._refused(proposal.refused, delivery)
             if proposal.tree != judged:
                 red = await self._try_out(proposal.commit)
                 if red is not None:
-                    return Finalized(done=False, red=red)
+                    return Finalized(done=False, red=red, base=proposal.base)
                 judged = proposal.tree
-            landed = await self.world.repository.land(workspace, proposal)
+            landed = await uncut(self.world.repository.land(workspace, proposal))
             if landed is not None:
                 return self._told(landed)
         raise StateConflictError(
@@ -96,19 +101,38 @@ class Finalizer:
             hint=f"genba run --resume {self.run}",
         )
 
+    async def _refused(self, refused: MergeResult, delivery: Delivery) -> Finalized:
+        """Nothing to land: work that was left uncommitted is not done because of that."""
+        if refused.status is MergeStatus.NOTHING_TO_MERGE and not delivery.judged:
+            kept = await self._keep_branch(delivery)
+            if kept.red is not None:
+                return kept
+        return self._told(refused)
+
     async def _keep_branch(self, delivery: Delivery) -> Finalized:
         """The branch itself is what is handed over: it stays, and it was checked as it is."""
         seen = await self.world.trees.observe(self.workspace)
-        red = await self._try_out(seen.head) if seen.dirty or seen.tree != delivery.judged else None
+        same = not (seen.dirty or seen.strayed) and seen.tree == delivery.judged
+        red = None if same else await self._try_out(seen.head)
         return Finalized(done=red is None, red=red, arrived=not seen.commits)
+
+    async def _in_place(self) -> Finalized:
+        """In the user's own checkout nothing is moved aside, so only what is committed as it was judged is pushed."""
+        seen = await self.world.trees.observe(self.workspace)
+        if not seen.dirty and not seen.strayed:
+            return Finalized(done=True)
+        told = "nothing was pushed: your checkout has changes that are not committed"
+        return Finalized(done=False, reason=told, hint=f"commit them, then: genba run --resume {self.run}")
 
     async def _try_out(self, commit: str) -> CheckResult | None:
         """The checks on a commit, with nothing else in the working tree."""
         if self.verify is None:
             return None
-        rescued = await self.world.repository.try_out(self.workspace, commit)
-        self._tell_rescued(rescued)
-        return await self.verify()
+        self._tell_rescued(await self.world.repository.try_out(self.workspace, commit))
+        red = await self.verify()
+        if red is not None:
+            self._tell_rescued(await self.world.repository.try_out(self.workspace, commit, adopt=True))
+        return red
 
     def _told(self, result: MergeResult) -> Finalized:
         """Write down how the merge ended, and say what that means."""

@@ -8,8 +8,9 @@ from genba.domain.errors import NotFoundError, StateConflictError
 from genba.domain.events import EffectDone, EffectPlanned, Notice
 from genba.domain.issues import Issue, IssueChange
 from genba.domain.loop_state import ClosureChoice
+from genba.domain.outcomes import Outcome
 from genba.execution.world import World
-from genba.judgement.closure import change_on_block, change_on_completion, change_on_start
+from genba.judgement.closure import change_on_block, change_on_completion, change_on_start, change_on_stop
 
 
 class IssueKeeper:
@@ -40,8 +41,12 @@ class IssueKeeper:
     async def start(self) -> None:
         await self._change(change_on_start(self.settings), "start")
 
-    async def block(self, reason: str) -> None:
-        await self._change(change_on_block(self.settings, reason), "blocked")
+    async def end(self, outcome: Outcome, reason: str) -> None:
+        """A run that did not complete works on its issue no more; a blocked one says so."""
+        if outcome is Outcome.BLOCKED:
+            await self._change(change_on_block(self.settings, reason), "blocked")
+        elif outcome is not Outcome.COMPLETED:
+            await self._change(change_on_stop(self.settings), "stopped")
 
     async def complete(self, choice: ClosureChoice, arrived: bool, branch: str) -> None:
         """Carry out the closure; an issue whose work did not arrive on the base stays open."""

@@ -1,6 +1,7 @@
 """The loop: resolve → ask → observe → judge, a function from state to state."""
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
@@ -82,8 +83,12 @@ class Loop:
 
     def _cut_off(self, state: LoopState, outcome: Outcome, reason: str) -> LoopState:
         """The end of an iteration without a verdict. What it cost still counts."""
-        spent = state.usage.plus(self.asking.spent)
-        return msgspec.structs.replace(state, usage=spent).end(outcome, self.world.redact(reason))
+        return self.spent_so_far(state).end(outcome, self.world.redact(reason))
+
+    def spent_so_far(self, state: LoopState) -> LoopState:
+        """The same state with what the iteration that is under way has cost."""
+        usage, seconds = state.usage.plus(self.asking.spent), state.seconds + self.asking.elapsed()
+        return msgspec.structs.replace(state, usage=usage, seconds=seconds)
 
     def _after(
         self, state: LoopState, answer: Answer, signals: Signals, verdict: Verdict, facts: TreeFacts, seconds: float
@@ -105,8 +110,9 @@ class Loop:
             seconds=state.seconds + seconds,
             gap=verdict.gap,
             last_failure=verdict.failure or state.last_failure,
-            judged="" if facts.dirty else facts.tree,
+            judged="" if facts.dirty or facts.strayed else facts.tree,
             previous_summary=self.world.redact(_summary(answer)),
+            output=_each_text(answer.structured, self.world.redact),
             closure=choice if choice.action or choice.add_labels or choice.remove_labels else state.closure,
             outcome=verdict.outcome,
             reason=self.world.redact(verdict.reason),
@@ -152,12 +158,13 @@ class Loop:
         skipped = [r.name for r in results if not r.passed and self.judge.skips(before.step, r.name)]
         for name in skipped:
             self.world.journal.emit(Notice(step=before.step, message=f"{name} failed and is skipped"))
+        again = verdict.gap is not None
         intent = "" if verdict.kind is VerdictKind.STOP else str(self.judge.move(before, heard).intent)
         self.world.journal.emit(
             IterationFinished(
                 step=before.step,
                 iteration=after.iterations,
-                intent="repeat" if verdict.kind is VerdictKind.RETRY else intent,
+                intent="repeat" if again else intent,
                 verdict=str(verdict.kind),
                 reason=verdict.reason,
                 usage=answer.usage,
@@ -180,6 +187,17 @@ def _heard(answer: Answer, signals: Signals) -> Heard:
         move=answer.move,
         unfit=answer.unfit,
     )
+
+
+def _each_text(value: Any, change: Callable[[str], str]) -> Any:
+    """The same JSON value with every text in it changed."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: _each_text(inner, change) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_each_text(inner, change) for inner in value]
+    return value
 
 
 def _attempts(state: LoopState, verdict: Verdict) -> dict[str, int]:

@@ -1,5 +1,7 @@
 """Observing: facts from git, and the checks that are due, in order."""
 
+import msgspec
+
 from genba.definitions.completion import ExternalState
 from genba.domain.errors import CheckBrokenError
 from genba.domain.events import CheckFinished
@@ -35,7 +37,14 @@ class Observing:
             results.append(result)
             if not result.passed and not self.judge.skips(state.step, name):
                 break
-        return facts, tuple(results)
+        return await self._after_checks(facts) if results else facts, tuple(results)
+
+    async def _after_checks(self, facts: TreeFacts) -> TreeFacts:
+        """The facts, unless a check changed the tree: then what it left counts as uncommitted."""
+        after = await self.world.trees.observe(self.workspace)
+        if after.tree == facts.tree and after.head == facts.head:
+            return facts
+        return msgspec.structs.replace(after, dirty=after.dirty or ("changed by a check",))
 
     async def first_failure(self, state: LoopState, checks: tuple[str, ...]) -> CheckResult | None:
         """Run these checks on the working tree as it is now; the first that does not hold."""
@@ -44,6 +53,10 @@ class Observing:
             result = await self._told(name, facts, state)
             if not result.passed:
                 return result
+        after = await self._after_checks(facts)
+        if checks and after.dirty and not facts.dirty:
+            told = f"a check changes the working tree ({', '.join(after.dirty[:5])})"
+            return CheckResult(checks[-1], CheckStatus.FAILED, told)
         return None
 
     async def _told(self, name: str, facts: TreeFacts, state: LoopState) -> CheckResult:

@@ -11,7 +11,9 @@ from genba.domain.events import (
     LoopEnded,
     MergeFinished,
     RunEnded,
+    RunResumed,
     RunStarted,
+    WorkSentBack,
     WorkspaceClosed,
 )
 from genba.domain.loop_state import LoopState
@@ -22,10 +24,7 @@ from genba.domain.workspaces import MergeStatus, Workspace
 class Resumption(msgspec.Struct, frozen=True, kw_only=True):
     """What a run left behind."""
 
-    run: str
-    agent: str
     workspace: Workspace
-    parameters: dict[str, object]
     state: LoopState | None
     merged: str = ""
     """The merge commit, when the run was cut off after its merge."""
@@ -39,6 +38,7 @@ def read_resumption(run: str, events: Iterable[Event]) -> Resumption:
     started: RunStarted | None = None
     state: LoopState | None = None
     ended: RunEnded | None = None
+    spent: LoopEnded | None = None
     merged, delivered, commits = "", False, 0
     for event in events:
         match event:
@@ -47,12 +47,16 @@ def read_resumption(run: str, events: Iterable[Event]) -> Resumption:
             case IterationFinished(state=raw):
                 state = _state(raw, run)
                 commits = len(event.commits)
+            case WorkSentBack(state=raw):
+                state = _state(raw, run)
             case WorkspaceClosed(removed=True):
                 delivered = True
             case MergeFinished(status=MergeStatus.MERGED, commit=commit):
                 merged = commit
-            case LoopEnded():
+            case RunResumed():
                 ended = None
+            case LoopEnded():
+                spent = event
             case RunEnded():
                 ended = event
             case _:
@@ -62,11 +66,8 @@ def read_resumption(run: str, events: Iterable[Event]) -> Resumption:
     if ended is not None and ended.outcome is Outcome.COMPLETED:
         raise StateConflictError(f"{run} is completed; there is nothing to resume", hint=f"genba logs {run}")
     return Resumption(
-        run=run,
-        agent=started.agent,
         workspace=started.workspace,
-        parameters=started.parameters,
-        state=_reopened(state, ended),
+        state=_reopened(state, spent),
         merged=merged,
         delivered=delivered,
         commits=commits,
@@ -82,9 +83,11 @@ def _state(raw: dict[str, object], run: str) -> LoopState:
         ) from error
 
 
-def _reopened(state: LoopState | None, ended: RunEnded | None) -> LoopState | None:
+def _reopened(state: LoopState | None, spent: LoopEnded | None) -> LoopState | None:
     """A run that ended without completing gets another chance; one that completed still has to be finalized."""
     if state is None or state.outcome is Outcome.COMPLETED:
         return state
-    spent = ended.usage if ended is not None and ended.usage.tokens >= state.usage.tokens else state.usage
-    return msgspec.structs.replace(state, outcome=None, reason="", last_failure=None, attempts={}, usage=spent)
+    fresh = msgspec.structs.replace(state, outcome=None, reason="", last_failure=None, attempts={})
+    if spent is None or spent.seconds < state.seconds:
+        return fresh
+    return msgspec.structs.replace(fresh, usage=spent.usage, seconds=spent.seconds)

@@ -1,19 +1,19 @@
 """One run of one agent, from its workspace to its closure."""
 
 import asyncio
-import contextlib
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+import errno
+from typing import Any
 
 import msgspec
 
 from genba.definitions.definition import AgentDefinition
-from genba.domain.errors import DiskFullError, GenbaError
-from genba.domain.events import LoopEnded, RunEnded, RunResumed, RunStarted
+from genba.domain.errors import ConfigurationError, DiskFullError, GenbaError
+from genba.domain.events import LoopEnded, Notice, RunEnded, RunResumed, RunStarted, WorkSentBack
 from genba.domain.evidence import CheckResult
 from genba.domain.issues import Issue
 from genba.domain.loop_state import LoopState
 from genba.domain.outcomes import Outcome
+from genba.domain.problems import Problem
 from genba.domain.replies import AgentSession, Usage
 from genba.domain.workspaces import MergeStatus, Workspace, WorkspaceRequest
 from genba.execution.asking import Asking
@@ -22,12 +22,11 @@ from genba.execution.issue_keeping import IssueKeeper
 from genba.execution.loop import Loop
 from genba.execution.observing import Observing
 from genba.execution.prompting import Prompts
+from genba.execution.uncut import uncut
 from genba.execution.world import World
-from genba.judgement.budgets import raised_limit
+from genba.judgement.budgets import exhausted, raised_limit
 from genba.judgement.completion import SchemaFit
 from genba.judgement.verdicts import Judge
-
-T = TypeVar("T")
 
 PARKED = "parked: it was told to stop, and can go on from here"
 
@@ -75,6 +74,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     conflicts: tuple[str, ...] = ()
     pull_request: str = ""
     issue: int | None = None
+    output: dict[str, Any] | None = None
+    """The structured output of the last reply."""
 
 
 class Run:
@@ -88,11 +89,14 @@ class Run:
         self.state = plan.state or LoopState(step=plan.definition.entry_step(plan.mode))
         self.judge = Judge(self.definition, world.completion_handlers, fits)
         self.issues = IssueKeeper(self.definition, world, plan.issue)
+        self.loop: Loop | None = None
+        """The loop while it runs."""
 
     async def execute(self) -> RunResult:
         issue, requirements = await self.issues.read(resumed=self.plan.workspace is not None)
+        await self._check_remote()
         workspace = await self._workspace(issue)
-        self._tell_start(workspace, issue)
+        await self._tell_start(workspace, issue)
         began = self.world.clock.elapsed()
         finalized = Finalized(done=False)
         try:
@@ -100,14 +104,23 @@ class Run:
             finalized = await self._work(workspace, issue, requirements)
         except asyncio.CancelledError:
             await self.world.processes.sweep(self.plan.run)
-            self._reached(self.state.end(Outcome.INCOMPLETE, PARKED))
+            reached = self.state if self.loop is None else self.loop.spent_so_far(self.state)
+            self._reached(reached.end(Outcome.INCOMPLETE, PARKED))
         except DiskFullError as error:
             error.hint = error.hint or f"free some space, then: genba run --resume {self.plan.run}"
             error.unchanged = f"the work is kept on {workspace.branch}, in {workspace.path}"
             raise
         except GenbaError as error:
             self._reached(self.state.end(Outcome.FAILED, self.world.redact(error.message)))
-        return await _finish(self._end(finalized, workspace, began))
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise DiskFullError(
+                f"the disk is full: {error.strerror}",
+                unchanged=f"the work is kept on {workspace.branch}, in {workspace.path}",
+                hint=f"free some space, then: genba run --resume {self.plan.run}",
+            ) from error
+        return await uncut(self._end(finalized, workspace, began))
 
     def _reached(self, state: LoopState) -> None:
         self.state = state
@@ -135,20 +148,33 @@ class Run:
             await self.world.processes.sweep(workspace.taken_from)
         return workspace
 
-    def _tell_start(self, workspace: Workspace, issue: Issue | None) -> None:
+    async def _check_remote(self) -> None:
+        finalize = self.settings.execution.finalize
+        if not (finalize.push or finalize.create_pr) or await self.world.repository.has_remote(finalize.remote):
+            return
+        told = f'there is no remote "{finalize.remote}" to push to'
+        problem = Problem("", "runner.execution.finalize.remote", told, "git remote -v   or   --push-remote NAME")
+        raise ConfigurationError((problem,))
+
+    async def _tell_start(self, workspace: Workspace, issue: Issue | None) -> None:
+        taken = await self.world.trees.observe(workspace) if workspace.taken_from else None
         started = RunStarted(
             adapter=self.definition.adapter_type or "",
             model=self.settings.flow.default_model,
             definition=self.definition.digest,
             workspace=workspace,
             project=self.plan.project,
+            commits=len(taken.commits) if taken else 0,
             title=issue.title if issue else "",
             parameters=self.plan.parameters,
-            limits=msgspec.to_builtins(self.settings.limits),
+            limits=msgspec.to_builtins(self.settings.limits) | {"maxIterations": self.definition.iteration_cap},
             process=self.plan.process,
         )
         if self.plan.workspace is None:
             self.world.journal.emit(started)
+            if taken is not None:
+                told = f"goes on with what {workspace.taken_from} left on {workspace.branch}"
+                self.world.journal.emit(Notice(message=told))
         else:
             resumed = RunResumed(process=self.plan.process, commits=self.plan.commits, started=started)
             self.world.journal.emit(resumed)
@@ -157,16 +183,17 @@ class Run:
         """Loop, then deliver; what turns out red on the way out goes back into the loop."""
         if self.plan.delivered:
             return Finalized(done=True, commit=self.plan.merged)
-        observing = Observing(self.judge, self.world, workspace, self.plan.issue)
         prompts = Prompts(self.definition, self.plan.run, workspace, self.plan.parameters, issue, requirements)
         while True:
+            observing = Observing(self.judge, self.world, workspace, self.plan.issue)
             if self.state.outcome is not Outcome.COMPLETED:
                 await self._loop(workspace, prompts, observing)
             if self.state.outcome is not Outcome.COMPLETED:
                 return Finalized(done=False)
-            finalized = await _finish(self._deliver(workspace, issue, observing))
+            finalized = await self._deliver(workspace, issue, observing)
             if finalized.red is None:
                 return finalized
+            workspace = msgspec.structs.replace(workspace, base=finalized.base or workspace.base)
             await self._send_back(finalized.red, workspace)
 
     async def _loop(self, workspace: Workspace, prompts: Prompts, observing: Observing) -> None:
@@ -180,8 +207,9 @@ class Run:
         instance = await self.world.adapter.start(session)
         asking = Asking(self.definition, self.world, instance, self.plan.issue)
         try:
-            loop = Loop(self.definition, self.world, workspace, self.judge, prompts, asking, observing)
-            await loop.run(self.state, self._reached)
+            self.loop = Loop(self.definition, self.world, workspace, self.judge, prompts, asking, observing)
+            await self.loop.run(self.state, self._reached)
+            self.loop = None
         finally:
             await asyncio.shield(self.world.adapter.stop(instance))
 
@@ -220,11 +248,16 @@ class Run:
                 judged="",
             )
         )
+        self.world.journal.emit(
+            WorkSentBack(step=self.state.step, reason=self.state.reason, state=msgspec.to_builtins(self.state))
+        )
 
     async def _end(self, finalized: Finalized, workspace: Workspace, began: float) -> RunResult:
         state = self.state
         outcome, reason = state.outcome or Outcome.FAILED, state.reason
-        self.world.journal.emit(LoopEnded(outcome=outcome, reason=reason))
+        self.world.journal.emit(
+            LoopEnded(outcome=outcome, reason=reason, usage=state.usage, seconds=round(state.seconds, 3))
+        )
         if outcome is Outcome.COMPLETED and finalized.done:
             finalized = await self._close(finalized, workspace)
         hint = self._hint(outcome)
@@ -232,8 +265,7 @@ class Run:
             conflict = finalized.merge is MergeStatus.CONFLICT
             outcome = Outcome.BLOCKED if conflict else Outcome.INCOMPLETE
             reason, hint = self.world.redact(finalized.reason), finalized.hint
-        elif outcome is Outcome.BLOCKED:
-            await self.issues.block(reason)
+        await self.issues.end(outcome, reason)
         merged = finalized.commit if finalized.merge is MergeStatus.MERGED else self.plan.merged
         seconds = round(self.world.clock.elapsed() - began, 3)
         self.world.journal.emit(
@@ -262,6 +294,7 @@ class Run:
             conflicts=finalized.paths,
             pull_request=finalized.pull_request,
             issue=self.plan.issue,
+            output=state.output,
         )
 
     async def _close(self, finalized: Finalized, workspace: Workspace) -> Finalized:
@@ -281,18 +314,10 @@ class Run:
                 return ""
             case Outcome.BUDGET_EXHAUSTED:
                 return f"{again} --set {raised_limit(self.state, self.definition)}"
-        return again
+        spent = exhausted(self.state, self.definition)
+        return again if spent is None else f"{again} --set {spent.setting}"
 
 
 def _one_line(title: str) -> str:
     """A title as the first line of a message: it can forge neither a second line nor a trailer."""
     return " ".join("".join(letter if letter.isprintable() else " " for letter in title).split())
-
-
-async def _finish(ending: Coroutine[Any, Any, T]) -> T:
-    """What is short and must not be cut in two: a wish to stop is heard when it is over."""
-    task = asyncio.ensure_future(ending)
-    while not task.done():
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.wait({task})
-    return task.result()

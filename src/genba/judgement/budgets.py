@@ -3,6 +3,7 @@
 import msgspec
 
 from genba.definitions.agent_file import Limits
+from genba.definitions.completion import IterationBudget
 from genba.definitions.definition import AgentDefinition
 from genba.domain.loop_state import LoopState
 
@@ -18,7 +19,8 @@ def exhausted(state: LoopState, definition: AgentDefinition) -> Exhausted | None
     limits = definition.file.runner.limits
     cap = definition.iteration_cap
     if state.iterations >= cap:
-        return Exhausted(f"{state.iterations} of {cap} iterations are used", f"runner.limits.maxIterations={cap * 2}")
+        told = f"{state.iterations} of {cap} iterations are used"
+        return Exhausted(told, f"{_iteration_setting(definition)}={cap * 2}")
     if state.seconds >= limits.wall_time_seconds:
         return _out_of_time(state, limits)
     if limits.tokens is not None and state.usage.tokens >= limits.tokens:
@@ -39,6 +41,12 @@ def raised_limit(state: LoopState, definition: AgentDefinition) -> str:
 
 def time_left(state: LoopState, limits: Limits) -> float:
     return max(0.0, limits.wall_time_seconds - state.seconds)
+
+
+def _iteration_setting(definition: AgentDefinition) -> str:
+    if isinstance(definition.completion, IterationBudget):
+        return "runner.completion.config.maxIterations"
+    return "runner.limits.maxIterations"
 
 
 def _out_of_time(state: LoopState, limits: Limits) -> Exhausted:

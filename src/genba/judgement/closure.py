@@ -64,5 +64,9 @@ def change_on_block(settings: IssueIntegration, reason: str) -> IssueChange:
     )
 
 
+def change_on_stop(settings: IssueIntegration) -> IssueChange:
+    return IssueChange(remove_labels=_one(settings.labels.in_progress)) if settings.enabled else IssueChange()
+
+
 def _one(label: str | None) -> tuple[str, ...]:
     return (label,) if label else ()

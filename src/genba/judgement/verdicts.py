@@ -149,7 +149,7 @@ class Judge:
         if failure == state.last_failure:
             told = f"no progress: no reply fits ({reason}), and nothing changed in the tree"
             return self._stop(state, Outcome.INCOMPLETE, told)
-        return Verdict(kind=VerdictKind.CONTINUE, reason=reason, step=target, failure=failure)
+        return Verdict(kind=VerdictKind.RETRY, reason=reason, step=target, failure=failure)
 
     def skips(self, step_id: str, check: str) -> bool:
         """Whether the step goes on when this condition of its own fails. What completes the agent is never skipped."""

@@ -230,13 +230,16 @@ class MemoryRepository:
         self.messages: list[str] = []
         self.tried: list[str] = []
 
+    async def has_remote(self, remote: str) -> bool:
+        return remote == "origin"
+
     async def propose(self, workspace: Workspace, message: str) -> Proposal:  # noqa: ARG002
         self.messages.append(message)
         if self.results and self.results[0].status in (MergeStatus.CONFLICT, MergeStatus.NOTHING_TO_MERGE):
             return Proposal(refused=self.results.pop(0))
         return Proposal(base="c0", commit="m1", tree=self.tree)
 
-    async def try_out(self, workspace: Workspace, commit: str) -> str:  # noqa: ARG002
+    async def try_out(self, workspace: Workspace, commit: str, adopt: bool = False) -> str:  # noqa: ARG002
         self.tried.append(commit)
         return ""
 

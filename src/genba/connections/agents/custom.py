@@ -21,6 +21,11 @@ _LONGEST = 100_000
 """Bytes of a command and its variables. Every system takes that many, and prompts travel by other ways."""
 _LONGEST_SESSION_ID = 1000
 _PLACEHOLDER = re.compile(r"""(["']?)\{([a-z_]+)\}\1""")
+_NAME_IN_BRACES = re.compile(r"\{([a-z_]+)\}")
+_PLACEHOLDERS = frozenset({
+    "prompt_file", "system_prompt_file", "reply_file", "schema_file", "model", "session_id", "permission_mode",
+    "allowed_tools",
+})  # fmt: skip
 _VariableName = Annotated[str, Meta(pattern="^[^=]+$")]
 
 
@@ -76,6 +81,8 @@ class CustomAdapter(OneShotAdapter):
             return "expected a command, got nothing"
         if sum(len(word.encode()) + 1 for word in (*words, *env, *env.values())) > _LONGEST:
             return f"with its variables it is longer than {_LONGEST} bytes"
+        if isinstance(command, str) and (inside := _inside_quotes(command)):
+            return f"{{{inside}}} stands inside a longer quoted text, where a shell would read what it is filled with"
         word = words[0]
         in_tree = "/" in word and not word.startswith("/")
         if isinstance(command, str) or in_tree or "{" in word or self._found(word, environment):
@@ -173,6 +180,28 @@ def _can_run(path: Path) -> bool:
         return path.is_file() and os.access(path, os.X_OK)
     except (OSError, ValueError):
         return False
+
+
+def _inside_quotes(line: str) -> str:
+    """The first placeholder that stands in a quoted text together with something else."""
+    quote, opened = "", -1
+    at = 0
+    while at < len(line):
+        found = _NAME_IN_BRACES.match(line, at)
+        if found is not None and found[1] in _PLACEHOLDERS and quote:
+            alone = opened == at - 1 and line[found.end() : found.end() + 1] == quote
+            if not alone:
+                return found[1]
+        letter = line[at]
+        if letter == "\\" and quote != "'":
+            at += 2
+            continue
+        if letter == quote:
+            quote = ""
+        elif letter in "\"'" and not quote:
+            quote, opened = letter, at
+        at += 1
+    return ""
 
 
 def _in_word(word: str, values: Mapping[str, str]) -> str:

@@ -57,6 +57,12 @@ class Git:
         done = await self.run("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", allow=(0, 1, 128))
         return done.stdout.strip() or None
 
+    async def commit_of_head(self, git_dir: Path) -> str | None:
+        """The commit that a working tree is on, whatever its HEAD says."""
+        words = ("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        done = await self.run(*words, git_dir=git_dir, allow=(0, 1, 128))
+        return done.stdout.strip() or None
+
     async def is_ancestor(self, commit: str, of: str) -> bool:
         done = await self.run("merge-base", "--is-ancestor", commit, of, allow=(0, 1))
         return done.returncode == 0

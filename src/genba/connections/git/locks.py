@@ -74,3 +74,15 @@ async def held(path: Path, holder: str, patience_seconds: float = 120.0) -> Asyn
         yield
     finally:
         lock.release()
+
+
+def is_held(path: Path) -> bool:
+    """Whether somebody holds the lock; looking at it changes nothing."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False

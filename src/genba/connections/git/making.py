@@ -20,6 +20,8 @@ class TreeRecord(msgspec.Struct, frozen=True, kw_only=True):
     base: str
     new_branch: bool
     ready: bool
+    agent: str = ""
+    run: str = ""
 
 
 class TreeMaker:
@@ -28,43 +30,40 @@ class TreeMaker:
     def __init__(self, layout: RepositoryLayout) -> None:
         self.layout = layout
 
-    async def make(self, branch: str, base: str, root: Path) -> tuple[Path, Path]:
-        """The folder and the git folder of the working tree, complete."""
-        async with held(self.layout.repository_lock, f"worktree of {branch}"):
-            await self._clear_unfinished(branch)
-            record, git_dir = await self._registered(branch, base, root)
+    async def make(self, wanted: TreeRecord, root: Path, shared: bool) -> tuple[Path, Path]:
+        """The folder and the git folder of the working tree, complete.
+
+        `shared` allows to go on with the tree of another agent.
+        """
+        async with held(self.layout.repository_lock, f"worktree of {wanted.branch}"):
+            await self._clear_unfinished(wanted.branch)
+            record, git_dir = await self._registered(wanted, root, shared)
         path = Path(record.path)
         if not record.ready:
             (git_dir / "index.lock").unlink(missing_ok=True)
             await self.layout.git.run("reset", "--hard", "--quiet", tree=path, git_dir=git_dir)
-            self._write(msgspec.structs.replace(record, ready=True))
+        if not record.ready or record.run != wanted.run:
+            self._write(msgspec.structs.replace(record, ready=True, agent=wanted.agent, run=wanted.run))
+        await asyncio.to_thread(remove_tree, self.layout.own / "trash")
         return path, git_dir
 
-    async def _registered(self, branch: str, base: str, root: Path) -> tuple[TreeRecord, Path]:
+    async def _registered(self, wanted: TreeRecord, root: Path, shared: bool) -> tuple[TreeRecord, Path]:
+        """The record of the working tree that is there already, or of a new one."""
+        known = _read(self.layout.tree_record(wanted.branch))
+        git_dir = self.layout.find_git_dir_of(Path(known.path)) if known is not None else None
+        if known is not None and git_dir is not None and _is_folder(Path(known.path)):
+            if known.ready and known.agent not in ("", wanted.agent) and not shared:
+                raise _of_another(known)
+            return known, git_dir
+        if git_dir is not None:
+            remove_tree(git_dir)
         checkouts, tip = await asyncio.gather(
-            self.layout.checkouts(), self.layout.git.commit_of(f"refs/heads/{branch}")
+            self.layout.checkouts(), self.layout.git.commit_of(f"refs/heads/{wanted.branch}")
         )
-        existing, record = checkouts.get(branch), self.layout.tree_record(branch)
-        known = _read(record)
-        ours = existing is not None and known is not None and same_place(Path(known.path), existing)
-        if existing is not None and not ours:
-            raise StateConflictError(
-                f'the branch "{branch}" is checked out at {existing}',
-                hint=f"git -C {existing} switch OTHER   or   --branch NAME"
-                if _is_folder(existing)
-                else "git worktree prune   then try again",
-            )
-        if existing is not None and known is not None and _is_folder(existing):
-            return known, self.layout.git_dir_of(existing)
-        if existing is not None:
-            remove_tree(self.layout.git_dir_of(existing))
-        fresh = TreeRecord(
-            branch=branch,
-            path=str(_free_path(root, folder_name(branch))),
-            base=base,
-            new_branch=tip is None,
-            ready=False,
-        )
+        if wanted.branch in checkouts:
+            raise _checked_out(wanted.branch, checkouts[wanted.branch])
+        path = str(_free_path(root, folder_name(wanted.branch)))
+        fresh = msgspec.structs.replace(wanted, path=path, new_branch=tip is None, ready=False)
         self._write(fresh)
         await self._add(fresh)
         return fresh, self.layout.git_dir_of(Path(fresh.path))
@@ -113,8 +112,16 @@ class TreeMaker:
         fresh.replace(path)
 
 
-def same_place(one: Path, other: Path) -> bool:
-    return one == other or one.resolve() == other.resolve()
+def _checked_out(branch: str, where: Path) -> StateConflictError:
+    hint = f"git -C {where} switch OTHER   or   --branch NAME" if _is_folder(where) else "git worktree prune"
+    return StateConflictError(f'the branch "{branch}" is checked out at {where}', hint=hint)
+
+
+def _of_another(record: TreeRecord) -> StateConflictError:
+    return StateConflictError(
+        f"{record.agent} has unfinished work on {record.branch}",
+        hint=f"genba run --resume {record.run}   or go on with it: --branch {record.branch}",
+    )
 
 
 def _read(path: Path) -> TreeRecord | None:

@@ -13,8 +13,8 @@ from genba.domain.workspaces import MergeResult, MergeStatus, Proposal, Workspac
 _OURS = (":(top,exclude).genba/issues",)
 """What Genba itself writes in the user's checkout: not a change of the user's."""
 _SHOWN = 5
-_REFUSED_UNTOUCHED = "would be overwritten"
-"""What git says when it refuses before it has written anything."""
+_UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
+"""What git keeps while the user is in the middle of something."""
 
 
 class GitRepository:
@@ -23,6 +23,9 @@ class GitRepository:
     def __init__(self, layout: RepositoryLayout) -> None:
         self.layout = layout
         self.git: Git = layout.git
+
+    async def has_remote(self, remote: str) -> bool:
+        return remote in (await self.git.text("remote")).splitlines()
 
     async def propose(self, workspace: Workspace, message: str) -> Proposal:
         """The merge as a commit that nothing points to yet."""
@@ -46,18 +49,21 @@ class GitRepository:
         commit = await self.git.commit_tree(tree, (base, tip), message)
         return Proposal(base=base, commit=commit, tree=tree)
 
-    async def try_out(self, workspace: Workspace, commit: str) -> str:
-        """Bring the branch and its working tree to a commit, and nothing but that; returns the rescue ref."""
+    async def try_out(self, workspace: Workspace, commit: str, adopt: bool = False) -> str:
+        """Bring the working tree to a commit, and nothing but that; returns the rescue ref of what else was there.
+
+        The branch stays where it is, unless it is to adopt the commit and go on from there.
+        """
+        tree, git_dir, ref = Path(workspace.path), Path(workspace.git_dir), f"refs/heads/{workspace.branch}"
+        (git_dir / "index.lock").unlink(missing_ok=True)
         rescued, stuck = await rescue(self.layout, workspace)
         if stuck:
             raise StateConflictError(f"{workspace.path} cannot be brought to {commit[:7]}: {stuck}")
-        tree, git_dir, ref = Path(workspace.path), Path(workspace.git_dir), f"refs/heads/{workspace.branch}"
-        tip = await self.git.commit_of(ref)
-        if tip is not None and not await self.git.is_ancestor(tip, commit):
-            raise StateConflictError(f"{workspace.branch} moved while it was being merged", hint="try again")
-        await self.git.run("symbolic-ref", "HEAD", ref, git_dir=git_dir)
-        await self.git.run("reset", "--hard", "--quiet", commit, tree=tree, git_dir=git_dir)
+        await self.git.run("checkout", "--quiet", "--detach", "--force", commit, tree=tree, git_dir=git_dir)
         await self.git.run("clean", "-fdq", tree=tree, git_dir=git_dir)
+        if adopt:
+            await self.git.run("update-ref", ref, commit)
+            await self.git.run("symbolic-ref", "HEAD", ref, git_dir=git_dir)
         return rescued
 
     async def land(self, workspace: Workspace, proposal: Proposal) -> MergeResult | None:
@@ -82,10 +88,7 @@ class GitRepository:
         words = ("push", "--quiet", remote, f"refs/heads/{branch}:refs/heads/{branch}")
         done = await self.git.run(*words, tree=self.layout.top, allow=(0, 1, 128))
         if done.returncode != 0:
-            said = next((line for line in done.stderr.splitlines() if "rejected" in line), _last_line(done.stderr))
-            raise GitError(
-                f"{branch} could not be pushed to {remote}: {said.strip()}", hint=f"git push {remote} {branch}"
-            )
+            raise GitError(f"{branch} could not be pushed to {remote}: {_telling_line(done.stderr)}")
 
     async def _in_the_way(self, branch: str, checkout: Path | None) -> str:
         """Why the user's own work forbids to move the branch now."""
@@ -95,8 +98,12 @@ class GitRepository:
                     return f"{branch} is in the middle of a rebase"
         if checkout is None:
             return ""
+        git_dir = self.layout.git_dir_of(checkout)
+        busy = [name for name in _UNFINISHED if (git_dir / name).exists()]
+        if busy:
+            return f"{checkout} is in the middle of something ({busy[0]})"
         words = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=no", "--ignore-submodules=all")
-        done = await self.git.run(*words, "--", ":/", *_OURS, tree=checkout, git_dir=self.layout.git_dir_of(checkout))
+        done = await self.git.run(*words, "--", ":/", *_OURS, tree=checkout, git_dir=git_dir)
         changed = [entry[3:] for entry in done.stdout.split("\0") if entry]
         if changed:
             shown = ", ".join(changed[:_SHOWN]) + (" …" if len(changed) > _SHOWN else "")
@@ -104,37 +111,64 @@ class GitRepository:
         return ""
 
     async def _fast_forward(self, checkout: Path, base_ref: str, proposal: Proposal) -> MergeResult | None:
-        """Bring the user's clean checkout forward together with its branch."""
-        git_dir = self.layout.git_dir_of(checkout)
-        words = ("-c", "merge.verifySignatures=false", "merge", "--quiet", "--ff-only", "--no-overwrite-ignore")
-        done = await self.git.run(*words, proposal.commit, tree=checkout, git_dir=git_dir, allow=(0, 1, 128))
-        if done.returncode == 0:
-            return MergeResult(status=MergeStatus.MERGED, commit=proposal.commit)
+        """Bring the user's clean checkout forward together with its branch, or leave both as they are."""
         if await self.git.commit_of(base_ref) != proposal.base:
             return None
-        said = done.stderr.strip() or done.stdout.strip()
-        if _REFUSED_UNTOUCHED not in said:
-            await self._put_back(checkout, git_dir, proposal)
-        told = said.replace("\n", " ").replace("\t", " ")
-        return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=f"{checkout}: {told}")
+        git_dir = self.layout.git_dir_of(checkout)
+        changes = await self._changes(proposal)
+        there = [name for status, name in changes if status == "A" and _exists(checkout / name)]
+        if there:
+            shown = ", ".join(there[:_SHOWN])
+            told = f"{checkout} has files that the merge would overwrite ({shown})"
+            return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=told)
+        forward = ("read-tree", "-m", "-u", proposal.base, proposal.commit)
+        done = await self.git.run(*forward, tree=checkout, git_dir=git_dir, allow=(0, 1, 128))
+        said = done.stderr
+        if done.returncode == 0:
+            moved = await self.git.run("update-ref", "-m", "genba: merge", base_ref, proposal.commit, proposal.base,
+                                       allow=(0, 128))  # fmt: skip
+            if moved.returncode == 0:
+                return MergeResult(status=MergeStatus.MERGED, commit=proposal.commit)
+            said = moved.stderr
+        await self._put_back(checkout, git_dir, proposal, changes)
+        if await self.git.commit_of(base_ref) != proposal.base:
+            return None
+        return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=f"{checkout}: {_last_line(said)}")
 
-    async def _put_back(self, checkout: Path, git_dir: Path, proposal: Proposal) -> None:
-        """Undo a fast-forward that failed half-way: the checkout was clean, so what differs is ours."""
+    async def _changes(self, proposal: Proposal) -> list[tuple[str, str]]:
+        """What a proposal changes: the status and the name of each file."""
         words = ("diff-tree", "-r", "-z", "--name-status", "--no-renames", proposal.base, proposal.commit)
         fields = (await self.git.run(*words)).stdout.split("\0")
-        changes = list(zip(fields[::2], fields[1::2], strict=False))
+        return list(zip(fields[::2], fields[1::2], strict=False))
+
+    async def _put_back(
+        self, checkout: Path, git_dir: Path, proposal: Proposal, changes: list[tuple[str, str]]
+    ) -> None:
+        """Undo a fast-forward that failed: the tracked files were clean, and the added ones were not there before."""
         await self.git.run("read-tree", "--reset", proposal.base, git_dir=git_dir)
         there = "\0".join(name for status, name in changes if status != "A")
         restore = ("checkout-index", "--force", "--quiet", "-z", "--stdin")
         await self.git.run(*restore, tree=checkout, git_dir=git_dir, stdin=there, allow=(0, 1, 128))
         for status, name in changes:
-            if status == "A":
-                (checkout / name).unlink(missing_ok=True)
+            if status == "A" and (checkout / name).is_file():
+                (checkout / name).unlink()
         await self.git.run("update-index", "-q", "--refresh", tree=checkout, git_dir=git_dir, allow=(0, 1))
+
+
+def _exists(path: Path) -> bool:
+    """Whether something of this name is there; a folder of tracked files that become one file is git's to judge."""
+    return path.is_symlink() or path.is_file()
 
 
 def _is_folder(path: Path) -> bool:
     return path.is_dir()
+
+
+def _telling_line(text: str) -> str:
+    """The line that says why a push failed, among those that give advice."""
+    lines = [line.strip() for line in text.splitlines()]
+    wanted = [line for mark in ("rejected", "fatal:", "error:") for line in lines if mark in line]
+    return wanted[0] if wanted else _last_line(text)
 
 
 def _last_line(text: str) -> str:

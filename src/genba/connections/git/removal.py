@@ -1,7 +1,6 @@
 """Removing a working tree: only when all of its work is reachable from a kept ref, and never half."""
 
 import asyncio
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,9 +16,6 @@ async def remove(layout: RepositoryLayout, workspace: Workspace) -> Removal:
     if not git_dir.is_relative_to(layout.common / "worktrees") or not _is_folder(path):
         return Removal(removed=False, reason=f"{path} is not a working tree of this repository")
     rescued, stuck = await rescue(layout, workspace)
-    inside = [] if stuck else await asyncio.to_thread(repositories_inside, path, git_dir)
-    if inside:
-        stuck = f"it contains a repository of its own ({', '.join(inside)}), which no ref of yours can keep"
     if stuck:
         return Removal(removed=False, rescued=rescued, reason=stuck)
     trash = layout.own / "trash" / workspace.run
@@ -39,14 +35,6 @@ async def _delete_merged_branch(layout: RepositoryLayout, workspace: Workspace) 
     )
     if tip is not None and base is not None and await layout.git.is_ancestor(tip, base):
         await layout.git.run("update-ref", "-d", f"refs/heads/{workspace.branch}", tip)
-
-
-def repositories_inside(tree: Path, git_dir: Path) -> list[str]:
-    """Every repository below a working tree, in ignored folders too, and every submodule that was set up in it."""
-    found = [Path(folder).relative_to(tree).as_posix() for folder, names, files in os.walk(tree)
-             if folder != str(tree) and ".git" in (*names, *files)]  # fmt: skip
-    modules = git_dir / "modules"
-    return sorted({*found, *([inner.name for inner in modules.iterdir()] if modules.is_dir() else [])})
 
 
 def _is_folder(path: Path) -> bool:

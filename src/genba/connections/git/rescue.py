@@ -1,22 +1,23 @@
 """Rescue refs: what is not on a branch is kept under a ref before anything is removed or put aside."""
 
+import asyncio
+import os
+from pathlib import Path
+
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.observing import snapshot, tree_status
 from genba.domain.workspaces import Workspace
 
-_GITLINK = "160000"
-_RAW_FIELDS = 2
-
 
 async def rescue(layout: RepositoryLayout, workspace: Workspace) -> tuple[str, str]:
     """Keep what is not on the branch; returns the ref, and what no ref could keep."""
+    inside = await asyncio.to_thread(repositories_inside, Path(workspace.path), Path(workspace.git_dir))
+    if inside:
+        return "", f"it contains a repository of its own ({', '.join(inside)}), which no ref of yours can keep"
     head, on, dirty = await tree_status(layout.git, workspace)
-    tree = await snapshot(layout, workspace) if dirty else head
-    nested = await _gitlinks(layout, workspace, tree)
-    if nested:
-        return "", f"it contains a repository of its own ({', '.join(nested)}), which no ref of yours can keep"
-    if not dirty and on == workspace.branch:
+    if not dirty and (on == workspace.branch or await _is_kept(layout, workspace, head)):
         return "", ""
+    tree = await snapshot(layout, workspace) if dirty else head
     message = f"Uncommitted work of {workspace.run} on {workspace.branch}\n"
     keep = await layout.git.commit_tree(tree, (head,), message) if dirty else head
     ref = await _free_ref(layout, f"refs/genba/rescue/{workspace.run}")
@@ -24,12 +25,21 @@ async def rescue(layout: RepositoryLayout, workspace: Workspace) -> tuple[str, s
     return ref, ""
 
 
-async def _gitlinks(layout: RepositoryLayout, workspace: Workspace, tree: str) -> tuple[str, ...]:
-    """Repositories that came or changed with the work: their commits live in the tree alone."""
-    words = ("diff-tree", "-r", "-z", "--raw", "--no-renames", workspace.base, tree)
-    fields = (await layout.git.run(*words)).stdout.split("\0")
-    changed = zip(fields[::_RAW_FIELDS], fields[1::_RAW_FIELDS], strict=False)
-    return tuple(name for raw, name in changed if raw.split(" ")[1:2] == [_GITLINK])
+def repositories_inside(tree: Path, git_dir: Path) -> list[str]:
+    """Every repository below a working tree, in ignored folders too, and every submodule that was set up in it."""
+    found = [Path(folder).relative_to(tree).as_posix() for folder, names, files in os.walk(tree)
+             if folder != str(tree) and ".git" in (*names, *files)]  # fmt: skip
+    modules = git_dir / "modules"
+    return sorted({*found, *([inner.name for inner in modules.iterdir()] if modules.is_dir() else [])})
+
+
+async def _is_kept(layout: RepositoryLayout, workspace: Workspace, commit: str) -> bool:
+    """Whether a commit is on the branch of the run or on its base."""
+    for branch in (workspace.branch, workspace.base_branch):
+        tip = await layout.git.commit_of(f"refs/heads/{branch}")
+        if tip is not None and await layout.git.is_ancestor(commit, tip):
+            return True
+    return False
 
 
 async def _free_ref(layout: RepositoryLayout, wanted: str) -> str:

@@ -8,7 +8,7 @@ import msgspec
 from genba.connections.git.commands import Git
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.locks import FileLock
-from genba.connections.git.making import TreeMaker
+from genba.connections.git.making import TreeMaker, TreeRecord
 from genba.connections.git.naming import generated_branch
 from genba.connections.git.observing import COMMITS, NAMES, parse_commits, parse_names, snapshot, tree_status
 from genba.connections.git.removal import remove
@@ -45,7 +45,11 @@ class GitWorkingTrees:
         try:
             root = self.layout.top / request.root
             self.layout.exclude(f"/{request.root.strip('/')}/")
-            path, git_dir = await self.maker.make(branch, base, root)
+            wanted = TreeRecord(
+                branch=branch, path="", base=base, new_branch=True, ready=False, agent=request.agent, run=request.run
+            )
+            path, git_dir = await self.maker.make(wanted, root, shared=request.branch is not None)
+            await self._attach(branch, path, git_dir)
         except BaseException:
             self._unlock(branch)
             raise
@@ -69,8 +73,15 @@ class GitWorkingTrees:
                     f"the working tree {workspace.path} is gone",
                     hint="genba logs   shows what the run did; start a new one",
                 )
-            root = Path(workspace.path).parent
-            path, git_dir = await self.maker.make(workspace.branch, workspace.base, root)
+            wanted = TreeRecord(
+                branch=workspace.branch,
+                path="",
+                base=workspace.base,
+                new_branch=False,
+                ready=False,
+                run=workspace.run,
+            )
+            path, git_dir = await self.maker.make(wanted, Path(workspace.path).parent, shared=True)
             return msgspec.structs.replace(workspace, path=str(path), git_dir=str(git_dir))
         return workspace
 
@@ -140,6 +151,19 @@ class GitWorkingTrees:
             isolated=False,
             taken_from=before,
         )
+
+    async def _attach(self, branch: str, path: Path, git_dir: Path) -> None:
+        """Put a tree that was left on no branch back on its own; the files in it stay as they are."""
+        ref = f"refs/heads/{branch}"
+        head = await self.git.run("symbolic-ref", "--quiet", "HEAD", git_dir=git_dir, allow=(0, 1))
+        if head.stdout.strip() == ref:
+            return
+        at, tip = await self.git.commit_of_head(git_dir), await self.git.commit_of(ref)
+        if at is not None and tip is not None and await self.git.is_ancestor(tip, at):
+            await self.git.run("update-ref", ref, at)
+        elif at is not None:
+            await self.git.run("update-ref", f"refs/genba/rescue/{path.name}-{at[:12]}", at)
+        await self.git.run("symbolic-ref", "HEAD", ref, git_dir=git_dir)
 
     async def _current_branch(self) -> str:
         done = await self.git.run("symbolic-ref", "--quiet", "HEAD", git_dir=self.layout.git_dir, allow=(0, 1))

@@ -12,7 +12,7 @@ _SECRET_NAME = re.compile(
 _NOT_SECRET_NAME = re.compile(r"^SSH_AUTH_SOCK$", re.IGNORECASE)
 _FREE_TEXT = frozenset({
     "message", "prompt", "text", "reason", "detail", "output", "title", "subject", "claim",
-    "parameters", "previous_summary", "context",
+    "parameters", "previous_summary", "context", "structured",
 })  # fmt: skip
 """The fields of an event in which anybody may have written anything. All others are words of the house."""
 _LOOKS_SECRET = re.compile(

@@ -146,7 +146,8 @@ def check(name: str | None, as_json: bool) -> int:
         return ConfigurationError.exit_code if problems else 0
     for each, wrong in found.items():
         if not wrong:
-            click.echo(f"✓ {each}")
+            chosen = house.registry.load(each).adapter_type
+            click.echo(f"✓ {each}" if chosen else f"✓ {each}  (no adapter is chosen for it yet)")
     if problems:
         show_error(ConfigurationError(tuple(problems)))
         return ConfigurationError.exit_code

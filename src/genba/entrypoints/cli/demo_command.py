@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -65,10 +66,18 @@ def _story(home: Path, result: RunResult) -> None:
     click.echo("\n what git shows\n")
     for line in log.splitlines():
         click.echo(f"   {line}")
+    genba = _own_name()
     click.echo(
         "\n The agent said that all tests pass. Genba looked, showed it the gap, and merged only what held.\n"
         f"\n next   cd {home}"
-        "\n        genba logs         what ran here"
-        f"\n        genba logs {result.run} --prompts"
-        "\n        genba agent list   in a repository of your own"
+        f"\n        {genba} logs         what ran here"
+        f"\n        {genba} logs {result.run} --prompts"
+        f"\n        {genba} agent list   in a repository of your own"
     )
+
+
+def _own_name() -> str:
+    """What to type to get this program again: its name, or its path where the name would not be found."""
+    here = Path(sys.argv[0]).resolve()
+    found = shutil.which("genba")
+    return "genba" if found is not None and Path(found).resolve() == here else str(here)

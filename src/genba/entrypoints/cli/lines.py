@@ -13,6 +13,7 @@ from genba.domain.events import (
     RunEnded,
     RunResumed,
     RunStarted,
+    WorkSentBack,
     WorkspaceClosed,
 )
 from genba.domain.outcomes import Outcome
@@ -55,7 +56,7 @@ def header(event: RunStarted) -> str:
 def settled(event: IterationFinished, changed: str = "") -> str:
     """One finished iteration."""
     mark = _MARKS[event.verdict]
-    why = event.reason if event.verdict in ("retry", "stop") else changed
+    why = event.reason if event.verdict == "retry" else changed
     spent = f"{duration(event.seconds):>7}  {tokens(event.usage):>11}"
     return f" {mark} {event.step or '':<12} {event.iteration:>3}  {event.intent:<8} {spent}   {why}".rstrip()
 
@@ -77,11 +78,13 @@ def aside(event: Event) -> str:
         case AskRetried(reason=reason, wait_seconds=wait):
             return f"   waiting  {duration(wait)}: {reason}"
         case ReplyRefused(reason=reason, again=again):
-            return f"   {'asked again' if again else 'did not fit'}: {reason}"
+            return f"   {'again' if again else 'unfit':<8} {reason}"
         case ActionRefused(type=kind, reason=reason):
             return f"   action   {kind} refused: {reason}"
         case ActionHandled(type=kind, handler=handler):
             return f"   action   {kind} → {handler}"
+        case WorkSentBack(reason=reason):
+            return f"   back     {reason}"
         case RunResumed():
             return "   resumed"
         case EffectDone(effect="push", detail=detail):

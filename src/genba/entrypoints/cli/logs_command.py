@@ -1,17 +1,18 @@
 """`genba logs`: which runs there were, and what one did."""
 
+from datetime import datetime
 from pathlib import Path
 
 import click
 import msgspec
 
-from genba.domain.events import AgentOutput, Event, IterationStarted, RunEnded, RunStarted
+from genba.domain.events import AgentOutput, Event, IterationStarted, ReplyReceived, RunEnded, RunResumed, RunStarted
 from genba.entrypoints.cli.houses import house_here
 from genba.entrypoints.cli.lines import duration
 from genba.entrypoints.cli.plain_view import PlainView
 from genba.entrypoints.cli.printable import printable
 from genba.entrypoints.cli.tables import table
-from genba.wiring import read_journal
+from genba.wiring import House, read_journal
 
 
 @click.command("logs")
@@ -29,7 +30,7 @@ def logs(
     if run is not None:
         _show(house.find_journal(run), prompts, output, as_json)
         return
-    runs = [summary for path in house.journals() if (summary := _summary(path)) is not None]
+    runs = [summary for path in house.journals() if (summary := _summary(house, path)) is not None]
     runs = [r for r in runs if agent_name in (None, r.agent) and issue in (None, r.issue)]
     if as_json:
         for each in runs:
@@ -68,13 +69,20 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     journal: str
 
 
-def _summary(path: Path) -> RunSummary | None:
+def _seconds_between(start: str, end: str) -> float:
+    return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
+
+
+def _summary(house: House, path: Path) -> RunSummary | None:
     started: RunStarted | None = None
     ended: RunEnded | None = None
-    iterations = 0
+    iterations, last = 0, ""
     for event in read_journal(path):
+        last = event.time
         if isinstance(event, RunStarted):
             started = event
+        elif isinstance(event, RunResumed):
+            ended = None
         elif isinstance(event, RunEnded):
             ended = event
         elif event.iteration is not None:
@@ -86,10 +94,12 @@ def _summary(path: Path) -> RunSummary | None:
         agent=started.agent,
         issue=started.issue,
         started=started.time,
-        outcome=str(ended.outcome) if ended else "cut off or running",
+        outcome=str(ended.outcome)
+        if ended
+        else ("running" if house.is_running(started.workspace.branch) else "cut off"),
         reason=ended.reason if ended else "",
         iterations=ended.iterations if ended else iterations,
-        seconds=ended.seconds if ended else 0.0,
+        seconds=ended.seconds if ended else _seconds_between(started.time, last),
         branch=started.workspace.branch,
         merged=ended.merged if ended else "",
         journal=str(path),
@@ -111,6 +121,10 @@ def _more(event: Event, prompts: bool, output: bool) -> None:
         _print(f"   prompt   {event.prompt_from}")
         for line in event.prompt.splitlines():
             _print(f"   │ {line}")
+    if output and isinstance(event, ReplyReceived):
+        told = event.text if event.structured is None else msgspec.json.encode(event.structured).decode()
+        for line in told.splitlines():
+            _print(f"   reply  │ {line}")
     if output and isinstance(event, AgentOutput):
         _print(f"   {event.stream} │ {event.text}")
 

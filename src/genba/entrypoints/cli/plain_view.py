@@ -25,6 +25,7 @@ class PlainView:
         match event:
             case RunStarted():
                 self.base = event.workspace.base_branch
+                self.commits = event.commits
                 return [header(event), ""]
             case RunResumed(started=RunStarted() as started):
                 self.base = started.workspace.base_branch

@@ -26,6 +26,7 @@ from genba.execution.running import RunPlan, RunResult
 from genba.wiring import House, new_run_id
 
 COMMAND_LINE = "command line"
+_ITERATIONS = "runner.completion.config.maxIterations"
 
 
 class NumberType(click.ParamType[Any]):
@@ -114,8 +115,7 @@ def run(ctx: click.Context, resume: str | None, settings: tuple[str, ...], as_js
         click.echo(ctx.get_help())
         return UsageError.exit_code
     house = house_here()
-    limits = _resume_limits(settings)
-    return exit_code(execute(house, house.resumed(resume, limits), as_json, quiet))
+    return exit_code(execute(house, house.resumed(resume, _resume_settings(settings)), as_json, quiet))
 
 
 def agent_command(house: House, definition: AgentDefinition) -> click.Command:
@@ -263,25 +263,33 @@ def _setting(text: str) -> tuple[str, Any]:
     return path, decoded
 
 
-def _resume_limits(settings: tuple[str, ...]) -> dict[str, Any]:
-    values = merge([Layer(COMMAND_LINE, at_path(*_setting(text))) for text in settings]).values
-    limits = values.get("runner", {}).get("limits", {})
-    if values and (set(values) != {"runner"} or set(values["runner"]) != {"limits"}):
+def _resume_settings(settings: tuple[str, ...]) -> dict[str, Any]:
+    """What a resumed run may be given: larger budgets, and nothing else."""
+    chosen = [_setting(text) for text in settings]
+    foreign = [path for path, _ in chosen if not path.startswith("runner.limits.") and path != _ITERATIONS]
+    if foreign:
         raise UsageError(
-            "a resumed run keeps its definition; only runner.limits can be set",
+            f"a resumed run keeps its definition; {foreign[0]} cannot be set, only its budgets can",
             hint="--set runner.limits.maxIterations=40",
         )
-    return dict(limits)
+    return merge([Layer(COMMAND_LINE, at_path(path, value)) for path, value in chosen]).values
 
 
 def _warn_of_ignored(extra: list[str], definition: AgentDefinition) -> None:
     known = [option_name(name, parameter) for name, parameter in definition.file.parameters.items()]
     known += RUN_OPTIONS
     bare = {option.removeprefix("--"): option for option in known}
+    after_option = False
     for word in extra:
         name = word.partition("=")[0]
+        if name == "--resume":
+            raise UsageError("--resume goes with a run, not with an agent", hint="genba run --resume RUN")
         if not name.startswith("-"):
+            if not after_option:
+                show_warning(f'"{word}" is ignored: {definition.name} takes options only')
+            after_option = False
             continue
+        after_option = "=" not in word
         near = nearest(name.lstrip("-"), bare)
         hint = f'; did you mean "{bare[near]}"?' if near else ""
         show_warning(f"{name} is not declared by {definition.name} and is ignored{hint}")
