@@ -1,6 +1,6 @@
 #!/bin/sh
 # What one `genba run` asks of git, as a shell script: the same commands, in the same order.
-# usage: same_commands.sh REPOSITORY
+# usage: same_commands.sh REPOSITORY AGENT_COMMAND
 set -e
 cd "$1"
 name=genba/script-$$
@@ -30,9 +30,11 @@ merged=$($repo merge-tree --write-tree --name-only "$base" "$tip" | head -n 1)
 commit=$(echo merge | $repo commit-tree "$merged" -p "$base" -p "$tip" -F -)
 $repo worktree list --porcelain >/dev/null
 git $hard --git-dir "$1/.git" --work-tree "$1" status --porcelain -z --no-renames --untracked-files=no >/dev/null
-git $hard --git-dir "$1/.git" --work-tree "$1" merge --quiet --ff-only --no-overwrite-ignore "$commit"
+$repo rev-parse --verify --quiet 'refs/heads/main^{commit}' >/dev/null
+$repo diff-tree -r -z --name-status --no-renames "$base" "$commit" >/dev/null
+git $hard --git-dir "$1/.git" --work-tree "$1" read-tree -m -u "$base" "$commit"
+$repo update-ref -m merge refs/heads/main "$commit" "$base"
 $own status --porcelain=v2 --branch -z --untracked-files=all --ignore-submodules=all --no-renames >/dev/null
-$repo diff-tree -r -z --raw --no-renames "$base" "$tip" >/dev/null
 rm -rf "$tree" "$1/.git/worktrees/script-$$"
 $repo rev-parse --verify --quiet "refs/heads/$name^{commit}" >/dev/null
 $repo rev-parse --verify --quiet 'refs/heads/main^{commit}' >/dev/null

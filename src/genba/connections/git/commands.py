@@ -1,6 +1,7 @@
 """Running git, always from outside the places where agents write."""
 
 import asyncio
+import functools
 import os
 import subprocess
 from collections.abc import Mapping
@@ -97,6 +98,13 @@ def _not_usable(folder: Path, said: str) -> GitError:
     return GitError(f"{folder} is not inside a git repository", hint=hint)
 
 
+@functools.cache
+def _environment() -> dict[str, str]:
+    """What git is started with: the user's environment, without what would point it to another repository."""
+    inherited = {name: value for name, value in os.environ.items() if name not in _FORGET}
+    return {**inherited, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+
+
 def _is_full(folder: str) -> bool:
     room = os.statvfs(folder)
     return room.f_bavail * room.f_frsize < _SMALLEST_ROOM
@@ -109,14 +117,11 @@ async def _call(
     stdin: str | None,
     allow: tuple[int, ...],
 ) -> subprocess.CompletedProcess[str]:
-    inherited = {name: value for name, value in os.environ.items() if name not in _FORGET}
-    settings = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
-
     def call() -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             argv,
             cwd=cwd,
-            env={**inherited, **settings, **(environment or {})},
+            env={**_environment(), **(environment or {})},
             input=stdin if stdin is not None else "",
             capture_output=True,
             text=True,

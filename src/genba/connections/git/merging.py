@@ -112,10 +112,10 @@ class GitRepository:
 
     async def _fast_forward(self, checkout: Path, base_ref: str, proposal: Proposal) -> MergeResult | None:
         """Bring the user's clean checkout forward together with its branch, or leave both as they are."""
-        if await self.git.commit_of(base_ref) != proposal.base:
+        base, changes = await asyncio.gather(self.git.commit_of(base_ref), self._changes(proposal))
+        if base != proposal.base:
             return None
         git_dir = self.layout.git_dir_of(checkout)
-        changes = await self._changes(proposal)
         there = [name for status, name in changes if status == "A" and _exists(checkout / name)]
         if there:
             shown = ", ".join(there[:_SHOWN])

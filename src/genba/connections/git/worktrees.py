@@ -49,7 +49,8 @@ class GitWorkingTrees:
                 branch=branch, path="", base=base, new_branch=True, ready=False, agent=request.agent, run=request.run
             )
             path, git_dir = await self.maker.make(wanted, root, shared=request.branch is not None)
-            await self._attach(branch, path, git_dir)
+            if before:
+                await self._attach(branch, path, git_dir)
         except BaseException:
             self._unlock(branch)
             raise

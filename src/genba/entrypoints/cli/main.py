@@ -14,6 +14,7 @@ def main() -> None:
     gc.disable()  # nothing that start-up makes is garbage
     from genba.entrypoints.cli.commands import run_cli  # noqa: PLC0415  (the import is most of the cost of --version)
 
+    gc.freeze()
     gc.enable()
     _leave(run_cli(sys.argv[1:]))
 
