@@ -126,7 +126,7 @@ class Project:
         if run is None:
             listed = self.genba("logs", "--json", check=0).out.splitlines()
             run = json.loads(listed[0])["run"]
-        return [json.loads(line) for line in self.genba("logs", run, "--json", check=0).out.splitlines()]
+        return [json.loads(line) for line in self.genba("logs", run, "--json", check=0).out.split("\n") if line]
 
     def prompts(self, run: str | None = None) -> list[str]:
         """What the agent was asked, in order."""
