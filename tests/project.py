@@ -103,7 +103,7 @@ class Project:
         done = subprocess.run(
             [str(GENBA), *words],
             cwd=cwd or self.root,
-            env={**os.environ, **self.environment, **environment},
+            env={**ordinary_environment(), **self.environment, **environment},
             capture_output=True,
             text=True,
             timeout=120,
@@ -137,6 +137,11 @@ class Project:
 
     def branches(self) -> list[str]:
         return self.git("for-each-ref", "--format=%(refname:short)", "refs/heads").splitlines()
+
+
+def ordinary_environment() -> dict[str, str]:
+    """The environment of an ordinary shell: nothing that makes Python behave in its own way."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 
 
 def gated(*intents: str, **more: Any) -> dict[str, Any]:

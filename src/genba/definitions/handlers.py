@@ -3,7 +3,8 @@
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,17 @@ class CompletionHandler:
             raise UnrecoverableError(f"the handler {self.reference} failed: {_why(error)}") from error
 
 
+@contextmanager
+def _without_compiled_files() -> Iterator[None]:
+    """Reading a definition leaves nothing behind in the user's folder."""
+    before = sys.dont_write_bytecode
+    sys.dont_write_bytecode = True
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode = before
+
+
 def _from_file(folder: Path, relative: str) -> Any:
     path = (folder / relative).resolve()
     if not path.is_relative_to(folder.resolve()):
@@ -71,7 +83,8 @@ def _from_file(folder: Path, relative: str) -> Any:
         raise FileNotFoundError(relative)
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
-    spec.loader.exec_module(module)
+    with _without_compiled_files():
+        spec.loader.exec_module(module)
     return module
 
 
