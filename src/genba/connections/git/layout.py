@@ -86,6 +86,10 @@ class RepositoryLayout:
         return found
 
 
+def is_folder(path: str | Path) -> bool:
+    return Path(path).is_dir()
+
+
 def _escaped(branch: str) -> str:
     """A branch as the name of one file, however long it is."""
     plain = branch.replace("%", "%25").replace("/", "%2F")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.layout import RepositoryLayout, is_folder
 from genba.connections.git.locks import FileLock, held
 from genba.connections.git.naming import folder_name
 from genba.connections.git.removal import remove_tree
@@ -51,7 +51,7 @@ class TreeMaker:
         """The record of the working tree that is there already, or of a new one."""
         known = _read(self.layout.tree_record(wanted.branch))
         git_dir = self.layout.find_git_dir_of(Path(known.path)) if known is not None else None
-        if known is not None and git_dir is not None and _is_folder(Path(known.path)):
+        if known is not None and git_dir is not None and is_folder(Path(known.path)):
             if known.ready and known.agent not in ("", wanted.agent) and not shared:
                 raise _of_another(known)
             return known, git_dir
@@ -113,7 +113,7 @@ class TreeMaker:
 
 
 def _checked_out(branch: str, where: Path) -> StateConflictError:
-    hint = f"git -C {where} switch OTHER   or   --branch NAME" if _is_folder(where) else "git worktree prune"
+    hint = f"git -C {where} switch OTHER   or   --branch NAME" if is_folder(where) else "git worktree prune"
     return StateConflictError(f'the branch "{branch}" is checked out at {where}', hint=hint)
 
 
@@ -129,10 +129,6 @@ def _read(path: Path) -> TreeRecord | None:
         return msgspec.json.decode(path.read_bytes(), type=TreeRecord)
     except (OSError, msgspec.DecodeError, msgspec.ValidationError):
         return None
-
-
-def _is_folder(path: Path) -> bool:
-    return path.is_dir()
 
 
 def _free_path(root: Path, name: str) -> Path:

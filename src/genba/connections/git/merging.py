@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from genba.connections.git.commands import Git
-from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.layout import RepositoryLayout, is_folder
 from genba.connections.git.locks import held
 from genba.connections.git.rescue import rescue
 from genba.domain.errors import GitError, StateConflictError
@@ -71,7 +71,7 @@ class GitRepository:
         base_ref = f"refs/heads/{workspace.base_branch}"
         async with held(self.layout.repository_lock, f"merge of {workspace.branch}"):
             checkout = (await self.layout.checkouts()).get(workspace.base_branch)
-            checkout = checkout if checkout is not None and _is_folder(checkout) else None
+            checkout = checkout if checkout is not None and is_folder(checkout) else None
             busy = await self._in_the_way(workspace.base_branch, checkout)
             if busy:
                 return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=busy)
@@ -158,10 +158,6 @@ class GitRepository:
 def _exists(path: Path) -> bool:
     """Whether something of this name is there; a folder of tracked files that become one file is git's to judge."""
     return path.is_symlink() or path.is_file()
-
-
-def _is_folder(path: Path) -> bool:
-    return path.is_dir()
 
 
 def _telling_line(text: str) -> str:

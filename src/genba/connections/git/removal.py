@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.layout import RepositoryLayout, is_folder
 from genba.connections.git.locks import held
 from genba.connections.git.rescue import rescue
 from genba.domain.workspaces import Removal, Workspace
@@ -13,7 +13,7 @@ from genba.domain.workspaces import Removal, Workspace
 
 async def remove(layout: RepositoryLayout, workspace: Workspace) -> Removal:
     path, git_dir = Path(workspace.path), Path(workspace.git_dir)
-    if not git_dir.is_relative_to(layout.common / "worktrees") or not _is_folder(path):
+    if not git_dir.is_relative_to(layout.common / "worktrees") or not is_folder(path):
         return Removal(removed=False, reason=f"{path} is not a working tree of this repository")
     rescued, stuck = await rescue(layout, workspace)
     if stuck:
@@ -35,10 +35,6 @@ async def _delete_merged_branch(layout: RepositoryLayout, workspace: Workspace) 
     )
     if tip is not None and base is not None and await layout.git.is_ancestor(tip, base):
         await layout.git.run("update-ref", "-d", f"refs/heads/{workspace.branch}", tip)
-
-
-def _is_folder(path: Path) -> bool:
-    return path.is_dir()
 
 
 def _move_away(path: Path, trash: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from genba.connections.git.commands import Git
-from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.layout import RepositoryLayout, is_folder
 from genba.connections.git.locks import FileLock
 from genba.connections.git.making import TreeMaker, TreeRecord
 from genba.connections.git.naming import generated_branch
@@ -67,7 +67,7 @@ class GitWorkingTrees:
 
     async def reopen(self, workspace: Workspace) -> Workspace:
         self._lock(workspace.branch, workspace.run)
-        if not _is_folder(workspace.path):
+        if not is_folder(workspace.path):
             if not workspace.isolated or await self.git.commit_of(f"refs/heads/{workspace.branch}") is None:
                 self._unlock(workspace.branch)
                 raise NotFoundError(
@@ -196,7 +196,3 @@ class GitWorkingTrees:
         lock = self._locks.pop(branch, None)
         if lock is not None:
             lock.release()
-
-
-def _is_folder(path: str | Path) -> bool:
-    return Path(path).is_dir()
