@@ -226,7 +226,7 @@ def test_an_agent_that_hangs_is_ended_and_tried_again(project: Project, tmp_path
     line = f"test -e {tmp_path}/tried || {{ touch {tmp_path}/tried; sleep 1000; }}; echo done"
     project.agent(
         adapter={"type": "custom", "command": line},
-        limits={"askTimeoutSeconds": 0.5, "retryDelaySeconds": 0.01},
+        limits={"askTimeoutSeconds": 3, "retryDelaySeconds": 0.01},
     )
 
     result = project.run("worker")

@@ -151,7 +151,7 @@ class Finalizer:
                     merge=result.status,
                     paths=result.paths,
                     reason=f"{workspace.branch} conflicts with {workspace.base_branch} in {files}",
-                    hint=f"git -C {workspace.path} merge {workspace.base_branch}   resolve, commit, then: {again}",
+                    hint=f"git -C {workspace.path} merge {workspace.base_branch}\nresolve, commit, then:\n{again}",
                 )
             case MergeStatus.CHECKOUT_IN_THE_WAY:
                 return Finalized(

@@ -46,7 +46,8 @@ def kind_of(error: GenbaError) -> str:
 
 
 def show_hint(text: str) -> None:
-    _line("hint", "cyan", text, bold=False)
+    """The next command; what comes after it stands below, one command per line."""
+    _line("hint", "cyan", text.replace("\n", "\n      "), bold=False)
 
 
 def show_warning(text: str) -> None:
