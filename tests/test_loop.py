@@ -7,14 +7,18 @@ from typing import Any
 import msgspec
 import pytest
 
+from genba.definitions.agent_file import Limits
 from genba.definitions.definition import AgentDefinition
 from genba.definitions.loading import load_definition
 from genba.domain.errors import AgentUnavailable, GenbaError, RateLimited
-from genba.domain.events import AskRetried
+from genba.domain.events import AskRetried, LoopEnded
 from genba.domain.issues import Issue
 from genba.domain.outcomes import Outcome
-from genba.domain.replies import Reply, Usage
+from genba.domain.ports import AgentInstance
+from genba.domain.processes import Heard
+from genba.domain.replies import Ask, Reply, Usage
 from genba.domain.workspaces import MergeResult, MergeStatus
+from genba.execution.resuming import read_resumption
 from genba.execution.running import Run, RunPlan, RunResult
 from genba.execution.world import World
 from genba.testing.doubles import (
@@ -85,10 +89,12 @@ def define(tmp_path: Path) -> Any:
         (folder / "prompts").mkdir(parents=True)
         parameters = more.pop("parameters", {})
         steps = more.pop("steps", {"work": {}})
+        entry_step = more.pop("entry", None)
         runner = {"completion": completion, **more}
         file = {"name": "worker", "description": "A worker", "parameters": parameters, "runner": runner}
         (folder / "agent.json").write_text(json.dumps(file))
-        (folder / "steps_registry.json").write_text(json.dumps({"steps": steps}))
+        entry = {"entryStep": entry_step} if entry_step else {}
+        (folder / "steps_registry.json").write_text(json.dumps({"steps": steps, **entry}))
         (folder / "prompts/system.md").write_text("Work.\n")
         return load_definition(folder, "worker", [], [])
 
@@ -192,3 +198,48 @@ async def test_nothing_is_scheduled_or_judged_by_a_model(define: Any) -> None:
     await table.run()
 
     assert len(table.agent.asked) == 1
+
+
+class SlowAgent(ReplyingAgent):
+    """Every answer takes five seconds."""
+
+    def __init__(self, clock: ManualClock, *answers: Reply | GenbaError) -> None:
+        super().__init__(*answers)
+        self.clock = clock
+
+    async def execute(self, instance: AgentInstance, ask: Ask, heard: Heard) -> Reply:
+        self.clock.time += 5
+        return await super().execute(instance, ask, heard)
+
+
+async def test_the_time_of_a_run_counts_its_second_questions_too(define: Any) -> None:
+    gate = {"allowedIntents": ["next"]}
+    steps = {"work": {"structuredGate": gate, "transitions": {"next": "end"}}, "end": {"stepKind": "closure"}}
+    definition = define({"type": "stepMachine"}, steps=steps, limits={"wallTimeSeconds": 8, "reasks": 5}, entry="work")
+    table = Table(definition)
+    table.agent = SlowAgent(table.clock, *[Reply(text="prose")] * 2)
+
+    result = await table.run()
+
+    assert result.outcome is Outcome.BUDGET_EXHAUSTED
+    assert len(table.agent.asked) == 2
+    ended = table.journal.of(LoopEnded)[-1]
+    assert ended.seconds == 10
+    assert result.hint.endswith("--set runner.limits.wallTimeSeconds=16")
+
+
+async def test_what_was_spent_is_not_given_again_to_a_resumed_run(define: Any) -> None:
+    table = Table(define(SIGNAL), Reply(text="one", usage=Usage(10, 5)), AgentUnavailable("gone"))
+    table.definition = msgspec.structs.replace(
+        table.definition,
+        file=msgspec.structs.replace(
+            table.definition.file,
+            runner=msgspec.structs.replace(table.definition.file.runner, limits=Limits(retries=0)),
+        ),
+    )
+    await table.run()
+
+    left = read_resumption("run-1", table.journal.events)
+
+    assert left.state is not None
+    assert (left.state.usage.tokens, left.state.iterations, left.state.outcome) == (15, 1, None)
