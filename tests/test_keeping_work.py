@@ -251,3 +251,41 @@ def test_a_full_disk_loses_no_commit_and_the_run_goes_on_when_there_is_room(proj
     resumed = there.run("--resume", run)
     assert resumed["outcome"] == "completed"
     assert (there.read("kept.txt"), there.read("more.txt")) == ("kept\n", "more\n")
+
+
+def test_a_disk_that_is_full_before_the_start_is_told_and_harms_nothing(project: Project, small_disk: Path) -> None:
+    root = small_disk / "repository"
+    shutil.copytree(project.root, root)
+    there = Project(root, project.environment)
+    there.agent()
+    before = there.git("rev-parse", "main")
+    ballast = small_disk / "ballast"
+    subprocess.run(["sh", "-c", f"head -c 100M /dev/zero > {ballast}"], check=False, capture_output=True)
+
+    done = there.genba("run", "worker")
+
+    assert done.code == 1
+    assert "the disk is full" in done.err
+    assert "free some space" in done.err
+    assert there.git("rev-parse", "main") == before
+    ballast.unlink()
+    assert there.run("worker")["outcome"] == "completed"
+
+
+def test_a_disk_that_fills_before_the_merge_keeps_the_work(project: Project, small_disk: Path) -> None:
+    root = small_disk / "repository"
+    shutil.copytree(project.root, root)
+    there = Project(root, project.environment)
+    ballast = small_disk / "ballast"
+    fill = f"head -c 100M /dev/zero > {ballast} 2>/dev/null || true"
+    there.agent(script={"turns": [{"do": [WRITE, {"commit": "Keep this"}, {"run": fill}], "reply": "x"}]})
+
+    done = there.genba("run", "worker", "--branch", "genba/full")
+
+    assert done.code == 1
+    assert "the disk is full" in done.err
+    assert there.git("show", "genba/full:shared.txt") == "from the agent"
+    ballast.unlink()
+    run = done.err.split("genba run --resume ")[1].split()[0]
+    assert there.run("--resume", run)["outcome"] == "completed"
+    assert there.read("shared.txt") == "from the agent\n"

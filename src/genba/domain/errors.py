@@ -14,7 +14,8 @@
         ├── BoundaryViolationError  1  an agent did what it may not do
         ├── CheckBrokenError        1  a check could not be run: neither passed nor failed
         ├── DiskFullError           1  nothing more can be written
-        └── GitError                1  git said no
+        ├── GitError                1  git said no
+        └── UnexpectedError         1  what nobody foresaw, told without a traceback
 
 Foreign errors are translated where the foreign thing is called.
 """
@@ -99,3 +100,7 @@ class DiskFullError(UnrecoverableError):
 
 class GitError(UnrecoverableError):
     """Git refused."""
+
+
+class UnexpectedError(UnrecoverableError):
+    """What no part of Genba foresaw. It is told like every other error, and the place on demand."""

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from genba.definitions.agent_file import Finalize
-from genba.domain.errors import ConfigurationError, GenbaError, StateConflictError
+from genba.domain.errors import ConfigurationError, DiskFullError, GenbaError, StateConflictError
 from genba.domain.events import EffectDone, EffectPlanned, MergeFinished, Notice, WorkspaceClosed
 from genba.domain.evidence import CheckResult
 from genba.domain.problems import Problem
@@ -75,6 +75,8 @@ class Finalizer:
                 result = await self._send(delivery, result)
         except GenbaError as error:
             again = f"genba run --resume {self.run}"
+            if isinstance(error, DiskFullError):
+                again = f"free some space, then: {again}"
             return msgspec.structs.replace(result, done=False, reason=error.message, hint=error.hint or again)
         await uncut(self._clean_up())
         return result

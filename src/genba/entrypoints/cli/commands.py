@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import importlib
 import io
 import os
@@ -10,7 +11,7 @@ import sys
 import click
 
 from genba import __version__
-from genba.domain.errors import GenbaError, UsageError
+from genba.domain.errors import DiskFullError, GenbaError, UnexpectedError, UsageError
 from genba.domain.problems import did_you_mean
 from genba.entrypoints.cli.failures import error_as_json, show_error
 
@@ -56,10 +57,6 @@ def cli() -> None:
 
     Begin with `genba demo`, then `genba agent list` in a repository of your own.
     """
-
-
-class UnexpectedError(GenbaError):
-    """What no part of Genba foresaw. It is told like every other error, and the place on demand."""
 
 
 def run_cli(arguments: list[str]) -> int:
@@ -114,7 +111,9 @@ def _usage(error: click.ClickException) -> UsageError:
     return UsageError(error.format_message(), hint=f"{path} --help")
 
 
-def _unexpected(error: Exception) -> UnexpectedError:
+def _unexpected(error: Exception) -> GenbaError:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DiskFullError(f"the disk is full: {error.strerror}", hint="free some space, then try again")
     if os.environ.get("GENBA_DEBUG"):
         import traceback  # noqa: PLC0415  (only who asks for it pays)
 
