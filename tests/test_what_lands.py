@@ -11,6 +11,7 @@ CONDITION = {"work": {"completionConditions": [{"validator": "good"}]}}
 MOVE_MAIN = 'cd "$(git rev-parse --git-common-dir)/.." && {} && git add -A && '
 MOVE_MAIN += "git -c user.name=U -c user.email=u@localhost commit -qm moved"
 WHO = ("-c", "user.name=U", "-c", "user.email=u@localhost")
+KEYWORD = {"type": "keywordSignal", "config": {"completionKeyword": "DONE"}}
 
 
 def _write(path: str, text: str) -> dict[str, Any]:
@@ -144,6 +145,30 @@ def test_a_closure_that_failed_is_carried_out_by_resuming(project: Project) -> N
     assert result["outcome"] == "completed"
     assert result["merged"] == stopped["merged"]
     assert project.issue_front(3)["state"] == "closed"
+
+
+def test_finishing_an_old_run_leaves_the_tree_of_a_new_one_alone(project: Project) -> None:
+    hide = 'mv "$(git rev-parse --git-common-dir)/../.genba/issues/3.md" "$HOME/3.md"'
+    work = "echo $GENBA_RUN > x; git add -A; git commit -qm x"
+    project.agent(
+        parameters={"issue": {"type": "number"}},
+        integrations={"github": {"enabled": True}},
+        adapter={"type": "custom", "command": f"{work}; test -e ~/3.md || {hide}"},
+        completion=KEYWORD,
+        limits={"maxIterations": 1},
+    )
+    project.agent("once", adapter={"type": "custom", "command": f"{work}; {hide}"},
+                  parameters={"issue": {"type": "number"}}, integrations={"github": {"enabled": True}})  # fmt: skip
+    project.issue(3, "Three")
+    old = project.run("once", "--issue", "3", check=1)
+    project.issue(3, "Three")
+    new = project.run("worker", "--issue", "3", check=6)
+    project.issue(3, "Three")
+
+    assert project.run("--resume", old["run"])["outcome"] == "completed"
+
+    assert (Path(new["workdir"]) / "x").read_text().strip() == new["run"]
+    assert new["branch"] in project.branches()
 
 
 def test_replies_that_never_fit_are_not_asked_for_without_end(project: Project) -> None:
@@ -280,9 +305,6 @@ def test_the_way_on_of_a_gate_reaches_the_closing_step(project: Project) -> None
     )
 
     assert project.run("worker")["outcome"] == "completed"
-
-
-KEYWORD = {"type": "keywordSignal", "config": {"completionKeyword": "DONE"}}
 
 
 def test_a_commit_beside_the_branch_does_not_make_the_branch_green(project: Project) -> None:

@@ -157,7 +157,8 @@ class Run:
         raise ConfigurationError((problem,))
 
     async def _tell_start(self, workspace: Workspace, issue: Issue | None) -> None:
-        taken = await self.world.trees.observe(workspace) if workspace.taken_from else None
+        fresh = self.plan.workspace is None
+        taken = await self.world.trees.observe(workspace) if fresh and workspace.taken_from else None
         started = RunStarted(
             adapter=self.definition.adapter_type or "",
             model=self.settings.flow.default_model,
@@ -170,7 +171,7 @@ class Run:
             limits=msgspec.to_builtins(self.settings.limits) | {"maxIterations": self.definition.iteration_cap},
             process=self.plan.process,
         )
-        if self.plan.workspace is None:
+        if fresh:
             self.world.journal.emit(started)
             if taken is not None:
                 told = f"goes on with what {workspace.taken_from} left on {workspace.branch}"
@@ -182,6 +183,7 @@ class Run:
     async def _work(self, workspace: Workspace, issue: Issue | None, requirements: tuple[Issue, ...]) -> Finalized:
         """Loop, then deliver; what turns out red on the way out goes back into the loop."""
         if self.plan.delivered:
+            await self.world.trees.close(workspace)
             return Finalized(done=True, commit=self.plan.merged)
         prompts = Prompts(self.definition, self.plan.run, workspace, self.plan.parameters, issue, requirements)
         while True:

@@ -8,20 +8,9 @@ import msgspec
 from genba.connections.git.layout import RepositoryLayout, is_folder
 from genba.connections.git.locks import FileLock, held
 from genba.connections.git.naming import folder_name
+from genba.connections.git.records import TreeRecord, read_record, write_record
 from genba.connections.git.removal import remove_tree
 from genba.domain.errors import DiskFullError, GitError, StateConflictError
-
-
-class TreeRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One working tree of Genba's. Until it is ready, no agent has seen it."""
-
-    branch: str
-    path: str
-    base: str
-    new_branch: bool
-    ready: bool
-    agent: str = ""
-    run: str = ""
 
 
 class TreeMaker:
@@ -43,13 +32,13 @@ class TreeMaker:
             (git_dir / "index.lock").unlink(missing_ok=True)
             await self.layout.git.run("reset", "--hard", "--quiet", tree=path, git_dir=git_dir)
         if not record.ready or record.run != wanted.run:
-            self._write(msgspec.structs.replace(record, ready=True, agent=wanted.agent, run=wanted.run))
+            write_record(self.layout, msgspec.structs.replace(record, ready=True, agent=wanted.agent, run=wanted.run))
         await asyncio.to_thread(remove_tree, self.layout.own / "trash")
         return path, git_dir
 
     async def _registered(self, wanted: TreeRecord, root: Path, shared: bool) -> tuple[TreeRecord, Path]:
         """The record of the working tree that is there already, or of a new one."""
-        known = _read(self.layout.tree_record(wanted.branch))
+        known = read_record(self.layout.tree_record(wanted.branch))
         git_dir = self.layout.find_git_dir_of(Path(known.path)) if known is not None else None
         if known is not None and git_dir is not None and is_folder(Path(known.path)):
             if known.ready and known.agent not in ("", wanted.agent) and not shared:
@@ -64,7 +53,7 @@ class TreeMaker:
             raise _checked_out(wanted.branch, checkouts[wanted.branch])
         path = str(_free_path(root, folder_name(wanted.branch)))
         fresh = msgspec.structs.replace(wanted, path=path, new_branch=tip is None, ready=False)
-        self._write(fresh)
+        write_record(self.layout, fresh)
         await self._add(fresh)
         return fresh, self.layout.git_dir_of(Path(fresh.path))
 
@@ -84,7 +73,7 @@ class TreeMaker:
     async def _clear_unfinished(self, wanted: str) -> None:
         """Remove what a dead run had begun to make: nobody has worked in it."""
         for path in self.layout.tree_records():
-            record = _read(path)
+            record = read_record(path)
             if record is None or record.ready or record.branch == wanted:
                 continue
             lock = FileLock(self.layout.branch_lock(record.branch))
@@ -104,13 +93,6 @@ class TreeMaker:
             await self.layout.git.run("update-ref", "-d", ref, record.base)
         self.layout.tree_record(record.branch).unlink(missing_ok=True)
 
-    def _write(self, record: TreeRecord) -> None:
-        path = self.layout.tree_record(record.branch)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_suffix(".new")
-        fresh.write_bytes(msgspec.json.encode(record))
-        fresh.replace(path)
-
 
 def _checked_out(branch: str, where: Path) -> StateConflictError:
     hint = f"git -C {where} switch OTHER   or   --branch NAME" if is_folder(where) else "git worktree prune"
@@ -122,13 +104,6 @@ def _of_another(record: TreeRecord) -> StateConflictError:
         f"{record.agent} has unfinished work on {record.branch}",
         hint=f"genba run --resume {record.run}   or go on with it: --branch {record.branch}",
     )
-
-
-def _read(path: Path) -> TreeRecord | None:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=TreeRecord)
-    except (OSError, msgspec.DecodeError, msgspec.ValidationError):
-        return None
 
 
 def _free_path(root: Path, name: str) -> Path:

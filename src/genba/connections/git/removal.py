@@ -7,20 +7,26 @@ from pathlib import Path
 
 from genba.connections.git.layout import RepositoryLayout, is_folder
 from genba.connections.git.locks import held
+from genba.connections.git.records import read_record
 from genba.connections.git.rescue import rescue
 from genba.domain.workspaces import Removal, Workspace
 
 
 async def remove(layout: RepositoryLayout, workspace: Workspace) -> Removal:
+    """Remove the working tree of a run; one whose removal was cut off is removed to the end."""
     path, git_dir = Path(workspace.path), Path(workspace.git_dir)
-    if not git_dir.is_relative_to(layout.common / "worktrees") or not is_folder(path):
+    if not git_dir.is_relative_to(layout.common / "worktrees"):
         return Removal(removed=False, reason=f"{path} is not a working tree of this repository")
-    rescued, stuck = await rescue(layout, workspace)
+    record = read_record(layout.tree_record(workspace.branch))
+    if record is not None and record.run not in ("", workspace.run):
+        return Removal(removed=False, reason=f"{path} belongs to {record.run} now")
+    rescued, stuck = await rescue(layout, workspace) if is_folder(path) else ("", "")
     if stuck:
         return Removal(removed=False, rescued=rescued, reason=stuck)
     trash = layout.own / "trash" / workspace.run
     async with held(layout.repository_lock, f"removal of {path.name}"):
-        _move_away(path, trash)
+        if is_folder(path):
+            _move_away(path, trash)
         remove_tree(git_dir)
         await _delete_merged_branch(layout, workspace)
         layout.tree_record(workspace.branch).unlink(missing_ok=True)

@@ -8,9 +8,10 @@ import msgspec
 from genba.connections.git.commands import Git
 from genba.connections.git.layout import RepositoryLayout, is_folder
 from genba.connections.git.locks import FileLock
-from genba.connections.git.making import TreeMaker, TreeRecord
+from genba.connections.git.making import TreeMaker
 from genba.connections.git.naming import generated_branch
 from genba.connections.git.observing import COMMITS, NAMES, parse_commits, parse_names, snapshot, tree_status
+from genba.connections.git.records import TreeRecord, assign
 from genba.connections.git.removal import remove
 from genba.domain.errors import NotFoundError, StateConflictError
 from genba.domain.evidence import TreeFacts
@@ -84,6 +85,7 @@ class GitWorkingTrees:
             )
             path, git_dir = await self.maker.make(wanted, Path(workspace.path).parent, shared=True)
             return msgspec.structs.replace(workspace, path=str(path), git_dir=str(git_dir))
+        assign(self.layout, workspace.branch, workspace.run)
         return workspace
 
     async def observe(self, workspace: Workspace) -> TreeFacts:
