@@ -52,6 +52,15 @@ def _newest_run(project: Project) -> str:
     return str(json.loads(listed[0])["run"])
 
 
+def _killed(project: Project, when: Path, *words: str) -> str:
+    """Start a run, kill it with -9 as soon as a file appears, and tell its id."""
+    started = _start(project, *words)
+    until(when.exists)
+    started.kill()
+    started.wait()
+    return _newest_run(project)
+
+
 def _three_step_agent(project: Project, here: Path, in_step: str) -> None:
     """An agent that waits for ever the first time it reaches a step, and writes down every start."""
     count = f"echo $GENBA_STEP >> {here}/starts"
@@ -81,11 +90,7 @@ def test_after_kill_9_a_run_goes_on_from_its_last_finished_iteration(
     project: Project, tmp_path: Path, in_step: str
 ) -> None:
     _three_step_agent(project, tmp_path, in_step)
-    killed = _start(project, "worker")
-    until((tmp_path / "seen").exists)
-    killed.kill()
-    killed.wait()
-    run = _newest_run(project)
+    run = _killed(project, tmp_path / "seen", "worker")
 
     result = project.run("--resume", run)
 
@@ -116,11 +121,7 @@ def test_a_run_that_died_before_its_merge_is_merged_once(project: Project, tmp_p
 
 def test_a_new_run_on_the_branch_of_a_dead_one_ends_what_that_left_running(project: Project, tmp_path: Path) -> None:
     _three_step_agent(project, tmp_path, "plan")
-    killed = _start(project, "worker", "--branch", "genba/same")
-    until((tmp_path / "seen").exists)
-    killed.kill()
-    killed.wait()
-    dead = _newest_run(project)
+    dead = _killed(project, tmp_path / "seen", "worker", "--branch", "genba/same")
     assert _marked(dead)
 
     result = project.run("worker", "--branch", "genba/same")
@@ -156,11 +157,7 @@ def test_a_terminated_run_ends_its_agent(project: Project, tmp_path: Path) -> No
 
 def test_a_torn_last_line_of_the_journal_does_no_harm(project: Project, tmp_path: Path) -> None:
     _three_step_agent(project, tmp_path, "implement")
-    killed = _start(project, "worker")
-    until((tmp_path / "seen").exists)
-    killed.kill()
-    killed.wait()
-    run = _newest_run(project)
+    run = _killed(project, tmp_path / "seen", "worker")
     journal = next((project.root / "tmp/logs/agents/worker").glob("*.jsonl"))
     with journal.open("a") as file:
         file.write('{"event": "iteration_fini')
@@ -170,11 +167,7 @@ def test_a_torn_last_line_of_the_journal_does_no_harm(project: Project, tmp_path
 
 def test_a_working_tree_that_was_deleted_is_made_again_from_its_branch(project: Project, tmp_path: Path) -> None:
     _three_step_agent(project, tmp_path, "close")
-    killed = _start(project, "worker")
-    until((tmp_path / "seen").exists)
-    killed.kill()
-    killed.wait()
-    run = _newest_run(project)
+    run = _killed(project, tmp_path / "seen", "worker")
     project.genba("logs", run, check=0)
     for pid in _marked(run):
         os.kill(pid, signal.SIGKILL)
@@ -196,11 +189,7 @@ def test_a_run_that_died_while_it_pushed_is_merged_and_pushed_once(project: Proj
     hook.chmod(0o755)
     project.agent(integrations={"github": {"enabled": True}}, parameters={"issue": {"type": "number"}})
     project.issue(1, "One")
-    killed = _start(project, "worker", "--issue", "1", "--push")
-    until(seen.exists)
-    killed.kill()
-    killed.wait()
-    run = _newest_run(project)
+    run = _killed(project, seen, "worker", "--issue", "1", "--push")
     assert project.issue_front(1)["state"] == "open"
 
     result = project.run("--resume", run)
@@ -307,11 +296,7 @@ def test_a_run_that_dies_after_its_work_was_sent_back_asks_its_agent_again(proje
     mend = "echo b > both.txt && git add -A && git commit -qm both"
     wait = f"test -e {tmp_path}/seen || {{ touch {tmp_path}/seen; sleep 1000; }}; "
     _sent_back_agent(project, tmp_path, wait + mend)
-    killed = _start(project, "worker")
-    until((tmp_path / "seen").exists)
-    killed.kill()
-    killed.wait()
-    run = _newest_run(project)
+    run = _killed(project, tmp_path / "seen", "worker")
 
     result = project.run("--resume", run)
 

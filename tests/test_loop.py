@@ -20,19 +20,17 @@ from genba.domain.replies import Ask, Reply, Usage
 from genba.domain.workspaces import MergeResult, MergeStatus
 from genba.execution.resuming import read_resumption
 from genba.execution.running import Run, RunPlan, RunResult
-from genba.execution.world import World
 from genba.testing.doubles import (
     ManualClock,
-    MemoryForge,
     MemoryJournal,
     MemoryRepository,
     MemoryTracker,
     MemoryTrees,
     ReplyingAgent,
     ScriptedChecks,
-    ScriptedProcesses,
     facts,
 )
+from genba.testing.worlds import world_of_doubles
 
 
 class Table:
@@ -49,23 +47,14 @@ class Table:
         self.checks = ScriptedChecks({})
 
     async def run(self, **parameters: Any) -> RunResult:
-        world = World(
-            adapter=self.agent,
-            adapter_commits=False,
+        world = world_of_doubles(
+            self.agent,
             trees=self.trees,
             repository=self.repository,
             checks=self.checks,
-            processes=ScriptedProcesses({}),
             tracker=self.tracker,
-            forge=MemoryForge(),
             journal=self.journal,
             clock=self.clock,
-            redact=lambda text: text,
-            jitter=lambda: 1.0,
-            completion_handlers={},
-            action_handlers={},
-            environment={},
-            files="/memory",
         )
         plan = RunPlan(run="run-1", definition=self.definition, parameters=parameters)
         result = await Run(plan, world, lambda _schema, _value: True).execute()

@@ -20,20 +20,9 @@ from genba.domain.outcomes import Outcome
 from genba.domain.replies import Reply
 from genba.domain.shapes import shape
 from genba.execution.running import Run, RunPlan
-from genba.execution.world import World
 from genba.judgement.structured_output import last_block
-from genba.testing.doubles import (
-    ManualClock,
-    MemoryForge,
-    MemoryJournal,
-    MemoryRepository,
-    MemoryTracker,
-    MemoryTrees,
-    ReplyingAgent,
-    ScriptedChecks,
-    ScriptedProcesses,
-    facts,
-)
+from genba.testing.doubles import MemoryTrees, ReplyingAgent, ScriptedChecks, facts
+from genba.testing.worlds import world_of_doubles
 
 WORDS = st.sampled_from(["a", "b", "c", "runner", "flow"])
 JSON = st.recursive(
@@ -100,24 +89,8 @@ async def test_no_sequence_of_replies_completes_a_run_whose_checks_fail(
         replies.append(Reply(text="", structured=structured))
         told.append(CheckResult("holds", CheckStatus.PASSED if holds else CheckStatus.FAILED, "no"))
     checks = ScriptedChecks({"holds": told})
-    world = World(
-        adapter=ReplyingAgent(*replies),
-        adapter_commits=False,
-        trees=MemoryTrees(*[facts(tree=f"t{tree}") for _, _, _, tree in turns]),
-        repository=MemoryRepository(),
-        checks=checks,
-        processes=ScriptedProcesses({}),
-        tracker=MemoryTracker(),
-        forge=MemoryForge(),
-        journal=MemoryJournal(),
-        clock=ManualClock(),
-        redact=lambda text: text,
-        jitter=lambda: 0.0,
-        completion_handlers={},
-        action_handlers={},
-        environment={},
-        files="/memory",
-    )
+    trees = MemoryTrees(*[facts(tree=f"t{tree}") for _, _, _, tree in turns])
+    world = world_of_doubles(ReplyingAgent(*replies), trees=trees, checks=checks)
 
     result = await Run(RunPlan(run="r", definition=definition, parameters={}), world, lambda _s, _v: True).execute()
 

@@ -65,5 +65,9 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     def ended(self) -> bool:
         return self.outcome is not None
 
+    def with_failed_attempt(self) -> dict[str, int]:
+        """The failed attempts of each step, with one more at this one."""
+        return self.attempts | {self.step: self.attempts.get(self.step, 0) + 1}
+
     def end(self, outcome: Outcome, reason: str) -> "LoopState":
         return msgspec.structs.replace(self, outcome=outcome, reason=reason)

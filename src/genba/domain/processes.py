@@ -24,6 +24,10 @@ class Ending(StrEnum):
     CANNOT_START = "cannot_start"
 
 
+_NOT_FOUND = (126, 127)
+"""The exit codes of a shell for a command that cannot be run, or is not there."""
+
+
 class Exit(msgspec.Struct, frozen=True, kw_only=True):
     ending: Ending
     code: int
@@ -31,6 +35,11 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     stdout: str
     stderr: str
     seconds: float
+
+    @property
+    def never_ran(self) -> bool:
+        """Whether there was nothing to run: it could not be started, or a shell did not find it."""
+        return self.ending is Ending.CANNOT_START or self.code in _NOT_FOUND
 
 
 Heard = Callable[[str, str], None]

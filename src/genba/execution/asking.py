@@ -201,6 +201,7 @@ class Asking:
         return gate_move(step_id, step, structured) if step.structured_gate is not None else None
 
     def _signal_schema(self) -> dict[str, Any] | None:
+        """The schema that every reply is held to: that of a structuredSignal which alone completes the agent."""
         completion = self.definition.completion
         if isinstance(completion, StructuredSignal) and isinstance(completion.output_schema, dict):
             return completion.output_schema

@@ -203,7 +203,7 @@ def _each_text(value: Any, change: Callable[[str], str]) -> Any:
 def _attempts(state: LoopState, verdict: Verdict) -> dict[str, int]:
     """Failed attempts are counted per visit: a step that was left begins anew when the flow comes back to it."""
     if verdict.gap is not None:
-        return state.attempts | {state.step: state.attempts.get(state.step, 0) + 1}
+        return state.with_failed_attempt()
     if verdict.step != state.step:
         return {step: count for step, count in state.attempts.items() if step != state.step}
     return state.attempts

@@ -203,6 +203,7 @@ def _issue_variables(
 
 
 def _signal_schema(completion: Completion) -> dict[str, Any] | None:
+    """The schema that a reply is told of: that of a structuredSignal anywhere in the completion."""
     signal = structured_signal(completion)
     return signal.output_schema if signal is not None and isinstance(signal.output_schema, dict) else None
 

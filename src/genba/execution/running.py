@@ -238,12 +238,11 @@ class Run:
         told = msgspec.structs.replace(red, detail=f"{red.detail}; this is the committed work alone, as it would land")
         before = msgspec.structs.replace(self.state, last_failure=None)
         verdict = self.judge.failed(before, "completed", told, facts)
-        attempts = self.state.attempts | {self.state.step: self.state.attempts.get(self.state.step, 0) + 1}
         self._reached(
             msgspec.structs.replace(
                 self.state,
                 gap=verdict.gap,
-                attempts=attempts,
+                attempts=self.state.with_failed_attempt(),
                 last_failure=verdict.failure or self.state.last_failure,
                 outcome=verdict.outcome,
                 reason=self.world.redact(verdict.reason),

@@ -8,8 +8,6 @@ from genba.domain.ports import AgentInstance, Processes
 from genba.domain.processes import Ending, Exit
 from genba.domain.replies import AgentSession, InstanceStatus, Reply
 
-_COMMAND_NOT_FOUND = (126, 127)
-
 
 class OneShotInstance:
     """Between questions nothing runs."""
@@ -67,7 +65,7 @@ def reply_from_exit(done: Exit) -> Reply:
         raise AgentTimeout(f"the agent gave no answer within its time ({done.seconds:.1f} s)")
     if done.ending is Ending.WENT_SILENT:
         raise AgentTimeout(f"the agent went silent ({done.seconds:.1f} s)")
-    if done.ending is Ending.CANNOT_START or done.code in _COMMAND_NOT_FOUND:
+    if done.never_ran:
         raise UnrecoverableError(
             _with_words("the agent cannot be started", last_words), hint="check runner.adapter.command"
         )

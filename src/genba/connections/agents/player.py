@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-_UNEXPECTED = 97
+UNEXPECTED = 97
+"""The exit code when the prompt is not what the script expects."""
 
 
 def main() -> None:
@@ -26,10 +27,10 @@ def _compare(part: dict[str, Any]) -> None:
     missing = [text for text in wanted if text not in part["prompt"]]
     if missing:
         sys.stderr.write(f"the prompt does not contain {missing[0]!r}\n")
-        sys.exit(_UNEXPECTED)
+        sys.exit(UNEXPECTED)
     if part["model"] is not None and part["model"] != part["asked_model"]:
         sys.stderr.write(f"the model is {part['asked_model']!r}, not {part['model']!r}\n")
-        sys.exit(_UNEXPECTED)
+        sys.exit(UNEXPECTED)
 
 
 def _write(value: dict[str, str]) -> None:

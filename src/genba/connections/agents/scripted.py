@@ -10,15 +10,13 @@ import yaml
 from msgspec import Meta
 
 from genba.connections.agents.one_shot import OneShotAdapter, OneShotInstance, reply_from_exit
+from genba.connections.agents.player import UNEXPECTED
 from genba.domain.errors import ConfigurationError, RateLimited, UnrecoverableError
 from genba.domain.ports import AgentInstance, Processes
 from genba.domain.problems import Problem
 from genba.domain.processes import Command, Heard
 from genba.domain.replies import AgentSession, Ask, Reply, Usage
 from genba.domain.shapes import read_plain, shape
-
-_UNEXPECTED = 97
-"""The exit code of the player when the prompt is not what the script expects."""
 
 
 class _Node(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -114,7 +112,7 @@ class ScriptedAdapter(OneShotAdapter):
                 ),
                 heard,
             )
-        if done.code == _UNEXPECTED:
+        if done.code == UNEXPECTED:
             raise UnrecoverableError(f"the script expected another prompt: {done.stderr.strip()}")
         plain = reply_from_exit(done)
         return msgspec.structs.replace(

@@ -17,7 +17,6 @@ from genba.domain.processes import Command, Ending, Exit
 from genba.domain.workspaces import Workspace
 
 _ERROR = re.compile(r"\b\w*(Error|Exception)\b|\berror\b:", re.ASCII)
-_COMMAND_NOT_FOUND = (126, 127)
 
 
 class CheckRunner:
@@ -62,7 +61,7 @@ class CheckRunner:
 
 def _judged(name: str, check: CommandCheck, done: Exit) -> CheckResult:
     output = (done.stdout + done.stderr).strip()
-    if done.ending is Ending.CANNOT_START or done.code in _COMMAND_NOT_FOUND:
+    if done.never_ran:
         told = f"the command cannot be run: {output.splitlines()[-1] if output else check.command}"
         return CheckResult(name, CheckStatus.ERROR, told, output, done.seconds)
     if done.ending is not Ending.EXITED:

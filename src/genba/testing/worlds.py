@@ -1,0 +1,45 @@
+"""A whole world of doubles: a run without a process, a disk or a clock."""
+
+from genba.domain.ports import AgentAdapter, Checks, Clock, Journal, Repository, Tracker, WorkingTrees
+from genba.execution.world import World
+from genba.testing.doubles import (
+    ManualClock,
+    MemoryForge,
+    MemoryJournal,
+    MemoryRepository,
+    MemoryTracker,
+    MemoryTrees,
+    ScriptedChecks,
+    ScriptedProcesses,
+)
+
+
+def world_of_doubles(
+    adapter: AgentAdapter,
+    *,
+    trees: WorkingTrees | None = None,
+    repository: Repository | None = None,
+    checks: Checks | None = None,
+    tracker: Tracker | None = None,
+    journal: Journal | None = None,
+    clock: Clock | None = None,
+) -> World:
+    """Every port that is not given is a double with nothing in it. Waits are as long as they may be."""
+    return World(
+        adapter=adapter,
+        adapter_commits=False,
+        trees=trees or MemoryTrees(),
+        repository=repository or MemoryRepository(),
+        checks=checks or ScriptedChecks({}),
+        processes=ScriptedProcesses({}),
+        tracker=tracker or MemoryTracker(),
+        forge=MemoryForge(),
+        journal=journal or MemoryJournal(),
+        clock=clock or ManualClock(),
+        redact=lambda text: text,
+        jitter=lambda: 1.0,
+        completion_handlers={},
+        action_handlers={},
+        environment={},
+        files="/memory",
+    )
