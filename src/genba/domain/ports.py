@@ -4,9 +4,13 @@ from typing import Protocol
 
 from genba.domain.events import Event
 from genba.domain.evidence import Check, CheckResult, TreeFacts
+from genba.domain.goals import Goal
 from genba.domain.issues import Issue, IssueChange
 from genba.domain.processes import Command, Exit, Heard
 from genba.domain.replies import AgentSession, Ask, InstanceStatus, Reply
+from genba.domain.sessions import Briefing, SessionEnd, SessionStart
+from genba.domain.tasks import StatusChange, Task
+from genba.domain.verification import BranchFacts, Place, Verification
 from genba.domain.workspaces import MergeResult, Proposal, PullRequest, Removal, Workspace, WorkspaceRequest
 
 
@@ -90,6 +94,74 @@ class Checks(Protocol):
     """Runs the checks that need the working tree itself."""
 
     async def run(self, name: str, check: Check, workspace: Workspace, mark: str) -> CheckResult: ...
+
+
+class History(Protocol):
+    """What git shows of commits and files, without a checkout."""
+
+    async def commit_of(self, name: str) -> str | None:
+        """The commit that a branch, a tag or a hash names."""
+        ...
+
+    async def fork_point(self, base: str, commit: str) -> str | None:
+        """The newest commit that both have in common."""
+        ...
+
+    async def facts(self, base: str, commit: str) -> BranchFacts: ...
+
+    async def files(self, commit: str) -> tuple[str, ...]:
+        """Every file of a commit."""
+        ...
+
+    async def read(self, names: tuple[str, ...]) -> dict[str, str]:
+        """The text of each `blob` or `commit:path`; what is not there, or is no text, is left out."""
+        ...
+
+
+class Checkouts(Protocol):
+    """Clean checkouts to verify in: no agent has ever seen one of them."""
+
+    async def open(self, commit: str, over: tuple[tuple[str, str], ...] = ()) -> str:
+        """The files of a commit in a new folder; `over` lays other blobs over it, as (path, blob)."""
+        ...
+
+    async def close(self, folder: str) -> None: ...
+
+
+class GoalRunner(Protocol):
+    """Runs the goals that need more than what git shows."""
+
+    async def run(self, goal: Goal, place: Place, mark: str) -> CheckResult: ...
+
+
+class ResultStore(Protocol):
+    """Results of goals by what they depend on, and their logs."""
+
+    def find(self, key: str) -> CheckResult | None: ...
+
+    def keep(self, key: str, result: CheckResult, reusable: bool) -> str:
+        """Keep a result and its whole output; returns the name of the log."""
+        ...
+
+    def log(self, name: str) -> str: ...
+
+
+class TaskLedger(Protocol):
+    """The blackboard, as one run sees it: its task, and nothing else."""
+
+    async def look(self, number: int) -> Task: ...
+
+    async def begin(self, number: int, session: SessionStart) -> Briefing:
+        """Claim the task for a run: open → in_progress. Safe to repeat for the same run."""
+        ...
+
+    async def record(self, number: int, run: str, verification: Verification) -> None:
+        """Write down artifacts, goals and results."""
+        ...
+
+    async def move(self, number: int, change: StatusChange) -> Task: ...
+
+    async def end(self, session: SessionEnd) -> None: ...
 
 
 class Tracker(Protocol):

@@ -1,0 +1,43 @@
+"""A session: one attempt of one instance at one task."""
+
+from enum import StrEnum
+
+import msgspec
+
+from genba.domain.outcomes import Outcome
+from genba.domain.tasks import Task
+from genba.domain.verification import Verification
+
+
+class SessionStatus(StrEnum):
+    RUNNING = "running"
+    ENDED = "ended"
+
+
+class SessionStart(msgspec.Struct, frozen=True, kw_only=True):
+    run: str
+    agent: str
+    branch: str
+    base: str
+    workdir: str
+    host: str = ""
+    process: int = 0
+
+
+class SessionEnd(msgspec.Struct, frozen=True, kw_only=True):
+    run: str
+    outcome: Outcome
+    reason: str
+    iterations: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+
+
+class Briefing(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run gets to know when it has claimed its task."""
+
+    task: Task
+    attempt: int
+    """Which session of this task it is, from 1."""
+    last: Verification | None = None
+    """The newest verdict, when it sent the work back: the evidence to go on with."""

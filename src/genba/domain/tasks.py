@@ -1,0 +1,168 @@
+"""A task: Genba's record of an issue, or of a part of one, on the blackboard."""
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from genba.domain.goals import Goal
+
+
+class TaskStatus(StrEnum):
+    BACKLOG = "backlog"
+    OPEN = "open"
+    IN_PROGRESS = "in_progress"
+    REVIEW = "review"
+    DONE = "done"
+    BLOCKED = "blocked"
+    CANCELLED = "cancelled"
+
+    @property
+    def ended(self) -> bool:
+        return self in (TaskStatus.DONE, TaskStatus.CANCELLED)
+
+    @classmethod
+    def read(cls, word: str) -> "TaskStatus":
+        """A status as others write it: `todo` is read as `open`."""
+        return cls.OPEN if word == "todo" else cls(word)
+
+
+class Priority(StrEnum):
+    CRITICAL = "critical"
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+class ActorKind(StrEnum):
+    """Who changes a status. Nobody changes one without a name."""
+
+    HUMAN = "human"
+    MANAGER = "manager"
+    ORCHESTRATOR = "orchestrator"
+    WORKER = "worker"
+    REVIEWER = "reviewer"
+
+
+class Actor(msgspec.Struct, frozen=True):
+    kind: ActorKind
+    name: str
+
+
+class BlockerKind(StrEnum):
+    NEEDS_INPUT = "needs_input"
+    DEPENDENCY = "dependency"
+    RESOURCE = "resource"
+    FAILED = "failed"
+    CONFLICT = "conflict"
+
+
+class Blocker(msgspec.Struct, frozen=True):
+    """Why a task cannot go on."""
+
+    kind: BlockerKind
+    reason: str
+    task: int | None = None
+    """The number of the task that stands in the way, where it is one."""
+
+
+class Comment(msgspec.Struct, frozen=True, kw_only=True):
+    author: str
+    body: str
+    created_at: str
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """What the blackboard knows of a task. Other tasks are named by their numbers."""
+
+    id: int
+    number: int
+    title: str
+    body: str = ""
+    type: str = "task"
+    status: TaskStatus = TaskStatus.OPEN
+    priority: Priority = Priority.MEDIUM
+    labels: tuple[str, ...] = ()
+    parent: int | None = None
+    children: tuple[int, ...] = ()
+    dependencies: tuple[int, ...] = ()
+    assignee: str = ""
+    requires_review: bool = False
+    reviewer_type: str = "human"
+    goals: tuple[Goal, ...] = ()
+    """The acceptance criteria; those of the project and of the type are added when it is verified."""
+    may_change: tuple[str, ...] = ()
+    """Protected paths that this task may change."""
+    blocker: Blocker | None = None
+    tracker: str = "local"
+    tracker_reference: str = ""
+    version: int = 1
+    created_at: str = ""
+    updated_at: str = ""
+
+
+class TaskDraft(msgspec.Struct, frozen=True, kw_only=True):
+    """A task that is not written down yet."""
+
+    title: str
+    body: str = ""
+    type: str = "task"
+    status: TaskStatus = TaskStatus.OPEN
+    """`open` or `backlog`."""
+    priority: Priority = Priority.MEDIUM
+    labels: tuple[str, ...] = ()
+    parent: int | None = None
+    dependencies: tuple[int, ...] = ()
+    assignee: str = ""
+    requires_review: bool = False
+    reviewer_type: str = "human"
+    goals: tuple[Goal, ...] = ()
+    may_change: tuple[str, ...] = ()
+    tracker: str = "local"
+    tracker_reference: str = ""
+    number: int | None = None
+    """By default the next one of the project."""
+
+
+class TaskEdit(msgspec.Struct, frozen=True, kw_only=True):
+    """What to change of a task; None leaves a field as it is. A status is changed by the gateway alone."""
+
+    title: str | None = None
+    body: str | None = None
+    type: str | None = None
+    priority: Priority | None = None
+    add_labels: tuple[str, ...] = ()
+    remove_labels: tuple[str, ...] = ()
+    assignee: str | None = None
+    requires_review: bool | None = None
+    reviewer_type: str | None = None
+    goals: tuple[Goal, ...] | None = None
+    may_change: tuple[str, ...] | None = None
+
+
+class StatusChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What one call of the gateway asks for."""
+
+    to: TaskStatus
+    actor: Actor
+    reason: str = ""
+    blocker: Blocker | None = None
+    """Mandatory on the way to `blocked`."""
+    commit: str = ""
+    """On the way to `review` and `done`: the commit that was verified."""
+    finalized: str = ""
+    """On the way to `done`: how the work left its branch, such as `merged 3f9c2ab`."""
+    version: int | None = None
+    """The row version that the caller has seen; another one refuses the change."""
+    session: str = ""
+    """The run on whose behalf the change is made."""
+
+
+class TaskEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of a task's history on the blackboard."""
+
+    kind: str
+    actor: Actor
+    at: str
+    version: int
+    data: dict[str, Any] = {}
