@@ -1,0 +1,357 @@
+"""The tables of the blackboard, the same on SQLite and on PostgreSQL.
+
+Law: times are UTC as ISO text, structured values are JSON as text, states are words with a CHECK. A change here comes
+with a migration; a test proves that a migrated database equals a fresh one.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Computed,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    false,
+    text,
+)
+
+from genba.domain.evidence import CheckStatus
+from genba.domain.goals import GoalLevel, GoalSource
+from genba.domain.outcomes import Outcome
+from genba.domain.sessions import SessionStatus
+from genba.domain.tasks import ActorKind, BlockerKind, Priority, TaskStatus
+from genba.domain.verification import ArtifactType, RejectionReason, VerdictStatus
+
+HEAD = "0001"
+"""The newest revision: what `metadata` describes."""
+
+REVISIONS = (HEAD,)
+"""Every revision that this Genba knows, oldest first."""
+
+KEY = BigInteger().with_variant(Integer(), "sqlite")
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+def _words(column: str, words: Iterable[str]) -> CheckConstraint:
+    allowed = ", ".join(f"'{word}'" for word in words)
+    return CheckConstraint(f"{column} IN ({allowed})", name=column)
+
+
+def _id() -> Column[int]:
+    return Column("id", KEY, primary_key=True)
+
+
+def _to(target: str, name: str, required: bool = True) -> Column[Any]:
+    return Column(name, ForeignKey(f"{target}.id"), nullable=not required)
+
+
+def _text(name: str, default: str | None = "") -> Column[str]:
+    """A text that is always there; without a default it must be given."""
+    return Column(name, Text, nullable=False, server_default=None if default is None else text(f"'{default}'"))
+
+
+def _json(name: str, default: str) -> Column[str]:
+    return Column(name, Text, nullable=False, server_default=text(f"'{default}'"))
+
+
+def _whole(name: str, default: int = 0) -> Column[int]:
+    return Column(name, BigInteger, nullable=False, server_default=text(str(default)))
+
+
+def _at(name: str = "created_at", required: bool = True) -> Column[str]:
+    return Column(name, Text, nullable=not required)
+
+
+versions = Table(
+    "alembic_version",
+    metadata,
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+)
+
+projects = Table(
+    "projects",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    _whole("next_task_number", 1),
+    _at(),
+)
+
+agents = Table(
+    "agents",
+    metadata,
+    Column("id", Text, primary_key=True),
+    _to("projects", "project_id"),
+    _text("name", None),
+    _text("hierarchy_type", "worker"),
+    _text("role_type", "developer"),
+    Column("passkey_hash", Text),
+    _text("system_prompt"),
+    _text("status", "active"),
+    _at(),
+    UniqueConstraint("project_id", "name"),
+    _words("hierarchy_type", ("worker", "manager")),
+    _words("status", ("active", "inactive")),
+)
+
+tasks = Table(
+    "tasks",
+    metadata,
+    _id(),
+    _to("projects", "project_id"),
+    Column("number", BigInteger, nullable=False),
+    _to("tasks", "parent_task_id", required=False),
+    _text("title", None),
+    _text("description"),
+    _text("type", "task"),
+    _text("status", "open"),
+    _text("priority", "medium"),
+    Column(
+        "priority_rank",
+        SmallInteger,
+        Computed(
+            "CASE priority WHEN 'critical' THEN 0 WHEN 'high' THEN 1 WHEN 'medium' THEN 2 ELSE 3 END", persisted=True
+        ),
+    ),
+    _json("labels", "[]"),
+    _text("assignee"),
+    _to("agents", "assignee_id", required=False),
+    Column("assignee_type", Text),
+    Column("requires_review", Boolean, nullable=False, server_default=false()),
+    _text("reviewer_type", "human"),
+    _json("may_change", "[]"),
+    _text("tracker", "local"),
+    _text("tracker_reference"),
+    Column("blocker_kind", Text),
+    _text("blocker_reason"),
+    _to("tasks", "blocker_task_id", required=False),
+    _whole("version", 1),
+    _at(),
+    _at("updated_at"),
+    UniqueConstraint("project_id", "number"),
+    _words("status", TaskStatus),
+    _words("priority", Priority),
+    _words("assignee_type", ("human", "ai")),
+    _words("reviewer_type", ("human", "ai")),
+    _words("blocker_kind", BlockerKind),
+    CheckConstraint("(status = 'blocked') = (blocker_kind IS NOT NULL)", name="blocked_has_blocker"),
+    Index("ix_tasks_ready", "project_id", "status", "priority_rank", "id"),
+    Index("ix_tasks_parent", "parent_task_id", "status"),
+    Index("ix_tasks_blocker", "blocker_task_id"),
+    Index("ix_tasks_assignee", "project_id", "assignee"),
+)
+
+task_dependencies = Table(
+    "task_dependencies",
+    metadata,
+    Column("task_id", ForeignKey("tasks.id"), primary_key=True),
+    Column("depends_on_id", ForeignKey("tasks.id"), primary_key=True),
+    CheckConstraint("task_id <> depends_on_id", name="not_itself"),
+    Index("ix_task_dependencies_depends_on", "depends_on_id"),
+)
+
+comments = Table(
+    "comments",
+    metadata,
+    _id(),
+    _to("tasks", "task_id"),
+    _text("author_kind", None),
+    _text("author", None),
+    _text("body", None),
+    _at(),
+    _words("author_kind", ActorKind),
+    Index("ix_comments_task", "task_id", "id"),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    _id(),
+    Column("run", Text, nullable=False, unique=True),
+    _to("tasks", "task_id"),
+    _to("agents", "agent_id"),
+    _whole("attempt", 1),
+    _text("status", "running"),
+    _text("branch"),
+    _text("base"),
+    _text("workdir"),
+    _text("host"),
+    _whole("process"),
+    Column("outcome", Text),
+    _text("reason"),
+    _whole("iterations"),
+    _whole("tokens"),
+    Column("cost", Double, nullable=False, server_default=text("0")),
+    _at("started_at"),
+    _at("heartbeat_at"),
+    _at("ended_at", required=False),
+    UniqueConstraint("task_id", "attempt"),
+    _words("status", SessionStatus),
+    _words("outcome", Outcome),
+    Index("ix_sessions_status", "status", "heartbeat_at"),
+)
+
+messages = Table(
+    "messages",
+    metadata,
+    _id(),
+    _to("projects", "project_id"),
+    _to("tasks", "task_id", required=False),
+    _to("sessions", "from_session_id", required=False),
+    _to("sessions", "to_session_id", required=False),
+    _text("type", None),
+    _text("content", None),
+    _text("status", "pending"),
+    _at(),
+    _words("type", ("instruction", "handover", "broadcast")),
+    _words("status", ("pending", "read", "resolved")),
+    Index("ix_messages_to_session", "to_session_id", "status"),
+    Index("ix_messages_task", "task_id", "id"),
+)
+
+verifications = Table(
+    "verifications",
+    metadata,
+    _id(),
+    _to("tasks", "task_id"),
+    _to("sessions", "session_id", required=False),
+    _text("run"),
+    _text("commit", None),
+    _text("tree", None),
+    _text("base", None),
+    _text("branch"),
+    _text("status", None),
+    Column("reason", Text),
+    _text("data", None),
+    _at(),
+    _words("status", VerdictStatus),
+    _words("reason", RejectionReason),
+    Index("ix_verifications_task", "task_id", "id"),
+)
+
+artifacts = Table(
+    "artifacts",
+    metadata,
+    _id(),
+    _to("tasks", "task_id"),
+    _to("sessions", "session_id", required=False),
+    _to("verifications", "verification_id"),
+    _text("type", None),
+    _text("data", None),
+    _at(),
+    _words("type", ArtifactType),
+    Index("ix_artifacts_task", "task_id", "id"),
+    Index("ix_artifacts_verification", "verification_id"),
+)
+
+task_goals = Table(
+    "task_goals",
+    metadata,
+    _id(),
+    _to("tasks", "task_id"),
+    Column("position", Integer),
+    _text("level", None),
+    _text("type", None),
+    _text("condition", None),
+    Column("required", Boolean, nullable=False),
+    _text("source", None),
+    _text("origin"),
+    _text("fingerprint", None),
+    UniqueConstraint("task_id", "fingerprint"),
+    _words("level", GoalLevel),
+    _words("source", GoalSource),
+)
+
+goal_results = Table(
+    "goal_results",
+    metadata,
+    _id(),
+    _to("task_goals", "goal_id"),
+    _to("verifications", "verification_id"),
+    _to("sessions", "session_id", required=False),
+    _text("status", None),
+    Column("passed", Boolean, nullable=False),
+    _text("details"),
+    _text("log"),
+    Column("seconds", Double, nullable=False, server_default=text("0")),
+    _at("verified_at"),
+    _words("status", CheckStatus),
+    Index("ix_goal_results_goal", "goal_id", "id"),
+    Index("ix_goal_results_verification", "verification_id"),
+)
+
+contexts = Table(
+    "contexts",
+    metadata,
+    _id(),
+    _to("tasks", "task_id"),
+    _to("sessions", "session_id", required=False),
+    _to("agents", "agent_id", required=False),
+    _text("progress"),
+    _text("findings"),
+    _text("blockers"),
+    _text("next_steps"),
+    _at(),
+    Index("ix_contexts_task", "task_id", "id"),
+)
+
+events = Table(
+    "events",
+    metadata,
+    _id(),
+    _to("projects", "project_id"),
+    _to("tasks", "task_id", required=False),
+    _text("kind", None),
+    _text("actor_kind", None),
+    _text("actor_name", None),
+    _text("session"),
+    _whole("version", 0),
+    _json("data", "{}"),
+    _at(),
+    _words("actor_kind", ActorKind),
+    CheckConstraint("actor_name <> ''", name="actor_name"),
+    Index("ix_events_task", "task_id", "id"),
+    Index("ix_events_project", "project_id", "id"),
+)
+
+outbox = Table(
+    "outbox",
+    metadata,
+    _id(),
+    _to("projects", "project_id"),
+    _to("tasks", "task_id", required=False),
+    _text("kind", None),
+    _json("payload", "{}"),
+    Column("idempotency_key", Text, nullable=False, unique=True),
+    _text("status", "pending"),
+    _whole("attempts"),
+    _text("last_error"),
+    _at(),
+    _at("done_at", required=False),
+    _words("status", ("pending", "done", "failed", "dropped")),
+    Index("ix_outbox_status", "status", "id"),
+    Index("ix_outbox_task", "task_id"),
+)

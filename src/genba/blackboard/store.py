@@ -1,0 +1,137 @@
+"""Transactions on one database: SQLite or PostgreSQL.
+
+Law: a piece of work runs in one transaction, whole or not at all. SQLite takes its one writer at the beginning
+(`BEGIN IMMEDIATE`); on PostgreSQL the work locks the rows it decides on, and runs again when two stood in each other's
+way. SQL is compiled once and handed to the driver: a status change costs few statements and no ceremony.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from sqlalchemy import Engine, text
+from sqlalchemy.exc import DBAPIError
+
+from genba.blackboard.faults import can_be_tried_again, translated
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+
+_ATTEMPTS = 8
+
+
+class Statement:
+    """SQL with parameters such as `:number`; where the databases differ, one text for each."""
+
+    __slots__ = ("_postgres", "_written_for_postgres", "sqlite")
+
+    def __init__(self, sql: str, postgres: str | None = None) -> None:
+        self.sqlite = sql
+        self._written_for_postgres = sql if postgres is None else postgres
+        self._postgres = ""
+
+    @property
+    def postgres(self) -> str:
+        if not self._postgres:
+            from sqlalchemy.dialects.postgresql import psycopg  # noqa: PLC0415  (SQLite does not pay for it)
+
+            self._postgres = str(text(self._written_for_postgres).compile(dialect=psycopg.dialect()))
+        return self._postgres
+
+
+class Transaction:
+    """What a piece of work may do with the database, for one project."""
+
+    __slots__ = ("_cursor", "on_postgres", "project")
+
+    def __init__(self, cursor: Any, project: str, on_postgres: bool) -> None:
+        self._cursor = cursor
+        self.project = project
+        self.on_postgres = on_postgres
+
+    def all(self, statement: Statement, **values: Any) -> list[Row]:
+        self._cursor.execute(statement.postgres if self.on_postgres else statement.sqlite, values)
+        found: list[Row] = self._cursor.fetchall()
+        return found
+
+    def one(self, statement: Statement, **values: Any) -> Row | None:
+        self._cursor.execute(statement.postgres if self.on_postgres else statement.sqlite, values)
+        # All are fetched: a cursor that was not read to its end keeps SQLite from committing.
+        found: list[Row] = self._cursor.fetchall()
+        return found[0] if found else None
+
+    def do(self, statement: Statement, **values: Any) -> None:
+        self._cursor.execute(statement.postgres if self.on_postgres else statement.sqlite, values)
+
+    def do_each(self, statement: Statement, rows: Iterable[Mapping[str, Any]]) -> None:
+        self._cursor.executemany(statement.postgres if self.on_postgres else statement.sqlite, list(rows))
+
+
+class Store:
+    """The database of a blackboard, as one project sees it. Any thread may use it."""
+
+    def __init__(self, engine: Engine, place: str, busy_seconds: float, project: str = "") -> None:
+        self.engine = engine
+        self.place = place
+        self.busy_seconds = busy_seconds
+        self.project = project
+        self.on_postgres = engine.dialect.name == "postgresql"
+        self._driver_error: type[Exception] = engine.dialect.loaded_dbapi.Error
+
+    def read(self, work: Callable[[Transaction], T]) -> T:
+        return self._in_transaction("BEGIN", work)
+
+    def write(self, work: Callable[[Transaction], T]) -> T:
+        """Do the work and commit it. The work may run more than once, and only the last one counts."""
+        return self._in_transaction("BEGIN IMMEDIATE", work)
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    def _in_transaction(self, begin: str, work: Callable[[Transaction], T]) -> T:
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                return self._once(begin, work)
+            except _LostConnection as lost:
+                if attempt > 1:
+                    raise self._ours(lost.error) from lost.error
+            except DBAPIError as error:
+                raise self._ours(error.orig if isinstance(error.orig, Exception) else error) from error
+            except self._driver_error as error:
+                if attempt == _ATTEMPTS or not can_be_tried_again(error):
+                    raise self._ours(error) from error
+        raise AssertionError("the last attempt returns or raises")
+
+    def _once(self, begin: str, work: Callable[[Transaction], T]) -> T:
+        connection = self.engine.raw_connection()
+        ending = False
+        try:
+            cursor = connection.cursor()
+            if not self.on_postgres:
+                cursor.execute(begin)
+            done = work(Transaction(cursor, self.project, self.on_postgres))
+            ending = True
+            connection.commit()
+        except BaseException as error:
+            # A commit that was cut off may have happened, so only work before it is worth another attempt.
+            if isinstance(error, self._driver_error) and getattr(connection.dbapi_connection, "closed", False):
+                connection.invalidate()
+                if not ending:
+                    raise _LostConnection(error) from error
+            elif connection.dbapi_connection is not None:
+                connection.rollback()
+            raise
+        else:
+            return done
+        finally:
+            connection.close()
+
+    def _ours(self, error: Exception) -> Exception:
+        return translated(error, self.place, self.busy_seconds)
+
+
+class _LostConnection(Exception):
+    """The connection was gone before anything was committed: it may have been from a server that was restarted."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
