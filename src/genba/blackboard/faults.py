@@ -80,7 +80,7 @@ def _of_postgres(error: Any, place: str, waited: float) -> GenbaError:
             )
         case "23", _:
             return _contradiction(error)
-        case ("08" | "57" | "28" | "3D" | "53" | ""), _:
+        case (("08" | "57" | "28" | "3D" | "53" | ""), _):
             return StateConflictError(
                 f"the database {place} cannot be reached: {said}",
                 unchanged=_UNCHANGED,

@@ -5,10 +5,11 @@ Law: a piece of work runs in one transaction, whole or not at all. SQLite takes 
 way. SQL is compiled once and handed to the driver: a status change costs few statements and no ceremony.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from genba.blackboard.faults import can_be_tried_again, translated
@@ -17,6 +18,7 @@ T = TypeVar("T")
 Row = tuple[Any, ...]
 
 _ATTEMPTS = 8
+_PARAMETER = re.compile(r":([a-z_]\w*)")
 
 
 class Statement:
@@ -32,9 +34,7 @@ class Statement:
     @property
     def postgres(self) -> str:
         if not self._postgres:
-            from sqlalchemy.dialects.postgresql import psycopg  # noqa: PLC0415  (SQLite does not pay for it)
-
-            self._postgres = str(text(self._written_for_postgres).compile(dialect=psycopg.dialect()))
+            self._postgres = _PARAMETER.sub(r"%(\1)s", self._written_for_postgres.replace("%", "%%"))
         return self._postgres
 
 

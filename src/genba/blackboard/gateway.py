@@ -1,0 +1,145 @@
+"""The one place that changes a status.
+
+Law: a change passes the table of `domain.statuses` and the conditions below, and is written together with its event; a
+refusal leaves everything as it was. While a task is blocked, nothing below it is open or in progress; when a task has
+ended, everything below it has.
+"""
+
+from typing import Any
+
+import msgspec
+
+from genba.blackboard.conditions import check, refused
+from genba.blackboard.families import Relative, descendants, hold_line, hold_relations
+from genba.blackboard.history import APPROVED, STATUS_CHANGED, Line, tell
+from genba.blackboard.rows import Seen, hold, id_of
+from genba.blackboard.store import Statement, Transaction
+from genba.blackboard.texts import named, now, storable
+from genba.domain.errors import StateConflictError
+from genba.domain.statuses import refusal
+from genba.domain.tasks import Actor, ActorKind, Blocker, BlockerKind, StatusChange, Task, TaskStatus
+
+_UPDATE = Statement("""
+UPDATE tasks SET status = :status, blocker_kind = :kind, blocker_reason = :reason, blocker_task_id = :blocker,
+  version = :version, updated_at = :at WHERE id = :id
+""")
+
+_STARTED = (TaskStatus.OPEN, TaskStatus.IN_PROGRESS)
+
+
+def change_status(tx: Transaction, number: int, change: StatusChange) -> Task:
+    """Change a status, and that of the tasks below it that follow."""
+    named(change.actor)
+    _check_texts(change)
+    if change.blocker is not None and change.blocker.task is not None:
+        hold_relations(tx)
+    if change.to in _STARTED:
+        hold_line(tx, number, with_itself=False)
+    seen = hold(tx, number)
+    task = seen.task
+    if change.version is not None and change.version != task.version:
+        raise StateConflictError(
+            f"task #{number} was changed meanwhile: it is at version {task.version}, not {change.version}",
+            unchanged="nothing was changed.",
+            hint=f"look at it, then try again: genba task show {number}",
+        )
+    if task.status is change.to:
+        raise refused(number, f"it is {change.to} already")
+    why = refusal(task.status, change.to, change.actor.kind)
+    if why:
+        raise refused(number, why)
+    check(tx, seen, change)
+    return _carry_out(tx, seen, change)
+
+
+def approve(tx: Transaction, number: int, commit: str, actor: Actor) -> Task:
+    """Write down that somebody who may judge it approves exactly this commit."""
+    named(actor)
+    storable(commit, "the commit", empty=False)
+    task = hold(tx, number).task
+    if task.status is not TaskStatus.REVIEW:
+        raise refused(number, f"it is {task.status}, and only a task in review is approved")
+    allowed = (ActorKind.HUMAN,) if task.reviewer_type == "human" else (ActorKind.HUMAN, ActorKind.REVIEWER)
+    if actor.kind not in allowed:
+        raise refused(number, f"a {actor.kind} may not approve it, only: {', '.join(allowed)}")
+    line = Line(task=task.id, version=task.version, kind=APPROVED, data={"commit": commit})
+    tell(tx, actor, now(), [line])
+    return task
+
+
+def _check_texts(change: StatusChange) -> None:
+    for text, what in (
+        (change.reason, "the reason"),
+        (change.commit, "the commit"),
+        (change.finalized, "how it was finalized"),
+        (change.session, "the session"),
+        (change.blocker.reason if change.blocker else "", "the blocker's reason"),
+    ):
+        if text:
+            storable(text, what)
+
+
+def _carry_out(tx: Transaction, seen: Seen, change: StatusChange) -> Task:
+    task, at = seen.task, now()
+    blocker = change.blocker if change.to is TaskStatus.BLOCKED else None
+    changed = msgspec.structs.replace(task, status=change.to, blocker=blocker, version=task.version + 1, updated_at=at)
+    tx.do(_UPDATE, **_row(tx, task.id, changed.version, change.to, blocker, at))
+    line = Line(task=task.id, version=changed.version, kind=STATUS_CHANGED, data=_told(task.status, change, blocker))
+    followers = _followers(tx, seen, change.to)
+    if not followers:
+        tell(tx, change.actor, at, [line], change.session)
+        return changed
+    lines = [line]
+    to = change.to
+    inherited = Blocker(BlockerKind.DEPENDENCY, f"#{task.number} is blocked", task.number)
+    for follower in followers:
+        its_blocker = inherited if to is TaskStatus.BLOCKED else None
+        tx.do(_UPDATE, **_row(tx, follower.id, follower.version + 1, to, its_blocker, at, task.id))
+        told = _told(follower.status, change, its_blocker) | {"because": task.number}
+        lines.append(Line(task=follower.id, version=follower.version + 1, kind=STATUS_CHANGED, data=told))
+    tell(tx, change.actor, at, lines, change.session)
+    return changed
+
+
+def _followers(tx: Transaction, seen: Seen, to: TaskStatus) -> list[Relative]:
+    """The tasks below that get the same status together with it."""
+    task = seen.task
+    if not task.children:
+        return []
+    if to is TaskStatus.BLOCKED:
+        return [below for below in descendants(tx, task.id) if below.status in _STARTED]
+    if to is TaskStatus.CANCELLED:
+        return [below for below in descendants(tx, task.id) if not below.status.ended]
+    if task.status is TaskStatus.BLOCKED and to is TaskStatus.OPEN:
+        return [below for below in descendants(tx, task.id) if below.blocker_id == task.id]
+    return []
+
+
+def _row(
+    tx: Transaction,
+    task: int,
+    version: int,
+    status: TaskStatus,
+    blocker: Blocker | None,
+    at: str,
+    blocker_id: int | None = None,
+) -> dict[str, Any]:
+    in_the_way = blocker.task if blocker else None
+    return {
+        "id": task,
+        "version": version,
+        "status": str(status),
+        "kind": str(blocker.kind) if blocker else None,
+        "reason": blocker.reason if blocker else "",
+        "blocker": None if in_the_way is None else (blocker_id or id_of(tx, in_the_way)),
+        "at": at,
+    }
+
+
+def _told(start: TaskStatus, change: StatusChange, blocker: Blocker | None) -> dict[str, Any]:
+    told: dict[str, Any] = {"from": start, "to": change.to, "reason": change.reason, "commit": change.commit}
+    if change.finalized:
+        told["finalized"] = change.finalized
+    if blocker:
+        told["blocker"] = blocker
+    return told

@@ -1,0 +1,87 @@
+"""What happened to a task, line by line.
+
+Law: whatever changes a task writes its line in the same transaction and raises the task's version by one. What only
+adds to a task (a comment, an approval, a verdict, a session) carries the version that it saw.
+"""
+
+from typing import Any
+
+import msgspec
+
+from genba.blackboard.rows import id_of
+from genba.blackboard.store import Statement, Transaction
+from genba.blackboard.texts import as_json
+from genba.domain.tasks import Actor, ActorKind, TaskEvent
+
+CREATED = "created"
+EDITED = "edited"
+STATUS_CHANGED = "status_changed"
+DEPENDENCY_ADDED = "dependency_added"
+DEPENDENCY_REMOVED = "dependency_removed"
+COMMENTED = "commented"
+APPROVED = "approved"
+VERIFIED = "verified"
+TAKEN_OVER = "taken_over"
+
+CHANGES = frozenset({CREATED, EDITED, STATUS_CHANGED, DEPENDENCY_ADDED, DEPENDENCY_REMOVED})
+"""The kinds that change the task itself: so many of them, so high its version."""
+
+_INSERT = Statement("""
+INSERT INTO events (project_id, task_id, kind, actor_kind, actor_name, session, version, data, created_at)
+VALUES (:project, :task, :kind, :actor_kind, :actor_name, :session, :version, :data, :at)
+""")
+_OF_TASK = Statement("""
+SELECT kind, actor_kind, actor_name, created_at, version, data, session FROM events WHERE task_id = :task ORDER BY id
+""")
+
+_data = msgspec.json.Decoder(dict[str, Any])
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """One event that is to be written."""
+
+    task: int
+    version: int
+    kind: str
+    data: dict[str, Any]
+
+
+def tell(tx: Transaction, actor: Actor, at: str, lines: list[Line], session: str = "") -> None:
+    rows = [
+        {
+            "project": tx.project,
+            "task": line.task,
+            "kind": line.kind,
+            "actor_kind": str(actor.kind),
+            "actor_name": actor.name,
+            "session": session,
+            "version": line.version,
+            "data": as_json(line.data),
+            "at": at,
+        }
+        for line in lines
+    ]
+    if len(rows) == 1:
+        tx.do(_INSERT, **rows[0])
+    else:
+        tx.do_each(_INSERT, rows)
+
+
+def events(tx: Transaction, number: int) -> list[TaskEvent]:
+    return events_of(tx, id_of(tx, number))
+
+
+def events_of(tx: Transaction, task: int) -> list[TaskEvent]:
+    found = []
+    for kind, actor_kind, actor_name, at, version, data, session in tx.all(_OF_TASK, task=task):
+        known = _data.decode(data)
+        found.append(
+            TaskEvent(
+                kind=kind,
+                actor=Actor(ActorKind(actor_kind), actor_name),
+                at=at,
+                version=version,
+                data={**known, "session": session} if session else known,
+            )
+        )
+    return found

@@ -1,0 +1,30 @@
+"""The blackboard as one run sees it."""
+
+import asyncio
+
+from genba.blackboard.board import Blackboard
+from genba.domain.sessions import Briefing, SessionEnd, SessionStart
+from genba.domain.tasks import StatusChange, Task
+from genba.domain.verification import Verification
+
+
+class BlackboardLedger:
+    """Writes to the blackboard in a thread, so that nothing waits for the database but the caller."""
+
+    def __init__(self, board: Blackboard) -> None:
+        self.board = board
+
+    async def look(self, number: int) -> Task:
+        return await asyncio.to_thread(self.board.get, number)
+
+    async def begin(self, number: int, session: SessionStart) -> Briefing:
+        return await asyncio.to_thread(self.board.begin_session, number, session)
+
+    async def record(self, number: int, run: str, verification: Verification) -> None:
+        await asyncio.to_thread(self.board.record_verification, number, run, verification)
+
+    async def move(self, number: int, change: StatusChange) -> Task:
+        return await asyncio.to_thread(self.board.change_status, number, change)
+
+    async def end(self, session: SessionEnd) -> None:
+        await asyncio.to_thread(self.board.end_session, session)

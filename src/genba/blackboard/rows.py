@@ -1,0 +1,117 @@
+"""A task as one row: what is read of it, in one statement, and how it becomes a value."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from genba.blackboard.store import Row, Statement, Transaction
+from genba.blackboard.texts import LARGEST
+from genba.domain.errors import NotFoundError
+from genba.domain.goals import Goal
+from genba.domain.tasks import Blocker, BlockerKind, Priority, Task, TaskStatus
+
+_COLUMNS = """
+SELECT t.id, t.number, t.title, t.description, t.type, t.status, t.priority, t.labels,
+  (SELECT p.number FROM tasks p WHERE p.id = t.parent_task_id),
+  (SELECT $numbers(c.number) FROM tasks c WHERE c.parent_task_id = t.id),
+  (SELECT $numbers(o.number) FROM task_dependencies d JOIN tasks o ON o.id = d.depends_on_id WHERE d.task_id = t.id),
+  t.assignee, t.requires_review, t.reviewer_type,
+  (SELECT $goals),
+  t.may_change, t.blocker_kind, t.blocker_reason,
+  (SELECT b.number FROM tasks b WHERE b.id = t.blocker_task_id),
+  t.tracker, t.tracker_reference, t.version, t.created_at, t.updated_at, t.parent_task_id, t.blocker_task_id
+FROM tasks t
+"""
+
+_GOALS_OF_SQLITE = """group_concat(g.condition, ',') FROM (SELECT condition FROM task_goals
+    WHERE task_id = t.id AND position IS NOT NULL ORDER BY position) g"""
+_GOALS_OF_POSTGRES = """string_agg(g.condition, ',' ORDER BY g.position) FROM task_goals g
+    WHERE g.task_id = t.id AND g.position IS NOT NULL"""
+
+_FOR_SQLITE = _COLUMNS.replace("$numbers", "group_concat").replace("$goals", _GOALS_OF_SQLITE)
+_FOR_POSTGRES = (
+    _COLUMNS.replace("$numbers(c.number)", "string_agg(CAST(c.number AS text), ',')")
+    .replace("$numbers(o.number)", "string_agg(CAST(o.number AS text), ',')")
+    .replace("$goals", _GOALS_OF_POSTGRES)
+)
+
+
+def select_tasks(condition: str, postgres: str | None = None) -> Statement:
+    """Tasks, as `t`, for which a condition holds; an order and a limit may follow it."""
+    return Statement(_FOR_SQLITE + condition, _FOR_POSTGRES + (condition if postgres is None else postgres))
+
+
+_ONE = select_tasks("WHERE t.project_id = :project AND t.number = :number")
+_LOCK = Statement("SELECT id FROM tasks WHERE project_id = :project AND number = :number FOR NO KEY UPDATE")
+_ID = Statement("SELECT id FROM tasks WHERE project_id = :project AND number = :number")
+
+_STATUSES = {str(status): status for status in TaskStatus}
+_PRIORITIES = {str(priority): priority for priority in Priority}
+_texts = msgspec.json.Decoder(tuple[str, ...])
+_goals = msgspec.json.Decoder(tuple[Goal, ...])
+
+
+class Seen(NamedTuple):
+    """A task with the rows that it names."""
+
+    task: Task
+    parent_id: int | None
+    blocker_id: int | None
+
+
+def look(tx: Transaction, number: int) -> Seen:
+    row = tx.one(_ONE, project=tx.project, number=number) if 0 < number <= LARGEST else None
+    if row is None:
+        raise missing(number)
+    return Seen(task_of(row), row[24], row[25])
+
+
+def hold(tx: Transaction, number: int) -> Seen:
+    """Look at a task that nobody else changes until this transaction ends."""
+    if tx.on_postgres and 0 < number <= LARGEST:
+        # First the lock, then the look: what a statement sees beside the row is older than the lock it waited for.
+        tx.one(_LOCK, project=tx.project, number=number)
+    return look(tx, number)
+
+
+def id_of(tx: Transaction, number: int) -> int:
+    row = tx.one(_ID, project=tx.project, number=number) if 0 < number <= LARGEST else None
+    if row is None:
+        raise missing(number)
+    return int(row[0])
+
+
+def missing(number: int) -> NotFoundError:
+    return NotFoundError(f"there is no task #{number}", unchanged="nothing was changed.", hint="genba task list")
+
+
+def task_of(row: Row) -> Task:
+    labels, children, dependencies, goals, may_change, kind = row[7], row[9], row[10], row[14], row[15], row[16]
+    return Task(
+        id=row[0],
+        number=row[1],
+        title=row[2],
+        body=row[3],
+        type=row[4],
+        status=_STATUSES[row[5]],
+        priority=_PRIORITIES[row[6]],
+        labels=() if labels == "[]" else _texts.decode(labels),
+        parent=row[8],
+        children=() if children is None else _numbers(children),
+        dependencies=() if dependencies is None else _numbers(dependencies),
+        assignee=row[11],
+        requires_review=bool(row[12]),
+        reviewer_type=row[13],
+        goals=() if goals is None else _goals.decode(f"[{goals}]"),
+        may_change=() if may_change == "[]" else _texts.decode(may_change),
+        blocker=None if kind is None else Blocker(BlockerKind(kind), row[17], row[18]),
+        tracker=row[19],
+        tracker_reference=row[20],
+        version=row[21],
+        created_at=row[22],
+        updated_at=row[23],
+    )
+
+
+def _numbers(joined: str | int) -> tuple[int, ...]:
+    return tuple(sorted(map(int, str(joined).split(","))))

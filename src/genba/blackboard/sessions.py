@@ -1,0 +1,136 @@
+"""Sessions: who works on a task, for which time, and how it ended.
+
+Law: a task has at most one running session. Whoever begins one holds the lock of the task's branch, so an older session
+that still says it runs has lost its process.
+"""
+
+from genba.blackboard.conditions import refused
+from genba.blackboard.families import hold_line
+from genba.blackboard.gateway import change_status
+from genba.blackboard.history import TAKEN_OVER, Line, tell
+from genba.blackboard.rows import hold
+from genba.blackboard.store import Row, Statement, Transaction
+from genba.blackboard.tasks import agent_id
+from genba.blackboard.texts import now, seen, storable
+from genba.blackboard.verifications import last_verification
+from genba.domain.errors import NotFoundError, StateConflictError
+from genba.domain.outcomes import Outcome
+from genba.domain.sessions import Briefing, SessionEnd, SessionStart, SessionStatus
+from genba.domain.tasks import Actor, ActorKind, StatusChange, Task, TaskStatus
+from genba.domain.verification import VerdictStatus
+
+_OF_RUN = Statement("SELECT id, task_id, attempt, status FROM sessions WHERE run = :run")
+_NEWEST = Statement("SELECT id, run, attempt, status FROM sessions WHERE task_id = :task ORDER BY attempt DESC LIMIT 1")
+_BURY = Statement("""
+UPDATE sessions SET status = 'ended', outcome = :outcome, reason = 'its process died', ended_at = :at
+WHERE task_id = :task AND status = 'running' AND run <> :run
+""")
+_INSERT = Statement("""
+INSERT INTO sessions (run, task_id, agent_id, attempt, branch, base, workdir, host, process, started_at, heartbeat_at)
+VALUES (:run, :task, :agent, :attempt, :branch, :base, :workdir, :host, :process, :at, :at)
+""")
+_REVIVE = Statement("""
+UPDATE sessions SET agent_id = :agent, attempt = :attempt, status = 'running', branch = :branch, base = :base,
+  workdir = :workdir, host = :host, process = :process, outcome = NULL, reason = '', ended_at = NULL,
+  heartbeat_at = :at WHERE run = :run AND task_id = :task
+""")
+_END = Statement("""
+UPDATE sessions SET status = 'ended', outcome = :outcome, reason = :reason, iterations = :iterations,
+  tokens = :tokens, cost = :cost, ended_at = :at WHERE run = :run AND status = 'running'
+""")
+_IS_OURS = Statement("""
+SELECT 1 FROM sessions s JOIN tasks t ON t.id = s.task_id WHERE s.run = :run AND t.project_id = :project
+""")
+
+_NEXT = {
+    TaskStatus.BACKLOG: "it is in the backlog, and nobody has opened it yet",
+    TaskStatus.REVIEW: "it is in review: its work is there, and waits to be judged",
+    TaskStatus.DONE: "it is done",
+    TaskStatus.CANCELLED: "it was cancelled",
+}
+
+
+def begin_session(tx: Transaction, number: int, start: SessionStart) -> Briefing:
+    """Claim a task for a run, or go on with a claim whose process died. Repeating it changes nothing."""
+    storable(start.run, "the run", empty=False)
+    storable(start.agent, "the agent", empty=False)
+    hold_line(tx, number, with_itself=False)
+    task = hold(tx, number).task
+    mine = tx.one(_OF_RUN, run=start.run)
+    if mine is not None and mine[1] != task.id:
+        raise StateConflictError(
+            f"run {start.run} works on another task already",
+            unchanged="nothing was changed.",
+            hint=f"genba task show {number}",
+        )
+    newest = tx.one(_NEWEST, task=task.id)
+    going_on = mine is not None and newest is not None and mine[0] == newest[0]
+    if task.status is TaskStatus.IN_PROGRESS and going_on and mine is not None and mine[3] == SessionStatus.RUNNING:
+        return _briefing(tx, task, int(mine[2]))
+    last_attempt = int(newest[2]) if newest else 0
+    attempt = last_attempt if going_on else last_attempt + 1
+    task = _claim(tx, task, start, newest, attempt)
+    _write(tx, task, start, attempt, is_there=mine is not None)
+    return _briefing(tx, task, attempt)
+
+
+def end_session(tx: Transaction, end: SessionEnd) -> None:
+    """Write down how a session ended. Only the first end counts."""
+    if "\0" in end.run or tx.one(_IS_OURS, run=seen(end.run), project=tx.project) is None:
+        raise NotFoundError(
+            f"there is no session of the run {end.run!r}", unchanged="nothing was changed.", hint="genba task list"
+        )
+    tx.do(
+        _END,
+        run=end.run,
+        outcome=str(end.outcome),
+        reason=seen(end.reason),
+        iterations=end.iterations,
+        tokens=end.tokens,
+        cost=end.cost_usd,
+        at=now(),
+    )
+
+
+def _claim(tx: Transaction, task: Task, start: SessionStart, newest: Row | None, attempt: int) -> Task:
+    actor = Actor(ActorKind.WORKER, start.agent)
+    match task.status:
+        case TaskStatus.OPEN:
+            change = StatusChange(
+                to=TaskStatus.IN_PROGRESS, actor=actor, reason=f"attempt {attempt}", session=start.run
+            )
+            return change_status(tx, task.number, change)
+        case TaskStatus.IN_PROGRESS:
+            told = {"run": start.run, "from": newest[1] if newest else "", "attempt": attempt}
+            line = Line(task=task.id, version=task.version, kind=TAKEN_OVER, data=told)
+            tell(tx, actor, now(), [line], start.run)
+            return task
+        case TaskStatus.BLOCKED:
+            reason = task.blocker.reason if task.blocker else ""
+            raise refused(task.number, f"it cannot start: it is blocked: {reason}")
+        case _:
+            raise refused(task.number, f"it cannot start: {_NEXT[task.status]}")
+
+
+def _write(tx: Transaction, task: Task, start: SessionStart, attempt: int, is_there: bool) -> None:
+    at = now()
+    tx.do(_BURY, task=task.id, run=start.run, outcome=str(Outcome.FAILED), at=at)
+    tx.do(
+        _REVIVE if is_there else _INSERT,
+        run=start.run,
+        task=task.id,
+        agent=agent_id(tx, start.agent, at),
+        attempt=attempt,
+        branch=seen(start.branch),
+        base=seen(start.base),
+        workdir=seen(start.workdir),
+        host=seen(start.host),
+        process=start.process,
+        at=at,
+    )
+
+
+def _briefing(tx: Transaction, task: Task, attempt: int) -> Briefing:
+    last = last_verification(tx, task.number)
+    sent_back = last is not None and last.status is VerdictStatus.REJECTED
+    return Briefing(task=task, attempt=attempt, last=last if sent_back else None)

@@ -1,0 +1,60 @@
+"""The blackboard as a tracker: each task is an issue."""
+
+import asyncio
+
+from genba.blackboard import tasks, verifications
+from genba.blackboard.board import Blackboard
+from genba.blackboard.gateway import change_status
+from genba.blackboard.rows import hold
+from genba.blackboard.store import Transaction
+from genba.domain.issues import Issue, IssueChange
+from genba.domain.tasks import Actor, ActorKind, StatusChange, Task, TaskEdit, TaskStatus
+
+_ORCHESTRATOR = Actor(ActorKind.ORCHESTRATOR, "genba")
+
+
+class BlackboardTracker:
+    """Reads tasks as issues. Closing one is the way from review to done, with all that the gateway asks for."""
+
+    def __init__(self, board: Blackboard) -> None:
+        self.board = board
+
+    async def read(self, number: int) -> Issue:
+        return _issue(await asyncio.to_thread(self.board.get, number))
+
+    async def labelled(self, label: str) -> tuple[Issue, ...]:
+        found = await asyncio.to_thread(lambda: self.board.find(label=label))
+        return tuple(_issue(task) for task in found)
+
+    async def change(self, number: int, change: IssueChange) -> None:
+        await asyncio.to_thread(self.board.store.write, lambda tx: _carry_out(tx, number, change))
+
+
+def _issue(task: Task) -> Issue:
+    return Issue(
+        number=task.number,
+        title=task.title,
+        body=task.body,
+        state="closed" if task.status.ended else "open",
+        labels=task.labels,
+    )
+
+
+def _carry_out(tx: Transaction, number: int, change: IssueChange) -> None:
+    """All of it, or nothing. What is so already stays as it is."""
+    task = hold(tx, number).task
+    if change.add_labels or change.remove_labels:
+        relabel = TaskEdit(add_labels=change.add_labels, remove_labels=change.remove_labels)
+        task = tasks.edit(tx, number, relabel, _ORCHESTRATOR, None)
+    if change.comment and all(told.body != change.comment for told in tasks.comments(tx, number)):
+        tasks.comment(tx, number, change.comment, _ORCHESTRATOR)
+    if change.close and not task.status.ended:
+        verified = verifications.last_verification(tx, number)
+        closing = StatusChange(
+            to=TaskStatus.DONE,
+            actor=_ORCHESTRATOR,
+            reason="its issue was closed",
+            commit=verified.subject.commit if verified else "",
+            finalized="closed by its run",
+        )
+        change_status(tx, number, closing)
