@@ -8,6 +8,7 @@ from types import TracebackType
 
 from genba.blackboard import dependencies, gateway, history, rows, sessions, tasks, verifications
 from genba.blackboard.opening import open_store
+from genba.blackboard.ready import ReadyTasks
 from genba.blackboard.store import Statement, Store, Transaction
 from genba.blackboard.texts import now, storable
 from genba.domain.sessions import Briefing, SessionEnd, SessionStart
@@ -34,6 +35,7 @@ class Blackboard:
 
     def __init__(self, store: Store) -> None:
         self.store = store
+        self._ready = ReadyTasks()
 
     @classmethod
     def open(cls, url_or_path: str, project: str, busy_seconds: float = 30.0) -> "Blackboard":
@@ -107,7 +109,7 @@ class Blackboard:
         return self.store.read(lambda tx: history.events(tx, number))
 
     def ready(self, limit: int | None = None) -> list[Task]:
-        return self.store.read(lambda tx: tasks.ready(tx, limit))
+        return self.store.read(lambda tx: self._ready.read(tx, limit))
 
     def begin_session(self, number: int, start: SessionStart) -> Briefing:
         return self.store.write(lambda tx: sessions.begin_session(tx, number, start))

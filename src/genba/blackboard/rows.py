@@ -97,8 +97,8 @@ def task_of(row: Row) -> Task:
         priority=_PRIORITIES[row[6]],
         labels=() if labels == "[]" else _texts.decode(labels),
         parent=row[8],
-        children=() if children is None else _numbers(children),
-        dependencies=() if dependencies is None else _numbers(dependencies),
+        children=() if children is None else numbers_of(children),
+        dependencies=() if dependencies is None else numbers_of(dependencies),
         assignee=row[11],
         requires_review=bool(row[12]),
         reviewer_type=row[13],
@@ -113,5 +113,5 @@ def task_of(row: Row) -> Task:
     )
 
 
-def _numbers(joined: str | int) -> tuple[int, ...]:
+def numbers_of(joined: str | int) -> tuple[int, ...]:
     return tuple(sorted(map(int, str(joined).split(","))))

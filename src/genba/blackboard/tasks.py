@@ -12,7 +12,7 @@ from genba.blackboard.goals import set_criteria, without_twins
 from genba.blackboard.history import COMMENTED, CREATED, EDITED, Line, tell
 from genba.blackboard.rows import hold, id_of, look, missing, select_tasks, task_of
 from genba.blackboard.store import Statement, Transaction
-from genba.blackboard.texts import LARGEST, as_json, named, now, storable
+from genba.blackboard.texts import LARGEST, as_json, most, named, now, storable
 from genba.domain.errors import StateConflictError, UsageError
 from genba.domain.tasks import (
     Actor,
@@ -59,14 +59,6 @@ _COMMENT = Statement("""
 INSERT INTO comments (task_id, author_kind, author, body, created_at) VALUES (:task, :kind, :author, :body, :at)
 """)
 _COMMENTS = Statement("SELECT author, body, created_at FROM comments WHERE task_id = :task ORDER BY id")
-
-_READY = select_tasks("""
-WHERE t.project_id = :project AND t.status = 'open'
-  AND NOT EXISTS (SELECT 1 FROM task_dependencies d JOIN tasks o ON o.id = d.depends_on_id
-    WHERE d.task_id = t.id AND o.status <> 'done')
-  AND NOT EXISTS (SELECT 1 FROM tasks c WHERE c.parent_task_id = t.id AND c.status NOT IN ('done', 'cancelled'))
-ORDER BY t.priority_rank, t.id LIMIT :limit
-""")
 
 
 def add(tx: Transaction, draft: TaskDraft, actor: Actor) -> Task:
@@ -141,7 +133,7 @@ def find(
     limit: int | None,
 ) -> list[Task]:
     """The tasks that fit everything that is asked for, by number."""
-    values: dict[str, Any] = {"project": tx.project, "limit": _limit(limit)}
+    values: dict[str, Any] = {"project": tx.project, "limit": most(limit)}
     conditions = ["t.project_id = :project"]
     if status:
         values |= {f"status_{place}": str(word) for place, word in enumerate(status)}
@@ -165,11 +157,6 @@ def find(
         values["text"] = f"%{_literal(storable(text, 'the text'))}%"
     found = tx.all(_finding(tuple(conditions)), **values)
     return [task_of(row) for row in found]
-
-
-def ready(tx: Transaction, limit: int | None) -> list[Task]:
-    """What can be started now: by priority, then by age."""
-    return [task_of(row) for row in tx.all(_READY, project=tx.project, limit=_limit(limit))]
 
 
 def comment(tx: Transaction, number: int, body: str, actor: Actor) -> Comment:
@@ -307,7 +294,3 @@ def _finding(conditions: tuple[str, ...]) -> Statement:
 
 def _literal(text: str) -> str:
     return text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
-
-
-def _limit(limit: int | None) -> int:
-    return LARGEST if limit is None else max(0, min(limit, LARGEST))

@@ -16,6 +16,11 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+def most(limit: int | None) -> int:
+    """How many rows at most, as a database takes it."""
+    return LARGEST if limit is None else max(0, min(limit, LARGEST))
+
+
 def storable(value: str, what: str, empty: bool = True) -> str:
     """The same text, or a refusal: PostgreSQL keeps no NUL, and neither keeps what is no character."""
     if not empty and not value.strip():
