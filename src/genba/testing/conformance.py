@@ -6,13 +6,26 @@ A test class inherits a suite and gives it the fixture that the suite asks for b
 import asyncio
 from collections.abc import Callable
 
-from genba.domain.errors import GenbaError, NotFoundError, UnrecoverableError
+from genba.domain.errors import GenbaError, NotFoundError, StateConflictError, UnrecoverableError
 from genba.domain.evidence import CheckStatus, CommandCheck
 from genba.domain.issues import IssueChange
-from genba.domain.outcomes import PermissionMode
-from genba.domain.ports import AgentAdapter, Checks, Clock, Forge, Processes, Repository, Tracker, WorkingTrees
+from genba.domain.outcomes import Outcome, PermissionMode
+from genba.domain.ports import (
+    AgentAdapter,
+    Checks,
+    Clock,
+    Forge,
+    Processes,
+    Repository,
+    TaskLedger,
+    Tracker,
+    WorkingTrees,
+)
 from genba.domain.processes import Command, Ending
 from genba.domain.replies import AgentSession, Ask, InstanceStatus
+from genba.domain.sessions import SessionEnd, SessionStart
+from genba.domain.tasks import Actor, ActorKind, Blocker, BlockerKind, StatusChange, TaskStatus
+from genba.domain.verification import CommitArtifact, RejectionReason, Subject, VerdictStatus, Verification
 from genba.domain.workspaces import MergeStatus, PullRequest, Workspace, WorkspaceRequest
 
 
@@ -192,6 +205,111 @@ class ChecksSuite:
         ):
             result = await checks.run(name, CommandCheck(command=line), workspace, "mark")
             assert (result.name, result.status) == (name, wanted)
+
+
+class LedgerConformance:
+    """Fixture: `ledger` holds task 1, open; and no task 99."""
+
+    async def test_it_shows_a_task(self, ledger: TaskLedger) -> None:
+        task = await ledger.look(1)
+        assert (task.number, task.status) == (1, TaskStatus.OPEN)
+
+    async def test_a_task_that_is_not_there_is_not_found(self, ledger: TaskLedger) -> None:
+        await _raises(NotFoundError, lambda: ledger.look(99))
+        await _raises(NotFoundError, lambda: ledger.begin(99, a_session("run-1")))
+        await _raises(NotFoundError, lambda: ledger.record(99, "run-1", a_verification("c1")))
+        await _raises(NotFoundError, lambda: ledger.move(99, a_move(TaskStatus.REVIEW, commit="c1")))
+        await _raises(NotFoundError, lambda: ledger.end(an_end("run-9")))
+
+    async def test_a_run_claims_its_task_once_however_often_it_says_so(self, ledger: TaskLedger) -> None:
+        first = await ledger.begin(1, a_session("run-1"))
+        again = await ledger.begin(1, a_session("run-1"))
+        assert (first.task.status, first.attempt, first.last) == (TaskStatus.IN_PROGRESS, 1, None)
+        assert again == first
+        assert (await ledger.look(1)).version == first.task.version
+
+    async def test_another_run_goes_on_where_one_died(self, ledger: TaskLedger) -> None:
+        await ledger.begin(1, a_session("run-1"))
+        second = await ledger.begin(1, a_session("run-2"))
+        assert (second.task.status, second.attempt) == (TaskStatus.IN_PROGRESS, 2)
+
+    async def test_only_a_verified_commit_goes_to_review_and_only_finalized_work_is_done(
+        self, ledger: TaskLedger
+    ) -> None:
+        await ledger.begin(1, a_session("run-1"))
+        await _raises(GenbaError, lambda: ledger.move(1, a_move(TaskStatus.REVIEW)))
+        await _raises(GenbaError, lambda: ledger.move(1, a_move(TaskStatus.REVIEW, commit="c1")))
+        await ledger.record(1, "run-1", a_verification("c1", VerdictStatus.REJECTED))
+        await _raises(StateConflictError, lambda: ledger.move(1, a_move(TaskStatus.REVIEW, commit="c1")))
+        await ledger.record(1, "run-1", a_verification("c2"))
+        assert (await ledger.move(1, a_move(TaskStatus.REVIEW, commit="c2"))).status is TaskStatus.REVIEW
+        await _raises(GenbaError, lambda: ledger.move(1, a_move(TaskStatus.DONE, commit="c2")))
+        done = await ledger.move(1, a_move(TaskStatus.DONE, commit="c2", finalized="merged c3"))
+        assert done.status is TaskStatus.DONE
+        await _raises(StateConflictError, lambda: ledger.begin(1, a_session("run-2")))
+
+    async def test_a_rejection_is_what_the_next_attempt_goes_on_with(self, ledger: TaskLedger) -> None:
+        await ledger.begin(1, a_session("run-1"))
+        rejected = a_verification("c1", VerdictStatus.REJECTED)
+        await ledger.record(1, "run-1", rejected)
+        await ledger.end(an_end("run-1"))
+        await ledger.move(1, a_move(TaskStatus.OPEN))
+        briefing = await ledger.begin(1, a_session("run-2"))
+        assert (briefing.attempt, briefing.last) == (2, rejected)
+
+    async def test_what_the_table_forbids_is_refused_and_nothing_changes(self, ledger: TaskLedger) -> None:
+        before = await ledger.look(1)
+        worker = Actor(ActorKind.WORKER, "somebody")
+        await _raises(StateConflictError, lambda: ledger.move(1, a_move(TaskStatus.DONE, worker, commit="c1")))
+        await _raises(StateConflictError, lambda: ledger.move(1, a_move(TaskStatus.OPEN)))
+        await _raises(GenbaError, lambda: ledger.move(1, a_move(TaskStatus.BLOCKED)))
+        await _raises(GenbaError, lambda: ledger.move(1, a_move(TaskStatus.IN_PROGRESS, Actor(worker.kind, " "))))
+        await _raises(StateConflictError, lambda: ledger.move(1, a_move(TaskStatus.IN_PROGRESS, version=7)))
+        assert await ledger.look(1) == before
+
+    async def test_a_blocked_task_says_why_until_it_is_opened(self, ledger: TaskLedger) -> None:
+        blocker = Blocker(BlockerKind.NEEDS_INPUT, "which colour?")
+        assert (await ledger.move(1, a_move(TaskStatus.BLOCKED, blocker=blocker))).blocker == blocker
+        await _raises(StateConflictError, lambda: ledger.begin(1, a_session("run-1")))
+        opened = await ledger.move(1, a_move(TaskStatus.OPEN))
+        assert (opened.blocker, opened.version) == (None, 3)
+
+    async def test_a_session_ends_once(self, ledger: TaskLedger) -> None:
+        await ledger.begin(1, a_session("run-1"))
+        await ledger.end(an_end("run-1"))
+        await ledger.end(an_end("run-1"))
+
+
+def a_session(run: str, agent: str = "writer") -> SessionStart:
+    return SessionStart(run=run, agent=agent, branch="genba/1", base="c0", workdir="/work")
+
+
+def an_end(run: str, outcome: Outcome = Outcome.INCOMPLETE) -> SessionEnd:
+    return SessionEnd(run=run, outcome=outcome, reason="no more turns")
+
+
+def a_verification(commit: str, status: VerdictStatus = VerdictStatus.DONE) -> Verification:
+    """A verdict on a commit, with nothing but the commit to show."""
+    return Verification(
+        status=status,
+        reason=RejectionReason.MISSING_ARTIFACTS if status is VerdictStatus.REJECTED else None,
+        subject=Subject(commit=commit, base="c0", branch="genba/1"),
+        tree="t1",
+        commits=1,
+        artifacts=(CommitArtifact(sha=commit, branch="genba/1"),),
+    )
+
+
+def a_move(
+    to: TaskStatus,
+    actor: Actor = Actor(ActorKind.ORCHESTRATOR, "genba"),  # noqa: B008  (frozen)
+    *,
+    commit: str = "",
+    finalized: str = "",
+    blocker: Blocker | None = None,
+    version: int | None = None,
+) -> StatusChange:
+    return StatusChange(to=to, actor=actor, commit=commit, finalized=finalized, blocker=blocker, version=version)
 
 
 async def _raises(kind: type[BaseException] | tuple[type[BaseException], ...], call: Callable[[], object]) -> None:

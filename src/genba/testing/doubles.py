@@ -5,13 +5,17 @@ from typing import TypeVar
 
 import msgspec
 
-from genba.domain.errors import GenbaError, NotFoundError, UnrecoverableError
+from genba.domain.errors import GenbaError, NotFoundError, StateConflictError, UnrecoverableError, UsageError
 from genba.domain.events import Event
 from genba.domain.evidence import Check, CheckResult, Commit, TreeFacts
 from genba.domain.issues import Issue, IssueChange
 from genba.domain.ports import AgentInstance
 from genba.domain.processes import Command, Ending, Exit, Heard
 from genba.domain.replies import AgentSession, Ask, InstanceStatus, Reply
+from genba.domain.sessions import Briefing, SessionEnd, SessionStart
+from genba.domain.statuses import refusal
+from genba.domain.tasks import Actor, ActorKind, StatusChange, Task, TaskStatus
+from genba.domain.verification import VerdictStatus, Verification
 from genba.domain.workspaces import (
     MergeResult,
     MergeStatus,
@@ -246,6 +250,9 @@ class MemoryRepository:
     async def land(self, workspace: Workspace, proposal: Proposal) -> MergeResult | None:  # noqa: ARG002
         return self.results.pop(0) if self.results else MergeResult(status=MergeStatus.MERGED, commit=proposal.commit)
 
+    async def left_elsewhere(self, email: str, workspace: Workspace) -> tuple[str, ...]:  # noqa: ARG002
+        return ()
+
     async def push(self, remote: str, branch: str) -> None:
         self.pushed.append((remote, branch))
 
@@ -272,3 +279,71 @@ def facts(tree: str = "t1", commits: int = 1, dirty: tuple[str, ...] = ()) -> Tr
     """Facts of a tree with so many commits."""
     made = tuple(Commit(f"c{number}", f"commit {number}") for number in range(commits, 0, -1))
     return TreeFacts(head=made[0].sha if made else "c0", tree=tree, dirty=dirty, commits=made, changed_files=("a",))
+
+
+class MemoryLedger:
+    """Tasks in a dictionary, by the laws that one run meets: statuses, versions, commits that were verified."""
+
+    def __init__(self, *tasks: Task) -> None:
+        self.tasks = {task.number: task for task in tasks}
+        self.verifications: dict[int, list[Verification]] = {}
+        self.sessions: dict[int, list[str]] = {}
+        self.ended: dict[str, SessionEnd] = {}
+        self.changes: list[tuple[int, StatusChange]] = []
+
+    async def look(self, number: int) -> Task:
+        if number not in self.tasks:
+            raise NotFoundError(f"there is no task #{number}", hint="genba task list")
+        return self.tasks[number]
+
+    async def begin(self, number: int, session: SessionStart) -> Briefing:
+        task = await self.look(number)
+        runs = self.sessions.setdefault(number, [])
+        if not (task.status is TaskStatus.IN_PROGRESS and runs[-1:] == [session.run]):
+            if task.status is not TaskStatus.IN_PROGRESS:
+                actor = Actor(ActorKind.WORKER, session.agent)
+                task = await self.move(
+                    number, StatusChange(to=TaskStatus.IN_PROGRESS, actor=actor, session=session.run)
+                )
+            if runs[-1:] != [session.run]:
+                runs.append(session.run)
+            self.ended.pop(session.run, None)
+        last = next(reversed(self.verifications.get(number, [])), None)
+        sent_back = last is not None and last.status is VerdictStatus.REJECTED
+        return Briefing(task=task, attempt=len(runs), last=last if sent_back else None)
+
+    async def record(self, number: int, run: str, verification: Verification) -> None:  # noqa: ARG002
+        await self.look(number)
+        self.verifications.setdefault(number, []).append(verification)
+
+    async def move(self, number: int, change: StatusChange) -> Task:
+        task = await self.look(number)
+        if not change.actor.name.strip():
+            raise UsageError("nobody changes a task without a name")
+        if change.version is not None and change.version != task.version:
+            raise StateConflictError(f"task #{number} was changed meanwhile: it is at version {task.version}")
+        why = "" if task.status is not change.to else f"it is {change.to} already"
+        why = why or refusal(task.status, change.to, change.actor.kind) or self._lacks(number, change)
+        if why:
+            raise StateConflictError(f"task #{number}: {why}")
+        blocker = change.blocker if change.to is TaskStatus.BLOCKED else None
+        moved = msgspec.structs.replace(task, status=change.to, blocker=blocker, version=task.version + 1)
+        self.tasks[number] = moved
+        self.changes.append((number, change))
+        return moved
+
+    async def end(self, session: SessionEnd) -> None:
+        if not any(session.run in runs for runs in self.sessions.values()):
+            raise NotFoundError(f"there is no session of the run {session.run!r}")
+        self.ended.setdefault(session.run, session)
+
+    def _lacks(self, number: int, change: StatusChange) -> str:
+        if change.to is TaskStatus.BLOCKED and change.blocker is None:
+            return "whoever blocks it says why"
+        if change.to in (TaskStatus.REVIEW, TaskStatus.DONE):
+            on_commit = [found for found in self.verifications.get(number, []) if found.subject.commit == change.commit]
+            if not on_commit or not on_commit[-1].done:
+                return f"commit {change.commit!r} was not verified"
+        if change.to is TaskStatus.DONE and not change.finalized:
+            return "the way to done needs how its work was finalized"
+        return ""
