@@ -1,0 +1,134 @@
+"""Running a command of a goal, and what its end means. What could not be run is an error: neither a pass nor a fail."""
+
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from genba.domain.evidence import CheckResult, CheckStatus
+from genba.domain.goals import Words
+from genba.domain.ports import Processes
+from genba.domain.processes import Command, Ending, Exit
+
+_PYTHON_FILES = ("pyproject.toml", "setup.py", "setup.cfg")
+_KEPT_HEAD, _KEPT_TAIL = 64 * 1024, 192 * 1024
+_DETAIL = 200
+
+_COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_FAILURE = re.compile(r"(FAILED|--- FAIL:|not ok|FAIL) ")
+_ERROR = re.compile(r"\b\w*(Error|Exception)\b|\berror\b(:|\[)|^Found \d+ error", re.ASCII)
+_NO_MODULE = re.compile(r"^\S*python[\d.]*: No module named '?(\w+)", re.MULTILINE)
+_TOOLS = frozenset({"pytest", "ruff", "flake8", "pylint", "mypy", "build", "tox", "nox", "unittest", "compileall"})
+_NOT_PLAIN = re.compile(r"[;&|<>()$`\\\"'*?\[\]#~{}!\n\r]")
+
+
+class GoalCommands:
+    """Runs commands in a checkout."""
+
+    def __init__(self, processes: Processes, environment: Mapping[str, str]) -> None:
+        self.processes = processes
+        self.environment = environment
+
+    async def run(self, words: Words, folder: str, limit: float, mark: str, more: tuple[str, ...] = ()) -> Exit:
+        """Run a command; `more` are words behind it, which a shell line knows as "$@"."""
+        return await self.processes.run(
+            Command(
+                argv=argv_of(words, more),
+                workdir=folder,
+                environment=surroundings(self.environment, Path(folder)),
+                timeout_seconds=limit,
+                idle_seconds=limit,
+                mark=mark,
+            ),
+            lambda _stream, _line: None,
+        )
+
+
+def argv_of(words: Words, more: tuple[str, ...] = ()) -> tuple[str, ...]:
+    return ("sh", "-c", words, "sh", *more) if isinstance(words, str) else (*words, *more)
+
+
+def surroundings(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """What a command in a checkout sees. An editable install elsewhere must not be what is tested here."""
+    seen = {**environment, "PYTHONDONTWRITEBYTECODE": "1"}
+    if any((folder / name).is_file() for name in _PYTHON_FILES):
+        places = [str(folder / "src")] if (folder / "src").is_dir() else []
+        inherited = environment.get("PYTHONPATH", "")
+        seen["PYTHONPATH"] = ":".join([*places, str(folder), *([inherited] if inherited else [])])
+    return seen
+
+
+def is_empty(words: Words) -> bool:
+    return not words.strip() if isinstance(words, str) else not words or not words[0].strip()
+
+
+def plain_words(words: Words) -> tuple[str, ...] | None:
+    """The words of a command that needs no shell; None for a line that does."""
+    if not isinstance(words, str):
+        return words
+    return None if _NOT_PLAIN.search(words) else tuple(shlex.split(words))
+
+
+def shown(words: Words) -> str:
+    """A command as one line."""
+    return bounded_line(words if isinstance(words, str) else shlex.join(words))
+
+
+def judged(name: str, words: Words, limit: float, done: Exit) -> CheckResult:
+    """The result of a command that must end with 0."""
+    output = output_of(done)
+    if (reason := not_run(words, done)) is not None:
+        return CheckResult(name, CheckStatus.ERROR, reason, output, done.seconds)
+    if done.ending is not Ending.EXITED:
+        return CheckResult(name, CheckStatus.FAILED, too_long(limit), output, done.seconds, timed_out=True)
+    if done.code != 0:
+        return CheckResult(name, CheckStatus.FAILED, complaint(done), output, done.seconds)
+    return CheckResult(name, CheckStatus.PASSED, "", output, done.seconds)
+
+
+def not_run(words: Words, done: Exit) -> str | None:
+    """Why a command did not run at all; None when it did."""
+    if done.never_ran:
+        said = telling_line(done.stdout + done.stderr)
+        return f"`{shown(words)}` cannot be run{': ' if said else ''}{said}"
+    absent = _NO_MODULE.search(done.stderr) if done.ending is Ending.EXITED and done.code == 1 else None
+    if absent and absent[1] in _TOOLS:
+        return f"`{shown(words)}` cannot be run: {absent[1]} is not installed"
+    return None
+
+
+def too_long(limit: float) -> str:
+    return f"took longer than {limit:g} s"
+
+
+def complaint(done: Exit) -> str:
+    """What went wrong, in one line."""
+    telling = telling_line(done.stdout + done.stderr)
+    return f"{telling} (exit code {done.code})" if telling else f"exit code {done.code}"
+
+
+def output_of(done: Exit) -> str:
+    return bounded((done.stdout + done.stderr).strip())
+
+
+def bounded(text: str) -> str:
+    """The head and the tail of a text that is too long to keep."""
+    if len(text) <= _KEPT_HEAD + _KEPT_TAIL:
+        return text
+    left_out = len(text) - _KEPT_HEAD - _KEPT_TAIL
+    return f"{text[:_KEPT_HEAD]}\n… {left_out} characters are left out …\n{text[-_KEPT_TAIL:]}"
+
+
+def bounded_line(text: str) -> str:
+    """A text as one short line without control characters."""
+    line = "".join(letter if letter.isprintable() else " " for letter in text).strip()
+    return line if len(line) <= _DETAIL else f"{line[:_DETAIL]}…"
+
+
+def telling_line(output: str) -> str:
+    """The first test that failed; else the last line that names an error; else the last line."""
+    lines = [line.strip() for line in _COLOUR.sub("", bounded(output)).splitlines() if line.strip()]
+    failures = [line for line in lines if _FAILURE.match(line)]
+    errors = [line for line in lines if _ERROR.search(line)]
+    chosen = failures[:1] or errors[-1:] or lines[-1:]
+    return bounded_line(chosen[0]) if chosen else ""

@@ -1,0 +1,206 @@
+"""Goals that ask a running service: start it from the checkout, wait, ask, look, and end it whatever happens."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from genba.connections.goals.asking import (
+    Answer,
+    NoAnswer,
+    Question,
+    address_of,
+    ask,
+    fill,
+    free_port,
+    has_port,
+    is_open,
+    is_taken,
+)
+from genba.connections.goals.commands import argv_of, bounded, bounded_line, is_empty, shown, surroundings, telling_line
+from genba.connections.goals.contents import Unusable, expectation_of
+from genba.domain.evidence import CheckResult, CheckStatus
+from genba.domain.goals import EndpointResponds, ResponseContains, Words, goal_type
+from genba.domain.ports import Processes
+from genba.domain.processes import Command, Exit
+from genba.domain.verification import Place
+
+_POLL_SECONDS = 0.05
+_PROBE_SECONDS = 5.0
+_SERVER_ERROR = 500
+_HEARD = 256 * 1024
+_ADDRESS = ("http://", "https://")
+
+Asked = EndpointResponds | ResponseContains
+
+
+class RunnerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How the service of a project is started, where a goal does not say it."""
+
+    serve: Words | None = None
+    ready_when: str | None = None
+
+
+class _Settled(Exception):
+    """The goal is decided before the service was asked."""
+
+    def __init__(self, status: CheckStatus, detail: str, timed_out: bool = False) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.timed_out = timed_out
+
+
+def service_mark(mark: str) -> str:
+    """The mark of the service that a goal with this mark starts."""
+    return f"{mark}.service"
+
+
+class Endpoints:
+    """One service at a time. Nothing is asked that was not started here: it would not be the commit that answers."""
+
+    def __init__(self, processes: Processes, environment: Mapping[str, str], settings: RunnerSettings) -> None:
+        self.processes = processes
+        self.environment = environment
+        self.settings = settings
+        self._turn = asyncio.Lock()
+
+    async def ask(self, goal: Asked, place: Place, mark: str) -> CheckResult:
+        name, loop = goal_type(goal), asyncio.get_running_loop()
+        async with self._turn:
+            began, said = loop.time(), _Said()
+            try:
+                status, detail, output = await self._asked(goal, place, service_mark(mark), said)
+                timed_out = False
+            except _Settled as settled:
+                status, detail, output, timed_out = settled.status, settled.detail, "", settled.timed_out
+            except Unusable as problem:
+                status, detail, output, timed_out = CheckStatus.ERROR, str(problem), "", False
+            parts = (output, f"the service said:\n{said.text}" if said.text else "")
+            whole = bounded("\n\n".join(part for part in parts if part))
+            return CheckResult(name, status, detail, whole, loop.time() - began, timed_out=timed_out)
+
+    async def _asked(self, goal: Asked, place: Place, mark: str, said: "_Said") -> tuple[CheckStatus, str, str]:
+        serve = goal.serve if goal.serve is not None else self.settings.serve
+        if serve is None or is_empty(serve):
+            raise Unusable("nothing to ask: no serve command; name one: serve: … (or verification.serve)")
+        expectation = expectation_of(goal)
+        ready_when = goal.ready_when if goal.ready_when is not None else self.settings.ready_when
+        await self.processes.sweep(mark)  # a service that was left by a process that died would answer instead
+        port = _port_for(goal, ready_when)
+        question = Question.of(goal, port)
+        probe = fill(ready_when, port) if ready_when is not None else None
+        said.awaited = probe or ""
+        async with self._service(fill(serve, port), place, mark, port, goal, said) as service:
+            await _until_ready(service, probe, question, goal.ready_seconds, said)
+            answer = await _answer(question, goal.timeout_seconds)
+            if service.done():
+                raise _Settled(CheckStatus.FAILED, f"the service ended while it was asked: {said.telling()}")
+        passed, told = await asyncio.to_thread(expectation.judge, answer)
+        return CheckStatus.PASSED if passed else CheckStatus.FAILED, f"{question.shown} → {told}", answer.text
+
+    @contextlib.asynccontextmanager
+    async def _service(
+        self, serve: Words, place: Place, mark: str, port: int, goal: Asked, said: "_Said"
+    ) -> AsyncIterator["asyncio.Task[Exit]"]:
+        """The service while it is needed; nothing of it is left afterwards."""
+        limit = goal.ready_seconds + goal.timeout_seconds + _PROBE_SECONDS
+        command = Command(
+            argv=argv_of(serve),
+            workdir=place.folder,
+            environment={**surroundings(self.environment, Path(place.folder)), "PORT": str(port)},
+            timeout_seconds=limit,
+            idle_seconds=limit,
+            mark=mark,
+        )
+        said.command = shown(serve)
+        service = asyncio.create_task(self.processes.run(command, said.hear))
+        try:
+            yield service
+        finally:
+            service.cancel()
+            await asyncio.gather(service, return_exceptions=True)
+            await self.processes.sweep(mark)
+
+
+def _port_for(goal: Asked, ready_when: str | None) -> int:
+    """The port that an address names, or a free one. A port that somebody has is never asked."""
+    for text in (goal.url, ready_when or ""):
+        if text.startswith(_ADDRESS) and not has_port(text):
+            port = address_of(text).port
+            if is_taken(port):
+                raise Unusable(f"port {port} is taken by another process")
+            return port
+    return free_port()
+
+
+async def _until_ready(
+    service: "asyncio.Task[Exit]", probe: str | None, question: Question, seconds: float, said: "_Said"
+) -> None:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + seconds
+    while not await _is_ready(probe, question, said, min(_PROBE_SECONDS, max(deadline - loop.time(), 0.1))):
+        await asyncio.wait({service}, timeout=_POLL_SECONDS)
+        if service.done():
+            raise _ended_early(service.result(), said)
+        if loop.time() >= deadline:
+            waited = f"was not ready within {seconds:g} s"
+            hint = "" if probe or is_open(question.address) else f": nothing listens on port {question.address.port}"
+            raise _Settled(CheckStatus.FAILED, f"the service {waited}{hint}", timed_out=True)
+    if service.done():
+        raise _ended_early(service.result(), said)
+
+
+def _ended_early(done: Exit, said: "_Said") -> _Settled:
+    if done.never_ran:
+        told = telling_line(done.stdout + done.stderr)
+        return _Settled(CheckStatus.ERROR, f"`{said.command}` cannot be run: {told}")
+    told = f"{said.telling()} (exit code {done.code})"
+    return _Settled(CheckStatus.FAILED, f"the service ended before it was ready: {told}")
+
+
+async def _is_ready(probe: str | None, question: Question, said: "_Said", seconds: float) -> bool:
+    """A path or an address answers; or a text was printed and the port is open; or the port is open."""
+    if probe is not None and probe.startswith(("/", *_ADDRESS)):
+        asked = Question(method="GET", address=address_of(probe, question.address.port))
+        try:
+            return (await _answer(asked, seconds)).status < _SERVER_ERROR
+        except _Settled:
+            return False
+    if probe is not None and not said.heard_it:
+        return False
+    return await asyncio.to_thread(is_open, question.address)
+
+
+async def _answer(question: Question, seconds: float) -> Answer:
+    """Ask in a thread. One that waits for ever is let go when the service ends, which closes its connection."""
+    try:
+        return await asyncio.wait_for(asyncio.to_thread(ask, question, seconds), seconds)
+    except TimeoutError as error:
+        told = f"{question.shown} → no answer within {seconds:g} s"
+        raise _Settled(CheckStatus.FAILED, told, timed_out=True) from error
+    except NoAnswer as error:
+        raise _Settled(CheckStatus.FAILED, f"{question.shown} → no answer: {bounded_line(str(error))}") from error
+
+
+class _Said:
+    """What a service prints, as much of it as is kept."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.command = ""
+        self.awaited = ""
+        """The text that says that the service is ready."""
+        self.heard_it = False
+
+    def hear(self, stream: str, line: str) -> None:
+        if stream == "started":
+            return
+        self.heard_it = self.heard_it or self.awaited in line
+        if len(self.text) < _HEARD:
+            self.text += f"{line}\n"
+
+    def telling(self) -> str:
+        return telling_line(self.text) or "it said nothing"

@@ -1,0 +1,140 @@
+"""Runs the goals that need more than what git shows: commands, files, services, secrets."""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from genba.connections.goals.commands import GoalCommands, bounded_line, is_empty, judged, plain_words
+from genba.connections.goals.endpoints import Endpoints, RunnerSettings
+from genba.connections.goals.regression import fails_on_base
+from genba.domain.evidence import CheckResult, CheckStatus
+from genba.domain.goals import (
+    BuildSucceeds,
+    CustomScript,
+    EndpointResponds,
+    FileExists,
+    Goal,
+    LintPasses,
+    NoSecrets,
+    ResponseContains,
+    TestAdded,
+    TestsPass,
+    Words,
+    goal_type,
+)
+from genba.domain.ports import Processes
+from genba.domain.verification import Place
+
+_GLOB = re.compile(r"[*?\[]")
+
+
+class SecretScanner(Protocol):
+    """Looks for secrets in every commit of a branch."""
+
+    async def scan(self, base: str, commit: str, timeout_seconds: float, mark: str) -> CheckResult: ...
+
+
+class GoalEngine:
+    """Checks one goal in one place. What could not be run is an error, and never told as a failure.
+
+    Goals that run at the same time need marks of their own: the end of a command ends all that carry its mark.
+    """
+
+    def __init__(
+        self,
+        processes: Processes,
+        environment: Mapping[str, str],
+        secrets: SecretScanner,
+        settings: RunnerSettings | None = None,
+    ) -> None:
+        self.commands = GoalCommands(processes, environment)
+        self.endpoints = Endpoints(processes, environment, settings or RunnerSettings())
+        self.secrets = secrets
+
+    async def run(self, goal: Goal, place: Place, mark: str) -> CheckResult:
+        name = goal_type(goal)
+        match goal:
+            case LintPasses(command=command) | BuildSucceeds(command=command) | TestsPass(command=command):
+                found = command if command is not None else await self._detected(goal, place)
+                return await self._command(goal, found, place, mark)
+            case CustomScript(script=script, empty_output=empty):
+                result = await self._command(goal, script, place, mark)
+                return _silent(result) if empty else result
+            case TestAdded(must_fail_on_base=True):
+                command = goal.command if goal.command is not None else await self._detected(goal, place)
+                if command is None or is_empty(command):
+                    return _no_command(goal, command)
+                return await fails_on_base(self.commands, goal, command, place, mark)
+            case FileExists(path=path):
+                there = await asyncio.to_thread(file_exists, Path(place.folder), path)
+                complaint = "" if there else f"there is no file {bounded_line(path)}"
+                return CheckResult(name, CheckStatus.PASSED if there else CheckStatus.FAILED, complaint)
+            case NoSecrets(command=command):
+                if command is not None and not _is_gitleaks(command):
+                    return await self._command(goal, command, place, mark)
+                result = await self.secrets.scan(place.base, place.commit, goal.timeout_seconds, mark)
+                return msgspec.structs.replace(result, name=name)
+            case EndpointResponds() | ResponseContains():
+                return await self.endpoints.ask(goal, place, mark)
+        return CheckResult(name, CheckStatus.ERROR, "not run in a checkout")
+
+    async def _command(self, goal: Goal, words: Words | None, place: Place, mark: str) -> CheckResult:
+        if words is None or is_empty(words):
+            return _no_command(goal, words)
+        done = await self.commands.run(words, place.folder, goal.timeout_seconds, mark)
+        return judged(goal_type(goal), words, goal.timeout_seconds, done)
+
+    async def _detected(self, goal: Goal, place: Place) -> str | None:
+        from genba.connections.goals.detection import detect_in  # noqa: PLC0415  (most goals name their command)
+
+        found = await asyncio.to_thread(detect_in, Path(place.folder))
+        match goal:
+            case LintPasses():
+                return found.lint
+            case BuildSucceeds():
+                return found.build
+        return found.test
+
+
+def file_exists(folder: Path, path: str) -> bool:
+    """Whether a file of the folder has this path, or fits it. A link that leads out of the folder leads to nothing."""
+    root = folder.resolve()
+    try:
+        if _is_inside(folder / path, root):
+            return True
+        return bool(_GLOB.search(path)) and any(_is_inside(found, root) for found in folder.glob(path))
+    except (OSError, ValueError, RuntimeError, NotImplementedError):
+        return False  # a link that leads round in a circle is no file, and an absolute pattern fits none
+
+
+def _is_inside(path: Path, root: Path) -> bool:
+    target = path.resolve()
+    return target.is_relative_to(root) and not target.is_relative_to(root / ".git") and target.is_file()
+
+
+def _is_gitleaks(command: Words) -> bool:
+    """Whether this is the scan that Genba does itself, and does so that an agent cannot switch it off."""
+    words = plain_words(command)
+    return bool(words) and words is not None and Path(words[0]).name == "gitleaks"
+
+
+def _silent(result: CheckResult) -> CheckResult:
+    """A script that must also print nothing."""
+    if not result.passed or not result.output:
+        return result
+    told = f"printed something: {bounded_line(result.output.splitlines()[0])}"
+    return msgspec.structs.replace(result, status=CheckStatus.FAILED, detail=told)
+
+
+def _no_command(goal: Goal, words: Words | None) -> CheckResult:
+    if words is not None:
+        return CheckResult(goal_type(goal), CheckStatus.ERROR, "the command is empty")
+    kind, example = {
+        LintPasses: ("lint", "ruff check ."),
+        BuildSucceeds: ("build", "make build"),
+    }.get(type(goal), ("test", "pytest -q"))
+    return CheckResult(goal_type(goal), CheckStatus.ERROR, f"no {kind} command was found; name one: command: {example}")
