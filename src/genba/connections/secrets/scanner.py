@@ -1,0 +1,144 @@
+"""Scans every commit of a branch, with gitleaks where it is installed and with detect-secrets elsewhere.
+
+The sum of a branch is not enough: a key that one commit adds and the next one removes is public all the same. Settings
+are taken from the base alone, and no comment in the code switches a finding off. The value of a secret is never told.
+"""
+
+import asyncio
+import contextlib
+import re
+import shutil
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from pathlib import Path
+
+from genba.connections.secrets.findings import Findings, introduced
+from genba.connections.secrets.gitleaks import Gitleaks, TooOld, find_gitleaks
+from genba.connections.secrets.log_options import LOG_OPTIONS, git_environment
+from genba.domain.errors import CheckBrokenError
+from genba.domain.evidence import CheckResult, CheckStatus
+from genba.domain.ports import Processes
+from genba.domain.processes import Command, Ending, Exit
+
+Read = Callable[[tuple[str, ...]], Awaitable[dict[str, str]]]
+"""Reads the text of each `commit:path`; what is not there is left out."""
+
+_NAME = "no_secrets"
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")
+_LISTED = 200
+
+
+class GitSecretScanner:
+    def __init__(
+        self,
+        processes: Processes,
+        environment: Mapping[str, str],
+        repository: Path,
+        read: Read,
+        scratch: Path,
+        find: Callable[[Mapping[str, str]], Path | None] = find_gitleaks,
+    ) -> None:
+        self.processes = processes
+        self.environment = git_environment(environment, repository)
+        self.repository = repository
+        """The git directory that no agent can write."""
+        self.read = read
+        self.scratch = scratch
+        self.find = find
+
+    async def scan(self, base: str, commit: str, timeout_seconds: float, mark: str) -> CheckResult:
+        """Whether a commit of base..commit contains a secret."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                result = await self._scanned(base, commit, timeout_seconds, mark)
+        except CheckBrokenError as error:
+            result = CheckResult(_NAME, CheckStatus.ERROR, error.message)
+        except TimeoutError:
+            told = f"took longer than {timeout_seconds:g} s"
+            result = CheckResult(_NAME, CheckStatus.FAILED, told, timed_out=True)
+        return CheckResult(
+            _NAME, result.status, result.detail, result.output, loop.time() - began, timed_out=result.timed_out
+        )
+
+    async def _scanned(self, base: str, commit: str, limit: float, mark: str) -> CheckResult:
+        if not _COMMIT.fullmatch(base) or not _COMMIT.fullmatch(commit):
+            raise CheckBrokenError("the commits to scan are not named by their hashes")
+        parents = await self._parents(base, commit, limit, mark)
+        with self._own_folder() as folder:
+            found = await self._by_gitleaks(folder, base, commit, limit, mark)
+            scanner = "gitleaks" if found is not None else "detect-secrets"
+            if found is None:
+                found = await self._by_detect_secrets(folder, base, commit, limit, mark)
+        counts = {sha: len(each) for sha, each in parents.items()}
+        findings = introduced(found, counts)
+        scanned = f"{scanner}, {len(parents)} commit{'' if len(parents) == 1 else 's'}"
+        if not findings:
+            return CheckResult(_NAME, CheckStatus.PASSED, scanned)
+        more = f" and {len(findings) - 1} more" if len(findings) > 1 else ""
+        lines = [scanned, *(str(each) for each in findings[:_LISTED])]
+        lines += [f"and {len(findings) - _LISTED} more"] if len(findings) > _LISTED else []
+        return CheckResult(_NAME, CheckStatus.FAILED, f"{findings[0]}{more}", "\n".join(lines))
+
+    async def _parents(self, base: str, commit: str, limit: float, mark: str) -> dict[str, tuple[str, ...]]:
+        """The parents of every commit to scan. A name that git does not know is found out here."""
+        done = await self._git(("rev-list", "--parents", f"{base}..{commit}", "--"), limit, mark)
+        rows = (line.split() for line in done.stdout.splitlines())
+        return {row[0]: tuple(row[1:]) for row in rows if row}
+
+    async def _by_gitleaks(self, folder: Path, base: str, commit: str, limit: float, mark: str) -> Findings | None:
+        """What gitleaks finds; None where there is none that can do it."""
+        binary = self.find(self.environment)
+        if binary is None:
+            return None
+        gitleaks = Gitleaks(binary, folder)
+        await gitleaks.configure(base, self.read)
+        done = await self._run(gitleaks.argv(self.repository, base, commit), folder, limit, mark)
+        try:
+            return gitleaks.findings(done)
+        except TooOld:
+            return None
+
+    async def _by_detect_secrets(self, folder: Path, base: str, commit: str, limit: float, mark: str) -> Findings:
+        from genba.connections.secrets.fallback import scan_patch  # noqa: PLC0415  (heavy; only without gitleaks)
+
+        patch = folder / "patch"
+        words = ("log", "-p", "-U0", *LOG_OPTIONS, "--format=%x00%H", f"--output={patch}", f"{base}..{commit}", "--")
+        await self._git(words, limit, mark)
+        deadline = asyncio.get_running_loop().time() + limit
+        return await asyncio.to_thread(scan_patch, patch, deadline)
+
+    async def _git(self, words: tuple[str, ...], limit: float, mark: str) -> Exit:
+        done = await self._run(("git", *words), self.repository, limit, mark)
+        if done.ending is Ending.CANNOT_START or done.code != 0:
+            said = done.stderr.strip().splitlines()
+            raise CheckBrokenError(f"git {words[0]}: {said[-1][:200] if said else f'exit code {done.code}'}")
+        return done
+
+    async def _run(self, argv: tuple[str, ...], folder: Path, limit: float, mark: str) -> Exit:
+        command = Command(
+            argv=argv,
+            workdir=str(folder),
+            environment=self.environment,
+            timeout_seconds=limit,
+            idle_seconds=limit,
+            mark=mark,
+        )
+        done = await self.processes.run(command, lambda _stream, _line: None)
+        if done.ending in (Ending.TIMED_OUT, Ending.WENT_SILENT):
+            raise TimeoutError
+        return done
+
+    @contextlib.contextmanager
+    def _own_folder(self) -> Iterator[Path]:
+        """A folder that nobody else reads; it holds what the commits hold."""
+        try:
+            self.scratch.mkdir(parents=True, exist_ok=True)
+            folder = Path(tempfile.mkdtemp(prefix="secrets-", dir=self.scratch))
+        except OSError as error:
+            raise CheckBrokenError(f"there is no room to scan in: {error}") from error
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
