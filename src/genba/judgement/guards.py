@@ -1,0 +1,238 @@
+"""Guards against gaming: the branch leaves alone what judges it, keeps the tests, and points nowhere outside.
+
+The law: a branch is judged by what it changes as a whole, so what was undone again does not count. What a task says
+that it may change is never held against it. Hostile names and texts never raise.
+"""
+
+from collections.abc import Mapping
+
+from genba.domain.evidence import CheckResult, CheckStatus
+from genba.domain.verification import BranchFacts, FileChange
+from genba.judgement.links import LINK, REPOSITORY, strange_name, way_out
+from genba.judgement.losses import Loss, told
+from genba.judgement.makefiles import NAMES as MAKEFILES
+from genba.judgement.makefiles import differing_targets
+from genba.judgement.paths import (
+    PROTECTED,
+    in_test_folder,
+    is_documentation,
+    is_test,
+    matches,
+    matches_any,
+    shadowed_module,
+    shown,
+    some,
+)
+from genba.judgement.python_tests import PythonChange, python_losses
+from genba.judgement.settings_files import differing_parts
+from genba.judgement.test_cases import REGULAR, new_text, old_text
+from genba.judgement.written_tests import TextChange, cases_of, text_losses
+
+_NOTHING = "000000"
+_PLAIN_DOCUMENTS = ("readme", "changelog", "contributing", "license")
+
+
+def judge_protected_paths(
+    facts: BranchFacts,
+    blobs: Mapping[str, str],
+    base_files: tuple[str, ...],
+    may_change: tuple[str, ...],
+    protected: tuple[str, ...] = PROTECTED,
+    judges: tuple[str, ...] = (),
+) -> CheckResult:
+    """Whether the branch leaves alone what judges it. `judges` are the files that the goals run."""
+    guard = _Guard(facts, blobs, base_files, protected, judges)
+    found: list[tuple[str, str]] = []
+    for change in facts.changes:
+        if not matches_any(change.path, may_change):
+            found += [(change.path, part) for part in guard.parts(change)]
+    if not found:
+        return _passed("protected_paths")
+    lines = [f"{shown(path)} {shown(part)}".rstrip() for path, part in found]
+    return _failed("protected_paths", f"changes what judges it: {some(lines)}", lines, [path for path, _ in found])
+
+
+class _Guard:
+    """What is protected in one branch, and which part of it a change touches."""
+
+    def __init__(
+        self,
+        facts: BranchFacts,
+        blobs: Mapping[str, str],
+        base_files: tuple[str, ...],
+        protected: tuple[str, ...],
+        judges: tuple[str, ...],
+    ) -> None:
+        self.blobs = blobs
+        self.protected = tuple(pattern.lower() for pattern in protected)
+        self.judges = frozenset(judges)
+        self.make_folders = {path.rpartition("/")[0] for path in judges if path.rpartition("/")[2] in MAKEFILES}
+        self.base_files = frozenset(base_files)
+        gone = {change.path for change in facts.changes if change.new_mode == _NOTHING}
+        there = {change.path for change in facts.changes if change.new_mode != _NOTHING}
+        self.files = (self.base_files - gone) | there
+        self.modules = {name for path in base_files if not is_test(path) and (name := _root_module(path))}
+
+    def parts(self, change: FileChange) -> tuple[str, ...]:
+        """The protected parts that a change touches; an empty string stands for the whole file."""
+        path = change.path
+        turned = {change.old_mode, change.new_mode} - {_NOTHING} - REGULAR
+        old, new = old_text(change, self.blobs), new_text(change, self.blobs)
+        if self._is_makefile(path):
+            first = change.old_mode == _NOTHING and path.rpartition("/")[2] in MAKEFILES
+            return ("",) if first or turned or self._unread(change, old, new) else differing_targets(old, new)
+        parts = differing_parts(path, old, new)
+        if parts is not None and not matches_any(path.lower(), self.protected):
+            unread = bool(turned) or self._unread(change, old, new)
+            return ("",) if unread else parts
+        return ("",) if path in self.judges or self._is_protected(path, change) or self._shadows(change) else ()
+
+    def _unread(self, change: FileChange, old: str | None, new: str | None) -> bool:
+        had, has = change.old_mode != _NOTHING, change.new_mode != _NOTHING
+        return (had and old is None) or (has and new is None)
+
+    def _is_protected(self, path: str, change: FileChange) -> bool:
+        if matches_any(path.lower(), self.protected):
+            return True
+        folder = f"{path.lower()}/"
+        linked = change.new_mode not in REGULAR and change.new_mode != _NOTHING
+        return linked and any(pattern.lstrip("/").startswith(folder) for pattern in self.protected)
+
+    def _is_makefile(self, path: str) -> bool:
+        folder, _, name = path.rpartition("/")
+        return bool(self.make_folders) and ((name in MAKEFILES and folder in self.make_folders) or name.endswith(".mk"))
+
+    def _shadows(self, change: FileChange) -> bool:
+        """Whether a file takes the place of a tool or of the project itself when tests are imported.
+
+        An empty package can do so too, but nothing passes by it.
+        """
+        path = change.path
+        if change.new_mode == _NOTHING or path in self.base_files or not self.blobs.get(change.new_blob, "?").strip():
+            return False
+        if shadowed_module(path):
+            return True
+        folder = self._folder_of_imports(path)
+        if not folder:
+            return False
+        module = _root_module(path.removeprefix(folder))
+        return bool(shadowed_module(path, (folder,))) or module in self.modules
+
+    def _folder_of_imports(self, path: str) -> str:
+        """The folder that pytest puts on the import path for tests beside this file: the first without `__init__`."""
+        words = path.removesuffix("/__init__.py").split("/")[:-1]
+        folder = "/".join(words)
+        if not words or not in_test_folder(f"{folder}/x") or f"{folder}/__init__.py" in self.files:
+            return ""
+        return f"{folder}/"
+
+
+def _root_module(path: str) -> str:
+    """The module or package that a path makes importable from the root or from `src`."""
+    rest = path.removeprefix("src/")
+    if rest.endswith("/__init__.py") and rest.count("/") == 1:
+        return rest.partition("/")[0]
+    return rest.removesuffix(".py") if rest.endswith(".py") and "/" not in rest else ""
+
+
+def judge_tests_kept(
+    facts: BranchFacts, blobs: Mapping[str, str], may_change: tuple[str, ...], pattern: str | None = None
+) -> CheckResult:
+    """Whether every test of the base goes on. A pattern says which files are tests, beside the usual names."""
+    python: list[PythonChange] = []
+    others: list[TextChange] = []
+    losses: list[Loss] = []
+    for change in facts.changes:
+        if not (is_test(change.path) or (pattern is not None and matches(change.path, pattern))):
+            continue
+        judged = not matches_any(change.path, may_change)
+        old, new = old_text(change, blobs), new_text(change, blobs)
+        if change.old_mode != _NOTHING and old is None:
+            losses += _unread_loss(change) if judged else []
+        elif change.path.endswith(".py"):
+            python.append(PythonChange(change.path, old, new, judged))
+        elif not (is_documentation(change.path) and _is_plain_document(change.path)):
+            others.append(TextChange(change.path, old, new, judged))
+    modules = frozenset(change.path for change in facts.changes if change.path.endswith(".py"))
+    losses += python_losses(tuple(python), modules - {change.path for change in python})
+    losses += text_losses(tuple(others))
+    losses += _inline_losses(facts, blobs, may_change)
+    losses = list(dict.fromkeys(losses))
+    if not losses:
+        return _passed("tests_kept")
+    lines = [f"{shown(loss.path)}: {loss}" for loss in losses]
+    return _failed("tests_kept", told(losses), lines, [loss.path for loss in losses])
+
+
+def _unread_loss(change: FileChange) -> list[Loss]:
+    """Data of tests that is no text; a link among the tests counts as what it is."""
+    if change.old_mode not in REGULAR and change.new_mode == change.old_mode:
+        return []
+    verb = "removes" if change.new_mode == _NOTHING else "changes"
+    return [Loss(verb, change.path.rpartition("/")[2], change.path)] if change.old_blob != change.new_blob else []
+
+
+def _is_plain_document(path: str) -> bool:
+    return path.rpartition("/")[2].lower().startswith(_PLAIN_DOCUMENTS)
+
+
+def _inline_losses(facts: BranchFacts, blobs: Mapping[str, str], may_change: tuple[str, ...]) -> list[Loss]:
+    """Rust writes tests beside the code: there they are kept by their names."""
+    sources = [change for change in facts.changes if change.path.endswith(".rs") and not is_test(change.path)]
+    now = {
+        case.name: case.hollow
+        for change in facts.changes
+        if change.path.endswith(".rs")
+        for case in cases_of(change.path, new_text(change, blobs) or "")
+    }
+    losses = []
+    for change in sources:
+        if matches_any(change.path, may_change):
+            continue
+        for case in cases_of(change.path, old_text(change, blobs) or ""):
+            if case.name not in now:
+                losses.append(Loss("removes", case.name, change.path))
+            elif now[case.name] and not case.hollow:
+                losses.append(Loss("skips", case.name, change.path))
+    return losses
+
+
+def judge_links_inside(facts: BranchFacts, blobs: Mapping[str, str]) -> CheckResult:
+    """Whether everything that the branch adds is inside the repository: links, repositories inside, and names."""
+    made = [change for change in facts.changes if change.new_mode != _NOTHING]
+    links = {change.path: blobs.get(change.new_blob, "") for change in made if change.new_mode == LINK}
+    declared = _declared_modules(made, blobs)
+    lines = []
+    for change in made:
+        why = strange_name(change.path)
+        if change.new_mode == LINK and not (change.old_mode == LINK and change.old_blob == change.new_blob):
+            others = {path: target for path, target in links.items() if path != change.path}
+            why = why or way_out(change.path, links[change.path], others)
+        elif change.new_mode == REPOSITORY and change.old_mode != REPOSITORY and change.path not in declared:
+            why = why or "is a repository of its own, and no commit contains its files"
+        if why:
+            lines.append(f"{shown(change.path)} {shown(why)}")
+    if not lines:
+        return _passed("links_inside")
+    return CheckResult("links_inside", CheckStatus.FAILED, some(lines, 3), "\n".join(lines))
+
+
+def _declared_modules(made: list[FileChange], blobs: Mapping[str, str]) -> frozenset[str]:
+    """Paths that `.gitmodules` declares. That file is protected: a task must allow it."""
+    texts = [new_text(change, blobs) or "" for change in made if change.path == ".gitmodules"]
+    lines = [line.partition("=") for text in texts for line in text.splitlines()]
+    return frozenset(value.strip() for key, _, value in lines if key.strip() == "path")
+
+
+def _passed(name: str) -> CheckResult:
+    return CheckResult(name, CheckStatus.PASSED)
+
+
+def _failed(name: str, detail: str, lines: list[str], paths: list[str]) -> CheckResult:
+    """With how to allow it: only a person who wants the change can."""
+    allowed = [f"the task must allow it: --may-change {_quoted(path)}" for path in dict.fromkeys(paths)]
+    return CheckResult(name, CheckStatus.FAILED, detail, "\n".join([*lines, *allowed]))
+
+
+def _quoted(path: str) -> str:
+    return "'" + shown(path).replace("'", "'\\''") + "'"

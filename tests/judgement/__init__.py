@@ -1,0 +1,1 @@
+"""Tests of judgement: values in, verdicts out."""
