@@ -1,15 +1,21 @@
 """A project: its repository root, its settings, and where its agents are declared."""
 
-from collections.abc import Iterator
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from genba.definitions.command_words import command_problem
 from genba.definitions.layers import Layer
 from genba.definitions.project_file import ProjectFile
 from genba.domain.errors import ConfigurationError
-from genba.domain.problems import Problem
+from genba.domain.problems import Problem, did_you_mean
 from genba.domain.shapes import read_plain, shape
+
+if TYPE_CHECKING:
+    from genba.definitions.rules_file import RulesFile
 
 CONFIG_FILES = (".genba/config.yaml", ".agentmine/config.yaml")
 """Where a project's settings are looked for, the first that exists."""
@@ -18,10 +24,12 @@ CONFIG_FILES = (".genba/config.yaml", ".agentmine/config.yaml")
 class Project:
     """Read once when a command starts."""
 
-    def __init__(self, root: Path, file: ProjectFile, source: str) -> None:
+    def __init__(self, root: Path, file: ProjectFile, source: str, rules: RulesFile | None = None) -> None:
         self.root = root
         self.file = file
         self.source = source
+        self.rules = rules
+        """What the project calls done; None when its settings do not say."""
 
     @property
     def name(self) -> str:
@@ -41,18 +49,60 @@ def load_project(root: Path) -> Project:
     for name in CONFIG_FILES:
         path = root / name
         if path.is_file():
-            return Project(root, _read(path, name), name)
+            file, rules = _shaped(_yaml(partial(path.read_text, encoding="utf-8"), name), name, root)
+            return Project(root, file, name, rules)
     return Project(root, ProjectFile(), "defaults")
 
 
-def _read(path: Path, shown: str) -> ProjectFile:
-    value, problems = shape(_yaml(path, shown), ProjectFile, shown)
-    if value is not None:
-        problems = tuple(_place_problems(path.parent.parent, value.agent_discovery_path, shown))
-        problems += tuple(_forge_problems(value, shown))
-    if value is None or problems:
-        raise ConfigurationError(problems, hint="genba schema config")
-    return value
+def rules_from(text: str, shown: str) -> RulesFile | None:
+    """What the settings in a text call done, such as those of another commit."""
+    return _shaped(_yaml(lambda: text, shown), shown, None)[1]
+
+
+def _shaped(raw: Any, shown: str, root: Path | None) -> tuple[ProjectFile, RulesFile | None]:
+    """Both halves of the settings, or every problem of both at once."""
+    sections = _sections(raw)
+    rest = {key: value for key, value in raw.items() if key not in sections} if sections else raw
+    file, problems = shape(rest, ProjectFile, shown)
+    problems = tuple(_nearer(problem) for problem in problems)
+    if file is not None and root is not None:
+        problems += tuple(_place_problems(root, file.agent_discovery_path, shown))
+    if file is not None:
+        problems += tuple(_forge_problems(file, shown))
+    rules, wrong = _rules(sections, shown) if sections else (None, ())
+    if file is None or problems or wrong:
+        raise ConfigurationError((*problems, *wrong), hint="genba schema config")
+    return file, rules
+
+
+_RULES = ("dod", "task_types", "verification")
+"""The sections that say what is done. They are read by types of their own, which most runs do not need."""
+
+
+def _sections(raw: Any) -> dict[str, Any]:
+    """The part of the settings that says what is done."""
+    return {key: value for key, value in raw.items() if key in _RULES} if isinstance(raw, dict) else {}
+
+
+def _rules(sections: dict[str, Any], shown: str) -> tuple[RulesFile | None, tuple[Problem, ...]]:
+    from genba.definitions.goal_text import goal_problems, rules_written  # noqa: PLC0415  (most runs have no goals)
+    from genba.definitions.rules_file import RulesFile  # noqa: PLC0415
+
+    rules, problems = shape(rules_written(sections), RulesFile, shown)
+    if rules is None:
+        return None, problems
+    problems = goal_problems(rules.dod, shown, "dod")
+    for name, told in rules.task_types.items():
+        problems += goal_problems(told.goals or (), shown, f"task_types.{name}.goals")
+    return rules, problems
+
+
+def _nearer(problem: Problem) -> Problem:
+    """The hint for an unknown section, with all sections in mind."""
+    if problem.message != "unknown key" or "." in problem.path:
+        return problem
+    known = (*ProjectFile.__struct_fields__, *_RULES)
+    return Problem(problem.file, problem.path, problem.message, did_you_mean(problem.path, known))
 
 
 def _place_problems(root: Path, relative: str, shown: str) -> Iterator[Problem]:
@@ -78,11 +128,11 @@ def _forge_problems(file: ProjectFile, shown: str) -> Iterator[Problem]:
             yield Problem(shown, f"forge.{name}", wrong)
 
 
-def _yaml(path: Path, shown: str) -> Any:
+def _yaml(read: Callable[[], str], shown: str) -> Any:
     import yaml  # noqa: PLC0415  (most runs have no YAML to read, and its import is a fifth of their time)
 
     try:
-        value, problems = read_plain(lambda: yaml.safe_load(path.read_text(encoding="utf-8")), shown, "YAML")
+        value, problems = read_plain(lambda: yaml.safe_load(read()), shown, "YAML")
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         at = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""

@@ -76,8 +76,16 @@ class ForgeSettings(_Section, frozen=True):
     timeout_seconds: Annotated[float, Meta(gt=0)] = 120
 
 
+class DatabaseSettings(_Section, frozen=True):
+    """Where the blackboard is. The variable GENBA_DATABASE_URL comes before it."""
+
+    url: Annotated[
+        str, Meta(min_length=1, description="postgresql://…, or the path of an SQLite file in the repository.")
+    ] = ".genba/genba.db"
+
+
 class ProjectFile(_Section, frozen=True):
-    """The settings of a project."""
+    """The settings of a project, without those that say what is done: see RulesFile."""
 
     project: ProjectSection | None = None
     agent_discovery_path: Annotated[
@@ -86,6 +94,7 @@ class ProjectFile(_Section, frozen=True):
     agents: dict[str, AgentSettings] = {}
     limits: ProjectLimits = ProjectLimits()
     forge: ForgeSettings | None = None
+    database: DatabaseSettings = DatabaseSettings()
 
     def layers_for(self, agent: str) -> list[dict[str, Any]]:
         """What the project sets for this agent, the more general first."""

@@ -7,13 +7,29 @@ import msgspec
 from genba.definitions.agent_file import AgentFile
 from genba.definitions.completion import Completion
 from genba.definitions.project_file import ProjectFile
+from genba.definitions.rules_file import RulesFile
 from genba.definitions.steps_file import StepsRegistry
 from genba.domain.events import Event
+from genba.domain.goals import Goal
+
+ConfigFile = msgspec.defstruct(
+    "ConfigFile",
+    [
+        (field.name, field.type, field.default if field.default is not msgspec.NODEFAULT else field.default_factory())
+        for half in (ProjectFile, RulesFile)
+        for field in msgspec.structs.fields(half)
+    ],
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+)
+"""Both halves of the project's settings, as they stand in one file."""
 
 FILES: dict[str, tuple[Any, str]] = {
     "agent": (AgentFile, "agent.json; config.json and config.local.json take any part of it"),
     "completion": (Completion, "the eight completion types: type, and what its config takes"),
-    "config": (ProjectFile, ".genba/config.yaml"),
+    "config": (ConfigFile, ".genba/config.yaml"),
+    "goal": (Goal, "one goal: of the Definition of Done, of a task type, or of a task"),
     "event": (Event, "one line of a journal"),
     "steps_registry": (StepsRegistry, "steps_registry.json"),
 }
