@@ -110,6 +110,28 @@ class CheckFinished(_Event, frozen=True, kw_only=True, tag="check_finished"):
     result: CheckResult
 
 
+class GoalChecked(_Event, frozen=True, kw_only=True, tag="goal_checked"):
+    """What one goal said of a commit, in a clean checkout of it."""
+
+    goal: str
+    level: str
+    result: CheckResult
+    required: bool = True
+    log: str = ""
+    """The whole output: `genba logs goal NAME`."""
+    cached: bool = False
+
+
+class VerificationFinished(_Event, frozen=True, kw_only=True, tag="verification_finished"):
+    """The verdict on a commit: done, rejected with the reason, or error."""
+
+    status: str
+    commit: str
+    reason: str = ""
+    findings: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
 class IterationFinished(_Event, frozen=True, kw_only=True, tag="iteration_finished"):
     intent: str
     verdict: str
@@ -186,6 +208,8 @@ Event = (
     | ActionHandled
     | ActionRefused
     | CheckFinished
+    | GoalChecked
+    | VerificationFinished
     | IterationFinished
     | WorkSentBack
     | LoopEnded

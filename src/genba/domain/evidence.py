@@ -20,6 +20,8 @@ class CheckResult(msgspec.Struct, frozen=True):
     detail: str = ""
     output: str = ""
     seconds: float = 0.0
+    timed_out: bool = False
+    """It failed because it took too long: on a quieter machine it might have passed."""
 
     @property
     def passed(self) -> bool:

@@ -1,17 +1,21 @@
 """The few small seams to the outside. Each has a scripted double and a conformance suite in `genba.testing`."""
 
-from typing import Protocol
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
 
 from genba.domain.events import Event
 from genba.domain.evidence import Check, CheckResult, TreeFacts
-from genba.domain.goals import Goal
 from genba.domain.issues import Issue, IssueChange
 from genba.domain.processes import Command, Exit, Heard
 from genba.domain.replies import AgentSession, Ask, InstanceStatus, Reply
-from genba.domain.sessions import Briefing, SessionEnd, SessionStart
-from genba.domain.tasks import StatusChange, Task
-from genba.domain.verification import BranchFacts, Place, Verification
 from genba.domain.workspaces import MergeResult, Proposal, PullRequest, Removal, Workspace, WorkspaceRequest
+
+if TYPE_CHECKING:  # a run without a task and without goals never pays for their types
+    from genba.domain.goals import Goal
+    from genba.domain.sessions import Briefing, SessionEnd, SessionStart
+    from genba.domain.tasks import StatusChange, Task
+    from genba.domain.verification import BranchFacts, Place, Verification
 
 
 class AgentInstance(Protocol):
@@ -88,6 +92,10 @@ class Repository(Protocol):
         ...
 
     async def push(self, remote: str, branch: str) -> None: ...
+
+    async def left_elsewhere(self, email: str, workspace: Workspace) -> tuple[str, ...]:
+        """Other branches on which this author left commits that have not arrived on the base."""
+        ...
 
 
 class Checks(Protocol):

@@ -89,6 +89,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     assignee: str = ""
     requires_review: bool = False
     reviewer_type: str = "human"
+    approved: str = ""
+    """The commit that was approved last."""
     goals: tuple[Goal, ...] = ()
     """The acceptance criteria; those of the project and of the type are added when it is verified."""
     may_change: tuple[str, ...] = ()

@@ -43,6 +43,18 @@ class Git:
         argv = ["git", *_HARDENED, *where, *arguments]
         return await _call(argv, str(self.git_dir), environment, stdin, allow)
 
+    def batch(self, names: list[str]) -> dict[str, bytes]:
+        """The content of each object that a name leads to and that is a file; the others are left out."""
+        argv = ["git", *_HARDENED, "--git-dir", str(self.git_dir), "cat-file", "--batch"]
+        asked = "".join(f"{name}\n" for name in names).encode("utf-8", "surrogateescape")
+        done = subprocess.run(
+            argv, cwd=self.git_dir, env=_environment(), input=asked, capture_output=True, check=False,
+            start_new_session=True,
+        )  # fmt: skip
+        if done.returncode != 0:
+            raise GitError(f"git cat-file: {done.stderr.decode('utf-8', 'replace').strip()}")
+        return _batch(names, done.stdout)
+
     async def text(self, *arguments: str) -> str:
         return (await self.run(*arguments)).stdout.strip()
 
@@ -67,6 +79,23 @@ class Git:
     async def is_ancestor(self, commit: str, of: str) -> bool:
         done = await self.run("merge-base", "--is-ancestor", commit, of, allow=(0, 1))
         return done.returncode == 0
+
+
+def _batch(names: list[str], told: bytes) -> dict[str, bytes]:
+    """The answers of `cat-file --batch`, in the order of the questions."""
+    found: dict[str, bytes] = {}
+    at = 0
+    for name in names:
+        end = told.index(b"\n", at)
+        header = told[at:end].rsplit(b" ", 2)
+        at = end + 1
+        if len(header) != 3 or not header[2].isdigit():  # noqa: PLR2004  (name, kind, size; or `name missing`)
+            continue
+        size = int(header[2])
+        if header[1] == b"blob":
+            found[name] = told[at : at + size]
+        at += size + 1
+    return found
 
 
 async def discover(folder: Path) -> tuple[Path, Path, Path]:
@@ -102,7 +131,9 @@ def _not_usable(folder: Path, said: str) -> GitError:
 def _environment() -> dict[str, str]:
     """What git is started with: the user's environment, without what would point it to another repository."""
     inherited = {name: value for name, value in os.environ.items() if name not in _FORGET}
-    return {**inherited, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+    # Replaced objects and grafts would show another history than the one that is there.
+    honest = {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull}
+    return {**inherited, **honest, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
 
 
 def _is_full(folder: str) -> bool:

@@ -24,6 +24,11 @@ class RepositoryLayout:
         return cls(*await discover(folder))
 
     @property
+    def main(self) -> Path:
+        """The folder of the main checkout, the same one from every working tree of the repository."""
+        return self.common.parent if self.common.name == ".git" else self.top
+
+    @property
     def own(self) -> Path:
         return self.common / "genba"
 

@@ -90,6 +90,13 @@ class GitRepository:
         if done.returncode != 0:
             raise GitError(f"{branch} could not be pushed to {remote}: {_telling_line(done.stderr)}")
 
+    async def left_elsewhere(self, email: str, workspace: Workspace) -> tuple[str, ...]:
+        """Other branches whose newest commit is by this author and has not arrived on the base."""
+        words = ("for-each-ref", "--format=%(refname:short)%00%(authoremail:trim)",
+                 f"--no-merged={workspace.base}", "refs/heads")  # fmt: skip
+        listed = (line.split("\0") for line in (await self.git.run(*words)).stdout.splitlines())
+        return tuple(name for name, author in listed if author == email and name != workspace.branch)
+
     async def _in_the_way(self, branch: str, checkout: Path | None) -> str:
         """Why the user's own work forbids to move the branch now."""
         for pattern in ("rebase-*/head-name", "worktrees/*/rebase-*/head-name"):

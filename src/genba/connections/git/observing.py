@@ -14,11 +14,11 @@ COMMITS = ("log", "-z", "--format=%H%x00%T%x00%s")
 NAMES = ("log", "-z", "--name-only", "--format=")
 
 
-async def tree_status(git: Git, workspace: Workspace) -> tuple[str, str, tuple[str, ...]]:
+async def tree_status(git: Git, tree: Path, git_dir: Path) -> tuple[str, str, tuple[str, ...]]:
     """The commit, the branch and the uncommitted paths of a working tree."""
     words = ("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--ignore-submodules=all",
              "--no-renames")  # fmt: skip
-    done = await git.run(*words, tree=Path(workspace.path), git_dir=Path(workspace.git_dir))
+    done = await git.run(*words, tree=tree, git_dir=git_dir)
     head, on, dirty = "", "", []
     for entry in done.stdout.split("\0"):
         if entry.startswith("# branch.oid "):

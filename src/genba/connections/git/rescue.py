@@ -14,7 +14,7 @@ async def rescue(layout: RepositoryLayout, workspace: Workspace) -> tuple[str, s
     inside = await asyncio.to_thread(repositories_inside, Path(workspace.path), Path(workspace.git_dir))
     if inside:
         return "", f"it contains a repository of its own ({', '.join(inside)}), which no ref of yours can keep"
-    head, on, dirty = await tree_status(layout.git, workspace)
+    head, on, dirty = await tree_status(layout.git, Path(workspace.path), Path(workspace.git_dir))
     if not dirty and (on == workspace.branch or await _is_kept(layout, workspace, head)):
         return "", ""
     tree = await snapshot(layout, workspace) if dirty else head

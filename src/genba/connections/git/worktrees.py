@@ -92,7 +92,7 @@ class GitWorkingTrees:
         tip = f"refs/heads/{workspace.branch}"
         over_base = f"{workspace.base}..{tip}"
         (head, on, dirty), log, names = await asyncio.gather(
-            tree_status(self.git, workspace),
+            tree_status(self.git, Path(workspace.path), Path(workspace.git_dir)),
             self.git.run(*COMMITS, over_base),
             self.git.run(*NAMES, over_base),
         )
@@ -108,8 +108,15 @@ class GitWorkingTrees:
             head=newest or head, tree=tree, dirty=dirty, strayed=strayed, commits=commits, changed_files=files
         )
 
+    async def uncommitted(self, tree: Path) -> tuple[str, ...]:
+        """What a working tree has not committed."""
+        git_dir = self.layout.find_git_dir_of(tree)
+        if git_dir is None:
+            return ()
+        return (await tree_status(self.git, tree, git_dir))[2]
+
     async def commit(self, workspace: Workspace, message: str, author: str) -> None:
-        _, _, dirty = await tree_status(self.git, workspace)
+        _, _, dirty = await tree_status(self.git, Path(workspace.path), Path(workspace.git_dir))
         if not dirty:
             return
         tree, git_dir = Path(workspace.path), Path(workspace.git_dir)

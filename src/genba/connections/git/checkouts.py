@@ -1,0 +1,93 @@
+"""Clean checkouts to verify in: a folder of its own, a repository of its own, gone afterwards.
+
+The checkout is a repository that borrows the objects of the user's and has nothing else of it: no branch, no remote,
+no hook, no setting. What runs in it can ask git about its history, and cannot move anything of the user's.
+"""
+
+import asyncio
+import os
+import shutil
+import stat
+from pathlib import Path
+
+from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.locks import FileLock
+from genba.connections.git.removal import remove_tree
+
+
+class GitCheckouts:
+    def __init__(self, layout: RepositoryLayout) -> None:
+        self.layout = layout
+        self.git = layout.git
+        self.root = layout.own / "checkouts"
+        self._locks: dict[str, FileLock] = {}
+
+    async def open(self, commit: str, over: tuple[tuple[str, str], ...] = ()) -> str:
+        """The files of a commit in a new folder; `over` lays other blobs over it, as (path, blob)."""
+        home = self._home(commit)
+        folder, repository = home / "tree", home / "tree" / ".git"
+        try:
+            self._sweep()
+            await asyncio.to_thread(self._bare, repository)
+            (repository / "HEAD").write_text(f"{commit}\n", encoding="ascii")
+            words = ("read-tree", "-m", "-u", "--no-recurse-submodules", commit)
+            await self.git.run(*words, tree=folder, git_dir=repository)
+            await self._lay_over(folder, over)
+        except BaseException:
+            await self.close(str(folder))
+            raise
+        return str(folder)
+
+    async def close(self, folder: str) -> None:
+        home = Path(folder).parent
+        if home.parent == self.root:
+            await asyncio.to_thread(remove_tree, home)
+        lock = self._locks.pop(folder, None)
+        if lock is not None:
+            lock.path.unlink(missing_ok=True)
+            lock.release()
+
+    def _home(self, commit: str) -> Path:
+        """A folder that nobody has, with its lock held: whoever finds the lock free may remove the folder."""
+        while True:
+            home = self.root / f"{commit[:12]}-{os.getpid()}-{os.urandom(3).hex()}"
+            lock = FileLock(home.with_suffix(".lock"))
+            if lock.try_acquire("verification"):
+                self._locks[str(home / "tree")] = lock
+                return home
+
+    def _bare(self, repository: Path) -> None:
+        """A repository by hand: what `git init` would write, without templates, hooks or the user's settings."""
+        (repository / "objects" / "info").mkdir(parents=True)
+        (repository / "refs" / "heads").mkdir(parents=True)
+        borrowed = self.layout.common / "objects"
+        (repository / "objects" / "info" / "alternates").write_text(f"{borrowed}\n", encoding="utf-8")
+        (repository / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = false\n", encoding="ascii")
+
+    async def _lay_over(self, folder: Path, over: tuple[tuple[str, str], ...]) -> None:
+        """Write other blobs into the folder. A link on the way is no way: it is replaced, never followed."""
+        found = await asyncio.to_thread(self.git.batch, [blob for _, blob in over]) if over else {}
+        for path, blob in over:
+            target = folder
+            for part in Path(path).parts[:-1]:
+                target = target / part
+                if target.is_symlink() or target.is_file():
+                    target.unlink()
+                target.mkdir(exist_ok=True)
+            target = target / Path(path).name
+            if target.is_dir() and not target.is_symlink():
+                shutil.rmtree(target)
+            target.unlink(missing_ok=True)
+            target.write_bytes(found.get(blob, b""))
+            target.chmod(target.stat().st_mode | stat.S_IXUSR)  # a test may be a script that is called by its name
+
+    def _sweep(self) -> None:
+        """Remove the checkouts of processes that died: their locks are nobody's."""
+        for path in self.root.glob("*.lock"):
+            if str(path.with_suffix("") / "tree") in self._locks:
+                continue
+            lock = FileLock(path)
+            if lock.try_acquire("sweep"):
+                remove_tree(path.with_suffix(""))
+                path.unlink(missing_ok=True)
+                lock.release()
