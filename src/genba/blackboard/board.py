@@ -6,7 +6,9 @@ Every call is one transaction: it happens whole, or it raises and nothing was ch
 import secrets
 from types import TracebackType
 
-from genba.blackboard import dependencies, gateway, history, rows, sessions, tasks, verifications
+import msgspec
+
+from genba.blackboard import conditions, dependencies, gateway, history, rows, sessions, tasks, verifications
 from genba.blackboard.opening import open_store
 from genba.blackboard.ready import ReadyTasks
 from genba.blackboard.store import Statement, Store, Transaction
@@ -28,6 +30,10 @@ _PROJECT = Statement("SELECT id FROM projects WHERE name = :name")
 _ADD_PROJECT = Statement("""
 INSERT INTO projects (id, name, created_at) VALUES (:id, :name, :at) ON CONFLICT (name) DO NOTHING
 """)
+
+
+_ALL_PROJECTS = Statement("SELECT id FROM projects")
+_RENAME = Statement("UPDATE projects SET name = :name WHERE id = :id")
 
 
 class Blackboard:
@@ -64,7 +70,7 @@ class Blackboard:
         return self.store.write(lambda tx: tasks.add(tx, draft, actor))
 
     def get(self, number: int) -> Task:
-        return self.store.read(lambda tx: rows.look(tx, number).task)
+        return self.store.read(lambda tx: _with_approval(tx, rows.look(tx, number).task))
 
     def find(
         self,
@@ -114,6 +120,10 @@ class Blackboard:
     def begin_session(self, number: int, start: SessionStart) -> Briefing:
         return self.store.write(lambda tx: sessions.begin_session(tx, number, start))
 
+    def newest_session(self, number: int) -> tuple[str, str]:
+        """The run and the branch of the newest session of a task; empty when there was none."""
+        return self.store.read(lambda tx: sessions.newest_session(tx, number))
+
     def end_session(self, end: SessionEnd) -> None:
         self.store.write(lambda tx: sessions.end_session(tx, end))
 
@@ -124,12 +134,23 @@ class Blackboard:
         return self.store.read(lambda tx: verifications.last_verification(tx, number))
 
 
+def _with_approval(tx: Transaction, task: Task) -> Task:
+    if not task.requires_review or task.status is not TaskStatus.REVIEW:
+        return task
+    return msgspec.structs.replace(task, approved=conditions.approved_commit(tx, task))
+
+
 def _project(store: Store, name: str) -> str:
     found = store.read(lambda tx: tx.one(_PROJECT, name=name))
     return str(found[0]) if found else store.write(lambda tx: _make_project(tx, name))
 
 
 def _make_project(tx: Transaction, name: str) -> str:
+    """A new project. A file belongs to one repository: a project in it that has got another name is the same one."""
+    there = [] if tx.on_postgres else tx.all(_ALL_PROJECTS)
+    if len(there) == 1:
+        tx.do(_RENAME, id=there[0][0], name=name)
+        return str(there[0][0])
     tx.do(_ADD_PROJECT, id=f"prj_{secrets.token_hex(8)}", name=name, at=now())
     row = tx.one(_PROJECT, name=name)
     return str(row[0]) if row else ""

@@ -93,17 +93,19 @@ def _children_have_ended(tx: Transaction, task: Task, to: TaskStatus) -> None:
         raise refused(task.number, f"it cannot be {to}: all of its parts were cancelled, and none is done")
 
 
-def _is_approved(tx: Transaction, task: Task, change: StatusChange) -> None:
-    if not task.requires_review:
-        return
-    approved = False
+def approved_commit(tx: Transaction, task: Task) -> str:
+    """The commit that was approved last, while the task is in review; whoever sends work back takes that with it."""
+    approved = ""
     for event in events_of(tx, task.id):
-        if event.kind == APPROVED and event.data.get("commit") == change.commit:
-            approved = True
+        if event.kind == APPROVED:
+            approved = str(event.data.get("commit", ""))
         elif event.kind == STATUS_CHANGED and event.data.get("from") == TaskStatus.REVIEW:
-            # Whoever sends the work back takes the approvals with it.
-            approved = False
-    if not approved:
+            approved = ""
+    return approved
+
+
+def _is_approved(tx: Transaction, task: Task, change: StatusChange) -> None:
+    if task.requires_review and approved_commit(tx, task) != change.commit:
         raise refused(
             task.number,
             f"it requires a review, and nobody has approved commit {change.commit[:12]}",

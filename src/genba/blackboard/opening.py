@@ -31,7 +31,8 @@ def open_store(address: str, busy_seconds: float) -> Store:
     """The store at a path, or at a `sqlite://` or `postgresql://` address, with its tables as of today."""
     url = _url(address)
     if url.get_backend_name() == "postgresql":
-        engine, place = _postgres(url, busy_seconds), url.render_as_string(hide_password=True)
+        place = url.set(drivername="postgresql").render_as_string(hide_password=True)
+        engine = _postgres(url, busy_seconds)
     else:
         place = str(url.database)
         _make_file(Path(place))

@@ -8,7 +8,7 @@ from genba.blackboard.conditions import refused
 from genba.blackboard.families import hold_line
 from genba.blackboard.gateway import change_status
 from genba.blackboard.history import TAKEN_OVER, Line, tell
-from genba.blackboard.rows import hold
+from genba.blackboard.rows import hold, look
 from genba.blackboard.store import Row, Statement, Transaction
 from genba.blackboard.tasks import agent_id
 from genba.blackboard.texts import now, seen, storable
@@ -38,6 +38,7 @@ _END = Statement("""
 UPDATE sessions SET status = 'ended', outcome = :outcome, reason = :reason, iterations = :iterations,
   tokens = :tokens, cost = :cost, ended_at = :at WHERE run = :run AND status = 'running'
 """)
+_PLACE = Statement("SELECT run, branch FROM sessions WHERE task_id = :task ORDER BY attempt DESC, id DESC LIMIT 1")
 _IS_OURS = Statement("""
 SELECT 1 FROM sessions s JOIN tasks t ON t.id = s.task_id WHERE s.run = :run AND t.project_id = :project
 """)
@@ -67,11 +68,20 @@ def begin_session(tx: Transaction, number: int, start: SessionStart) -> Briefing
     going_on = mine is not None and newest is not None and mine[0] == newest[0]
     if task.status is TaskStatus.IN_PROGRESS and going_on and mine is not None and mine[3] == SessionStatus.RUNNING:
         return _briefing(tx, task, int(mine[2]))
+    if task.status is TaskStatus.REVIEW and going_on and mine is not None:
+        _write(tx, task, start, int(mine[2]), is_there=True)  # its work is verified; the run comes back to finalize it
+        return _briefing(tx, task, int(mine[2]))
     last_attempt = int(newest[2]) if newest else 0
     attempt = last_attempt if going_on else last_attempt + 1
     task = _claim(tx, task, start, newest, attempt)
     _write(tx, task, start, attempt, is_there=mine is not None)
     return _briefing(tx, task, attempt)
+
+
+def newest_session(tx: Transaction, number: int) -> tuple[str, str]:
+    """The run and the branch of the newest session of a task; empty when there was none."""
+    row = tx.one(_PLACE, task=look(tx, number).task.id)
+    return (str(row[0]), str(row[1])) if row else ("", "")
 
 
 def end_session(tx: Transaction, end: SessionEnd) -> None:

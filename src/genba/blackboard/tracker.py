@@ -2,6 +2,8 @@
 
 import asyncio
 
+import msgspec
+
 from genba.blackboard import tasks, verifications
 from genba.blackboard.board import Blackboard
 from genba.blackboard.gateway import change_status
@@ -20,11 +22,17 @@ class BlackboardTracker:
         self.board = board
 
     async def read(self, number: int) -> Issue:
-        return _issue(await asyncio.to_thread(self.board.get, number))
+        return await asyncio.to_thread(self._read, number)
 
     async def labelled(self, label: str) -> tuple[Issue, ...]:
         found = await asyncio.to_thread(lambda: self.board.find(label=label))
         return tuple(_issue(task) for task in found)
+
+    def _read(self, number: int) -> Issue:
+        """The task with what was said about it."""
+        issue = _issue(self.board.get(number))
+        said = [f"{told.author} said:\n\n{told.body}" for told in self.board.comments(number)]
+        return msgspec.structs.replace(issue, body="\n\n".join([issue.body, *said]).strip()) if said else issue
 
     async def change(self, number: int, change: IssueChange) -> None:
         await asyncio.to_thread(self.board.store.write, lambda tx: _carry_out(tx, number, change))
