@@ -13,12 +13,14 @@ from genba.domain.errors import ConfigurationError, DiskFullError, GenbaError, S
 from genba.domain.events import EffectDone, EffectPlanned, MergeFinished, Notice, WorkspaceClosed
 from genba.domain.evidence import CheckResult
 from genba.domain.problems import Problem
-from genba.domain.workspaces import MergeResult, MergeStatus, PullRequest, Workspace
+from genba.domain.workspaces import MergeResult, MergeStatus, Proposal, PullRequest, Workspace
 from genba.execution.uncut import uncut
 from genba.execution.world import World
 
 Verify = Callable[[], Awaitable[CheckResult | None]]
 """Runs the checks of the run on its working tree; returns the first that fails."""
+VerifyMerged = Callable[[Workspace, Proposal], Awaitable[CheckResult | None]]
+"""Verifies the goals on what would land; returns what stands in the way."""
 
 _ROUNDS = 10
 
@@ -37,6 +39,8 @@ class Finalized(msgspec.Struct, frozen=True, kw_only=True):
     """The commit of the base that the working tree contains now, when the work goes back."""
     red: CheckResult | None = None
     """The check that fails on what would have landed: the work goes back to its author."""
+    waits: bool = False
+    """Whether somebody must approve the work before it goes on."""
     reason: str = ""
     hint: str = ""
 
@@ -59,6 +63,12 @@ class Finalizer:
         self.settings = settings
         self.run = run
         self.verify = verify
+        self.verified = ""
+        self.verify_merged: VerifyMerged | None = None
+
+    def hold_to(self, tree: str, verify_merged: VerifyMerged) -> None:
+        """The goals hold on this tree; what lands with another tree is verified first."""
+        self.verified, self.verify_merged = tree, verify_merged
 
     async def finalize(self, delivery: Delivery) -> Finalized:
         result = Finalized(done=True)
@@ -95,6 +105,12 @@ class Finalizer:
                 if red is not None:
                     return Finalized(done=False, red=red, base=proposal.base)
                 judged = proposal.tree
+            if self.verify_merged is not None and proposal.tree != self.verified:
+                red = await self.verify_merged(workspace, proposal)
+                if red is not None:
+                    self._tell_rescued(await self.world.repository.try_out(workspace, proposal.commit, adopt=True))
+                    return Finalized(done=False, red=red, base=proposal.base)
+                self.verified = proposal.tree
             landed = await uncut(self.world.repository.land(workspace, proposal))
             if landed is not None:
                 return self._told(landed)

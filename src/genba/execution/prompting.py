@@ -45,6 +45,7 @@ class Prompts:
         parameters: dict[str, Any],
         issue: Issue | None,
         requirements: tuple[Issue, ...],
+        goals: str = "",
     ) -> None:
         self.definition = definition
         self.workspace = workspace
@@ -62,6 +63,7 @@ class Prompts:
             "base_branch": workspace.base_branch,
             "completion_criteria": criteria(definition.completion, self.wording),
             "completion_keyword": keyword(definition.completion),
+            "goals": goals,
             **_issue_variables(issue, requirements, self.wording),
         }
 
@@ -133,6 +135,8 @@ class Prompts:
         if self.issue is not None:
             lines += ["", "## Issue #{uv-issue}: {uv-issue_title}", "", "{uv-issue_body}"]
         lines += ["", "Done means: {uv-completion_criteria}."]
+        if self.fixed["goals"]:
+            lines += ["", "Genba checks on your last commit, in a clean checkout:", "", "{uv-goals}", ""]
         if self.wording is not None:
             lines += ["Genba takes care of the issue: {uv-closure_instruction}."]
         if self.wording is not None and not self._answer_form(state.step):

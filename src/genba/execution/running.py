@@ -1,18 +1,20 @@
 """One run of one agent, from its workspace to its closure."""
 
+from __future__ import annotations
+
 import asyncio
 import errno
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from genba.definitions.definition import AgentDefinition
-from genba.domain.errors import ConfigurationError, DiskFullError, GenbaError
+from genba.domain.errors import CheckBrokenError, ConfigurationError, DiskFullError, GenbaError
 from genba.domain.events import LoopEnded, Notice, RunEnded, RunResumed, RunStarted, WorkSentBack
-from genba.domain.evidence import CheckResult
+from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.issues import Issue
 from genba.domain.loop_state import LoopState
-from genba.domain.outcomes import Outcome
+from genba.domain.outcomes import Outcome, StepKind
 from genba.domain.problems import Problem
 from genba.domain.replies import AgentSession, Usage
 from genba.domain.workspaces import MergeStatus, Workspace, WorkspaceRequest
@@ -25,8 +27,14 @@ from genba.execution.prompting import Prompts
 from genba.execution.uncut import uncut
 from genba.execution.world import World
 from genba.judgement.budgets import exhausted, raised_limit
+from genba.judgement.closure import chosen_action
 from genba.judgement.completion import SchemaFit
 from genba.judgement.verdicts import Judge
+
+if TYPE_CHECKING:
+    from genba.domain.tasks import Task
+    from genba.execution.proving import Proof
+    from genba.execution.task_keeping import TaskKeeper
 
 PARKED = "parked: it was told to stop, and can go on from here"
 
@@ -48,6 +56,8 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A resumed run whose working tree is already removed: only its closure is left."""
     commits: int = 0
     """How many commits the branch had when the run was cut off."""
+    may_change: tuple[str, ...] = ()
+    """Protected paths that this run may change, besides those of its task."""
     process: int = 0
 
     @property
@@ -74,6 +84,10 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     conflicts: tuple[str, ...] = ()
     pull_request: str = ""
     issue: int | None = None
+    verified: str = ""
+    """The commit that every required goal passed on; empty when nothing was verified."""
+    verdict: str = ""
+    """The last verdict: done, rejected with its reason, or error."""
     output: dict[str, Any] | None = None
     """The structured output of the last reply."""
 
@@ -91,11 +105,17 @@ class Run:
         self.issues = IssueKeeper(self.definition, world, plan.issue)
         self.loop: Loop | None = None
         """The loop while it runs."""
+        self.tasks = self._keeper()
+        self.proof: Proof | None = None
+        """Verifies the work, where a task or the Definition of Done asks for it."""
 
     async def execute(self) -> RunResult:
-        issue, requirements = await self.issues.read(resumed=self.plan.workspace is not None)
+        resumed = self.plan.workspace is not None
+        issue, requirements = await self.issues.read(resumed)
+        task = await self.tasks.check(resumed) if self.tasks is not None else None
         await self._check_remote()
         workspace = await self._workspace(issue)
+        await self._claim(workspace, task)
         await self._tell_start(workspace, issue)
         began = self.world.clock.elapsed()
         finalized = Finalized(done=False)
@@ -124,6 +144,37 @@ class Run:
 
     def _reached(self, state: LoopState) -> None:
         self.state = state
+
+    def _keeper(self) -> TaskKeeper | None:
+        """Who keeps the task, for a run that works on one."""
+        if self.world.ledger is None or self.plan.issue is None or not self.issues.needs_tracker:
+            return None
+        from genba.execution.task_keeping import TaskKeeper  # noqa: PLC0415  (only a run with a task pays for it)
+
+        return TaskKeeper(self.world.ledger, self.world.journal, self.plan.issue, self.plan.run, self.definition.name)
+
+    async def _claim(self, workspace: Workspace, task: Task | None) -> None:
+        """Freeze what the work is held to, and take the task. A refusal leaves no new working tree behind."""
+        try:
+            if self.world.rulebook is not None:
+                policy = await self.world.rulebook.freeze(
+                    workspace.base, workspace.base_branch, task, self.plan.may_change
+                )
+                if task is not None or policy.declared:
+                    from genba.execution.proving import Proof  # noqa: PLC0415  (only a run with goals pays for it)
+
+                    self.proof = Proof(self.world, policy, self.definition.name, self.tasks)
+            if self.tasks is None or self.plan.delivered:
+                return
+            last = await self.tasks.begin(workspace, self.world.host, self.plan.process)
+        except GenbaError:
+            if self.plan.workspace is None and not workspace.taken_from:
+                await self.world.trees.close(workspace)
+            raise
+        from genba.execution.task_keeping import first_gap  # noqa: PLC0415  (see _keeper)
+
+        if self.plan.state is None and (gap := first_gap(last)) is not None:
+            self._reached(msgspec.structs.replace(self.state, gap=gap))
 
     async def _workspace(self, issue: Issue | None) -> Workspace:
         if self.plan.workspace is not None:
@@ -185,16 +236,20 @@ class Run:
         if self.plan.delivered:
             await self.world.trees.close(workspace)
             return Finalized(done=True, commit=self.plan.merged)
-        prompts = Prompts(self.definition, self.plan.run, workspace, self.plan.parameters, issue, requirements)
+        goals = self.proof.policy.told() if self.proof is not None else ""
+        prompts = Prompts(self.definition, self.plan.run, workspace, self.plan.parameters, issue, requirements, goals)
         while True:
             observing = Observing(self.judge, self.world, workspace, self.plan.issue)
             if self.state.outcome is not Outcome.COMPLETED:
                 await self._loop(workspace, prompts, observing)
             if self.state.outcome is not Outcome.COMPLETED:
                 return Finalized(done=False)
-            finalized = await self._deliver(workspace, issue, observing)
+            red = await self.proof.of_branch(workspace) if self.proof is not None else None
+            finalized = Finalized(done=False, red=red) if red else await self._deliver(workspace, issue, observing)
             if finalized.red is None:
                 return finalized
+            if finalized.red.status is CheckStatus.ERROR:
+                raise CheckBrokenError(f"the work could not be verified: {finalized.red.detail}")
             workspace = msgspec.structs.replace(workspace, base=finalized.base or workspace.base)
             await self._send_back(finalized.red, workspace)
 
@@ -221,8 +276,14 @@ class Run:
         async def verify() -> CheckResult | None:
             return await observing.first_failure(self.state, checks)
 
+        waits = await self.tasks.waits_for_review() if self.tasks is not None else ""
+        if waits:
+            hint = f"genba task approve {self.plan.issue}\ngenba run --resume {self.plan.run}"
+            return Finalized(done=False, waits=True, reason=waits, hint=hint)
         settings = self.settings.execution.finalize
         finalizer = Finalizer(self.world, workspace, settings, self.plan.run, verify if checks else None)
+        if self.proof is not None and self.proof.last is not None:
+            finalizer.hold_to(self.proof.last.tree, self.proof.of_merge)
         return await finalizer.finalize(self._delivery(workspace, issue))
 
     def _delivery(self, workspace: Workspace, issue: Issue | None) -> Delivery:
@@ -235,8 +296,13 @@ class Run:
     async def _send_back(self, red: CheckResult, workspace: Workspace) -> None:
         """A check that fails on what would have landed: another attempt, with that gap, if there is one left."""
         facts = await self.world.trees.observe(workspace)
-        told = msgspec.structs.replace(red, detail=f"{red.detail}; this is the committed work alone, as it would land")
-        before = msgspec.structs.replace(self.state, last_failure=None)
+        told = red
+        if red.name != "verification":
+            alone = f"{red.detail}; this is the committed work alone, as it would land"
+            told = msgspec.structs.replace(red, detail=alone)
+        self._reached(msgspec.structs.replace(self.state, step=self._working_step()))
+        again = self.state.last_failure if red.name == "verification" else None
+        before = msgspec.structs.replace(self.state, last_failure=again)
         verdict = self.judge.failed(before, "completed", told, facts)
         self._reached(
             msgspec.structs.replace(
@@ -253,6 +319,13 @@ class Run:
             WorkSentBack(step=self.state.step, reason=self.state.reason, state=msgspec.to_builtins(self.state))
         )
 
+    def _working_step(self) -> str:
+        """Where work that came back goes on: the last step of work that the run has been at."""
+        steps = self.definition.registry.steps
+        been = [step for step in self.state.asks_by_step if steps[step].step_kind is StepKind.WORK]
+        own = steps[self.state.step].step_kind is StepKind.WORK
+        return self.state.step if own or not been else been[-1]
+
     async def _end(self, finalized: Finalized, workspace: Workspace, began: float) -> RunResult:
         state = self.state
         outcome, reason = state.outcome or Outcome.FAILED, state.reason
@@ -263,10 +336,15 @@ class Run:
             finalized = await self._close(finalized, workspace)
         hint = self._hint(outcome)
         if outcome is Outcome.COMPLETED and not finalized.done:
-            conflict = finalized.merge is MergeStatus.CONFLICT
-            outcome = Outcome.BLOCKED if conflict else Outcome.INCOMPLETE
+            stuck = finalized.merge is MergeStatus.CONFLICT or finalized.waits
+            outcome = Outcome.BLOCKED if stuck else Outcome.INCOMPLETE
             reason, hint = self.world.redact(finalized.reason), finalized.hint
-        await self.issues.end(outcome, reason)
+        if not finalized.waits:
+            await self.issues.end(outcome, reason)
+        if self.tasks is not None:
+            if outcome is not Outcome.COMPLETED:
+                await self.tasks.stop(outcome, reason, finalized.merge is MergeStatus.CONFLICT)
+            await self.tasks.end(outcome, reason, state)
         merged = finalized.commit if finalized.merge is MergeStatus.MERGED else self.plan.merged
         seconds = round(self.world.clock.elapsed() - began, 3)
         self.world.journal.emit(
@@ -279,6 +357,7 @@ class Run:
                 merged=merged,
             )
         )
+        last = self.proof.last if self.proof is not None else None
         return RunResult(
             run=self.plan.run,
             agent=self.definition.name,
@@ -295,11 +374,17 @@ class Run:
             conflicts=finalized.paths,
             pull_request=finalized.pull_request,
             issue=self.plan.issue,
+            verified=last.subject.commit if last is not None and last.done else "",
+            verdict=last.verdict if last is not None else "",
             output=state.output,
         )
 
     async def _close(self, finalized: Finalized, workspace: Workspace) -> Finalized:
         try:
+            if self.tasks is not None:
+                settings = self.settings.integrations.github
+                action = chosen_action(settings, self.state.closure) if settings.enabled else None
+                await self.tasks.complete(finalized, action)
             await self.issues.complete(self.state.closure, finalized.arrived, workspace.branch)
         except GenbaError as error:
             reason = f"the issue could not be closed: {error.message}"

@@ -1,7 +1,9 @@
 """The outside, as one run sees it: a bundle of ports."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -13,10 +15,15 @@ from genba.domain.ports import (
     Journal,
     Processes,
     Repository,
+    TaskLedger,
     Tracker,
     WorkingTrees,
 )
 from genba.judgement.completion import CompletionHandler
+
+if TYPE_CHECKING:
+    from genba.execution.policies import Rulebook
+    from genba.execution.verifying import Verifier
 
 ActionHandler = Callable[[dict[str, Any]], object]
 
@@ -40,5 +47,12 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     completion_handlers: Mapping[str, CompletionHandler]
     action_handlers: Mapping[str, ActionHandler]
     environment: Mapping[str, str]
+    ledger: TaskLedger | None = None
+    """The blackboard, for a run that works on a task of it."""
+    rulebook: Rulebook | None = None
+    """What the project calls done; None when neither a task nor the settings ask for a verification."""
+    verifier: Verifier | None = None
+    host: str = ""
+    """The name of this machine, for the session on the blackboard."""
     files: str
     """The folder for the files of this run."""

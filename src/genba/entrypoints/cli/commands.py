@@ -21,6 +21,8 @@ COMMANDS = {
     "logs": "genba.entrypoints.cli.logs_command:logs",
     "run": "genba.entrypoints.cli.run_command:run",
     "schema": "genba.entrypoints.cli.schema_command:schema",
+    "task": "genba.entrypoints.cli.task_commands:task",
+    "verify": "genba.entrypoints.cli.verify_command:verify",
 }
 _SUMMARIES = {
     "agent": "List, show, check and create agents.",
@@ -28,6 +30,8 @@ _SUMMARIES = {
     "logs": "List runs, or show what one did.",
     "run": "Run an agent.",
     "schema": "Print the JSON Schema of a file.",
+    "task": "Keep the tasks of the project.",
+    "verify": "Check whether a task, a branch or a commit is done.",
 }
 
 

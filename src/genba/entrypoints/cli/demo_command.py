@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from genba.domain.errors import GenbaError
+from genba.domain.tasks import TaskDraft
 from genba.entrypoints.cli.houses import run_async
 from genba.entrypoints.cli.run_command import execute, exit_code
 from genba.execution.running import RunPlan, RunResult
@@ -21,8 +22,17 @@ _STEPS = (
     ("config", "user.name", "You"),
     ("config", "user.email", "you@localhost"),
     ("config", "commit.gpgsign", "false"),
-    ("add", "--", ".", ":(exclude).genba/issues"),
+    ("add", "--", "."),
     ("commit", "-q", "-m", "Helpers for titles"),
+)
+
+
+_TASK = TaskDraft(
+    title="Add slugify()",
+    body='An article needs an address. `slugify("Tea, at 5!")` is `"tea-at-5"`: small letters and digits, joined by '
+    "single dashes.",
+    type="feature",
+    labels=("feature",),
 )
 
 
@@ -35,7 +45,10 @@ def demo(folder: Path | None, as_json: bool) -> int:
     click.echo(f"genba demo · a small repository, one issue, one agent, no model and no key\n{home}\n", err=True)
     house = run_async(House.find(home))
     definition = house.registry.load("builder")
-    plan = RunPlan(run=new_run_id("builder"), definition=definition, parameters={"issue": 1}, process=os.getpid())
+    task = house.board().add(_TASK, house.actor())
+    plan = RunPlan(
+        run=new_run_id("builder"), definition=definition, parameters={"issue": task.number}, process=os.getpid()
+    )
     result = execute(house, plan, as_json, quiet=False)
     if result.merged and not as_json:
         _story(home, result)
@@ -70,7 +83,8 @@ def _story(home: Path, result: RunResult) -> None:
     click.echo(
         "\n The agent said that all tests pass. Genba looked, showed it the gap, and merged only what held.\n"
         f"\n next   cd {home}"
-        f"\n        {genba} logs         what ran here"
+        f"\n        {genba} verify 1     what was checked, on which commit"
+        f"\n        {genba} task show 1"
         f"\n        {genba} logs {result.run} --prompts"
         f"\n        {genba} agent list   in a repository of your own"
     )

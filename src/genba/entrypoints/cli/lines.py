@@ -6,6 +6,7 @@ from genba.domain.events import (
     AskRetried,
     EffectDone,
     Event,
+    GoalChecked,
     IterationFinished,
     MergeFinished,
     Notice,
@@ -13,9 +14,11 @@ from genba.domain.events import (
     RunEnded,
     RunResumed,
     RunStarted,
+    VerificationFinished,
     WorkSentBack,
     WorkspaceClosed,
 )
+from genba.domain.evidence import CheckStatus
 from genba.domain.outcomes import Outcome
 from genba.domain.replies import Usage
 from genba.domain.workspaces import MergeStatus
@@ -83,6 +86,14 @@ def aside(event: Event) -> str:
             return f"   action   {kind} refused: {reason}"
         case ActionHandled(type=kind, handler=handler):
             return f"   action   {kind} → {handler}"
+        case GoalChecked(result=result, goal=goal, required=required) if not result.passed:
+            mark = "error" if result.status is CheckStatus.ERROR else ("missed" if required else "noted")
+            return f"   {mark:<8} {goal}: {result.detail}"
+        case VerificationFinished(status="done", commit=commit):
+            return f"   verified {commit[:_SHORT]}"
+        case VerificationFinished(status="rejected", commit=commit, findings=findings):
+            told = f"; {findings[0]}" if findings else ""
+            return f"   rejected {commit[:_SHORT]}: {event.reason}{told}"
         case WorkSentBack(reason=reason):
             return f"   back     {reason}"
         case RunResumed():

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from genba.domain.errors import UsageError
 from genba.domain.events import AgentOutput, Event, IterationStarted, ReplyReceived, RunEnded, RunResumed, RunStarted
 from genba.entrypoints.cli.houses import house_here
 from genba.entrypoints.cli.lines import duration
@@ -17,16 +18,31 @@ from genba.wiring import House, read_journal
 
 @click.command("logs")
 @click.argument("run", required=False)
+@click.argument("goal", required=False, metavar="")
 @click.option("--agent", "agent_name", metavar="NAME", help="Only runs of this agent.")
 @click.option("--issue", type=int, help="Only runs on this issue.")
 @click.option("--prompts", is_flag=True, help="With RUN: also what was asked.")
 @click.option("--output", is_flag=True, help="With RUN: also what the agent printed.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: one run, or one event, per line.")
 def logs(
-    run: str | None, agent_name: str | None, issue: int | None, prompts: bool, output: bool, as_json: bool
+    run: str | None,
+    goal: str | None,
+    agent_name: str | None,
+    issue: int | None,
+    prompts: bool,
+    output: bool,
+    as_json: bool,
 ) -> None:
-    """List the runs of this project, or show what RUN did."""
+    """List the runs of this project, or show what RUN did.
+
+    `genba logs goal NAME` prints the whole output of a goal that was checked.
+    """
     house = house_here()
+    if goal is not None:
+        if run != "goal":
+            raise UsageError(f'"{goal[:80]}" is one word too many', hint="genba logs RUN   or   genba logs goal NAME")
+        click.echo(printable(house.results().log(goal)), nl=False)
+        return
     if run is not None:
         _show(house.find_journal(run), prompts, output, as_json)
         return

@@ -1,14 +1,16 @@
-"""The composition root: the one place that names concrete connections."""
+"""A project in its repository, with everything wired together."""
+
+from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from genba.connections.agents.catalogue import adapter_class, known_adapters
-from genba.connections.checks.runner import CheckRunner
 from genba.connections.clock import SystemClock
 from genba.connections.forge.command import CommandForge
 from genba.connections.git.layout import RepositoryLayout
@@ -19,14 +21,14 @@ from genba.connections.journal.jsonl import SUFFIX, JsonlJournal, Listener, jour
 from genba.connections.journal.redaction import Redactor
 from genba.connections.process.environment import passed_on
 from genba.connections.process.supervisor import ProcessSupervisor
-from genba.connections.tracker.folder import FolderTracker
+from genba.connections.tracker.nothing import NoTracker
 from genba.definitions.completion import Custom, ExternalState, IterationBudget, walk
 from genba.definitions.definition import AgentDefinition
 from genba.definitions.handlers import CompletionHandler, load_action
 from genba.definitions.project import Project, load_project
 from genba.definitions.registry import AgentRegistry
 from genba.domain.errors import ConfigurationError, NotFoundError, StateConflictError
-from genba.domain.ports import Forge, Processes, Tracker
+from genba.domain.ports import Checks, Forge, Processes, Tracker
 from genba.domain.problems import Problem, did_you_mean
 from genba.domain.shapes import shape
 from genba.execution.finalizing import no_forge
@@ -34,8 +36,19 @@ from genba.execution.resuming import read_resumption
 from genba.execution.running import Run, RunPlan, RunResult
 from genba.execution.world import World
 
+if TYPE_CHECKING:
+    from genba.blackboard.board import Blackboard
+    from genba.connections.goals.results import FileResults
+    from genba.definitions.rules_file import TaskTypeSettings
+    from genba.domain.evidence import Check, CheckResult
+    from genba.domain.tasks import Actor
+    from genba.domain.verification import GoalResult, Verification
+    from genba.domain.workspaces import Workspace
+    from genba.wiring.judging import Examination
+
 __all__ = ["House", "PreparedRun", "adapter_files", "new_run_id", "read_journal"]
 
+_DATABASE_VARIABLE = "GENBA_DATABASE_URL"
 _FORGE_VARIABLES = ("GH_TOKEN", "GITHUB_TOKEN", "GITLAB_TOKEN", "GH_HOST", "GITLAB_HOST")
 
 
@@ -47,9 +60,10 @@ class House:
         self.project = project
         self.registry = AgentRegistry(project)
         self.processes: Processes = ProcessSupervisor()
+        self._board: Blackboard | None = None
 
     @classmethod
-    async def find(cls, folder: Path) -> "House":
+    async def find(cls, folder: Path) -> House:
         layout = await RepositoryLayout.find(folder)
         return cls(layout, load_project(layout.top))
 
@@ -107,7 +121,7 @@ class House:
         known = [path.stem for path in self.journals()]
         raise NotFoundError(f'there is no run "{run}"', hint=did_you_mean(run, known) if known else "genba logs")
 
-    def prepare(self, plan: RunPlan, listeners: tuple[Listener, ...] = ()) -> "PreparedRun":
+    def prepare(self, plan: RunPlan, listeners: tuple[Listener, ...] = ()) -> PreparedRun:
         """Everything a run needs, before it touches anything."""
         definition = plan.definition
         adapter = self.adapter(definition)
@@ -136,9 +150,9 @@ class House:
             adapter_commits=adapter.commits,
             trees=trees,
             repository=GitRepository(self.layout),
-            checks=CheckRunner(self.processes, environment),
+            checks=LazyChecks(lambda: _validators(self.layout, self.processes, environment)),
             processes=self.processes,
-            tracker=self.tracker(),
+            tracker=self.tracker() if plan.issue is not None else NoTracker(),
             forge=self._forge(),
             journal=journal,
             clock=SystemClock(),
@@ -148,6 +162,7 @@ class House:
             action_handlers=action_handlers,
             environment=environment,
             files=str(folder / "asks"),
+            **self._judging(plan, redactor),
         )
         return PreparedRun(Run(plan, world, _fits), journal, trees)
 
@@ -172,9 +187,100 @@ class House:
             process=os.getpid(),
         )
 
+    def database(self) -> str:
+        """Where the blackboard is: the environment, then the settings, then the file in the repository."""
+        named = os.environ.get(_DATABASE_VARIABLE) or self.project.file.database.url
+        return named if "://" in named else str(self.layout.main / named)
+
+    def has_board(self) -> bool:
+        """Whether there is a blackboard already; asking makes none."""
+        where = self.database()
+        return "://" in where or Path(where).is_file()
+
+    def board(self, make: bool = True) -> Blackboard:
+        """The blackboard of this project. It is made when it is first needed, unless the caller only looks."""
+        if self._board is None and not make and not self.has_board():
+            raise NotFoundError("this project has no tasks yet", hint='genba task add "what is to be done"')
+        if self._board is None:
+            from genba.blackboard.board import Blackboard  # noqa: PLC0415  (a run without a task needs no database)
+
+            where = self.database()
+            if "://" not in where and Path(where).is_relative_to(self.layout.main):
+                relative = Path(where).relative_to(self.layout.main).as_posix()
+                self.layout.exclude(f"/{relative}", f"/{relative}-wal", f"/{relative}-shm")
+            self._board = Blackboard.open(where, self.project.name or self.layout.main.name)
+        return self._board
+
     def tracker(self) -> Tracker:
-        self.layout.exclude("/.genba/issues/")
-        return FolderTracker(self.project.root / ".genba" / "issues")
+        if not self.has_board():
+            return NoTracker()
+        from genba.blackboard.tracker import BlackboardTracker  # noqa: PLC0415  (see board)
+
+        return BlackboardTracker(self.board())
+
+    def actor(self) -> Actor:
+        """Who typed the command: a person, or an agent, whose processes all carry its name."""
+        from genba.domain.tasks import Actor, ActorKind  # noqa: PLC0415  (see board)
+
+        if os.environ.get("GENBA_RUN"):
+            return Actor(ActorKind.WORKER, os.environ.get("GENBA_AGENT") or os.environ["GENBA_RUN"])
+        return Actor(ActorKind.HUMAN, _user())
+
+    def task_type(self, name: str) -> TaskTypeSettings:
+        """The settings of a task type that exists."""
+        from genba.definitions.rules_file import TaskTypeSettings  # noqa: PLC0415  (see board)
+        from genba.execution.policies import known_types  # noqa: PLC0415
+
+        known = known_types(self.project.rules)
+        if name not in known:
+            raise NotFoundError(
+                f'"{name[:80]}" is not a type of task',
+                unchanged="nothing was changed.",
+                hint=f"{did_you_mean(name, known)}   of your own: task_types in .genba/config.yaml",
+            )
+        rules = self.project.rules
+        return rules.task_types.get(name, TaskTypeSettings()) if rules is not None else TaskTypeSettings()
+
+    def session_of(self, number: int) -> str:
+        """The newest run on a task, if it can be resumed."""
+        run, _ = self.board().newest_session(number)
+        return run if run and (self.layout.run_folder(run) / "journal").is_file() else ""
+
+    def results(self) -> FileResults:
+        from genba.wiring.judging import results  # noqa: PLC0415  (only who verifies pays for it)
+
+        return results(self.layout, Redactor(os.environ).text)
+
+    async def examination(
+        self, target: str | None, base_branch: str | None, may_change: tuple[str, ...], needs_commit: bool
+    ) -> Examination:
+        from genba.wiring.examining import find  # noqa: PLC0415  (only who verifies pays for it)
+
+        return await find(self, target, base_branch, may_change, needs_commit)
+
+    async def examine(self, examination: Examination, fresh: bool, told: Callable[[GoalResult], None]) -> Verification:
+        from genba.wiring.examining import look  # noqa: PLC0415  (see examination)
+
+        return await look(self, examination, fresh, told)
+
+    def _judging(self, plan: RunPlan, redactor: Redactor) -> dict[str, Any]:
+        """What a run needs to be verified: nothing at all when neither a task nor the settings ask for it."""
+        ledger = None
+        if plan.issue is not None and self.has_board():
+            from genba.blackboard.ledger import BlackboardLedger  # noqa: PLC0415  (see board)
+
+            ledger = BlackboardLedger(self.board())
+        if ledger is None and self.project.rules is None and plan.base_branch is None:
+            return {}
+        from genba.wiring.judging import rulebook, verifier  # noqa: PLC0415  (only a run with goals pays for it)
+
+        judge, _ = verifier(self.layout, self.processes, redactor.text, plan.run)
+        return {
+            "ledger": ledger,
+            "rulebook": rulebook(self.layout, self.project),
+            "verifier": judge,
+            "host": os.uname().nodename,
+        }
 
     def _forge(self) -> Forge | None:
         settings = self.project.file.forge
@@ -219,6 +325,24 @@ class House:
         return completions, actions
 
 
+class LazyChecks:
+    """The checks of an agent, loaded when the first of them must be run: many runs have none."""
+
+    def __init__(self, make: Callable[[], Checks]) -> None:
+        self.make = make
+        self.made: Checks | None = None
+
+    async def run(self, name: str, check: Check, workspace: Workspace, mark: str) -> CheckResult:
+        self.made = self.made or self.make()
+        return await self.made.run(name, check, workspace, mark)
+
+
+def _validators(layout: RepositoryLayout, processes: Processes, environment: dict[str, str]) -> Checks:
+    from genba.wiring.judging import validators  # noqa: PLC0415  (see LazyChecks)
+
+    return validators(layout, processes, environment)
+
+
 class PreparedRun:
     """A run that is ready to go, and what must be let go of afterwards."""
 
@@ -245,6 +369,16 @@ def adapter_files() -> dict[str, tuple[Any, str]]:
         "reply": (ReplyFile, "the reply file that a custom command may write"),
         "script": (Script, "the script of a scripted agent"),
     }
+
+
+def _user() -> str:
+    """The name of whoever is logged in."""
+    import getpass  # noqa: PLC0415  (only commands that write to the blackboard ask)
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return f"user {os.getuid()}"
 
 
 def new_run_id(agent: str) -> str:

@@ -1,1 +1,0 @@
-"""Checks that must be run in a working tree."""

@@ -1,0 +1,1 @@
+"""Checking goals: commands, services, files, and what came out."""

@@ -1,0 +1,55 @@
+"""Results of goals, kept by what they depend on, with the whole output of each as a log."""
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from genba.domain.errors import NotFoundError
+from genba.domain.evidence import CheckResult
+
+_NAME = re.compile(r"[0-9a-f]{12}(-[0-9a-f]{6})?")
+_NAME_LENGTH = 12
+
+
+class FileResults:
+    """One file per result. What cannot be read is no result: the goal is checked again."""
+
+    def __init__(self, folder: Path, redact: Callable[[str], str]) -> None:
+        self.folder = folder
+        self.redact = redact
+
+    def find(self, key: str) -> CheckResult | None:
+        try:
+            kept = msgspec.json.decode((self.folder / f"{key}.json").read_bytes(), type=CheckResult)
+        except (OSError, msgspec.DecodeError, msgspec.ValidationError):
+            return None
+        return msgspec.structs.replace(kept, output=self._text(key[:_NAME_LENGTH]))
+
+    def keep(self, key: str, result: CheckResult, reusable: bool) -> str:
+        """Keep a result and its whole output; returns the name of the log."""
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        name = key[:_NAME_LENGTH] if reusable else f"{key[:_NAME_LENGTH]}-{os.urandom(3).hex()}"
+        self._write(self.folder / f"{name}.log", self.redact(result.output).encode("utf-8", "replace"))
+        if reusable:
+            told = msgspec.structs.replace(result, output="", detail=self.redact(result.detail))
+            self._write(self.folder / f"{key}.json", msgspec.json.encode(told))
+        return name
+
+    def log(self, name: str) -> str:
+        if not _NAME.fullmatch(name) or not (self.folder / f"{name}.log").is_file():
+            raise NotFoundError(f'there is no log "{name[:80]}" of a goal', hint="genba verify TASK   names its logs")
+        return self._text(name)
+
+    def _text(self, name: str) -> str:
+        try:
+            return (self.folder / f"{name}.log").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
+
+    def _write(self, path: Path, content: bytes) -> None:
+        fresh = path.with_name(f".{path.name}.{os.getpid()}")
+        fresh.write_bytes(content)
+        fresh.replace(path)

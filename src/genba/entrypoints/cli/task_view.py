@@ -1,0 +1,88 @@
+"""How one task looks: what it is, what stands in its way, what was seen of it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from genba.domain.goals import Goal, goal_type
+from genba.domain.tasks import Comment, Task, TaskEvent
+from genba.domain.verification import Verification
+from genba.entrypoints.cli.printable import in_one_line, printable
+
+_HISTORY = 12
+
+
+def task_lines(
+    task: Task, comments: list[Comment], events: list[TaskEvent], last: Verification | None
+) -> Iterator[str]:
+    yield in_one_line(f"#{task.number} {task.title}")
+    yield in_one_line("   " + " · ".join(_facts(task)))
+    for name, value in _more(task, last):
+        yield in_one_line(f"   {name:<12} {value}")
+    if task.body.strip():
+        yield ""
+        yield from (f"   {line}" for line in printable(task.body).strip().splitlines())
+    for goal in task.goals:
+        yield in_one_line(f"   goal         {goal_line(goal)}")
+    for comment in comments:
+        yield ""
+        yield in_one_line(f"   {comment.author} · {short_time(comment.created_at)}")
+        yield from (f"   │ {line}" for line in printable(comment.body).splitlines())
+    if events:
+        yield ""
+    for event in events[-_HISTORY:]:
+        yield in_one_line(f"   {short_time(event.at)}  {_event(event)}")
+
+
+def goal_line(goal: Goal) -> str:
+    """A goal as it would be typed: its type and what it asks for."""
+    told: dict[str, Any] = msgspec.to_builtins(goal)
+    main = type(goal).main
+    parts = [f"{goal_type(goal)}: {told[main]}" if main and told.get(main) is not None else goal_type(goal)]
+    skipped = {"type", "required", "timeout_seconds", "ready_seconds", main}
+    parts += [f"{key}={value}" for key, value in told.items() if key not in skipped and value not in (None, {}, False)]
+    if not goal.required:
+        parts.append("(reported only)")
+    return "  ".join(parts)
+
+
+def short_time(text: str) -> str:
+    return text[:16].replace("T", " ")
+
+
+def _facts(task: Task) -> Iterator[str]:
+    yield str(task.status)
+    yield task.type
+    yield f"{task.priority} priority"
+    if task.labels:
+        yield ", ".join(task.labels)
+    if task.assignee:
+        yield f"@{task.assignee}"
+
+
+def _more(task: Task, last: Verification | None) -> Iterator[tuple[str, str]]:
+    if task.blocker is not None:
+        yield "blocked", f"{task.blocker.kind}: {task.blocker.reason}"
+    if task.parent is not None:
+        yield "part of", f"#{task.parent}"
+    if task.children:
+        yield "parts", " ".join(f"#{number}" for number in task.children)
+    if task.dependencies:
+        yield "after", " ".join(f"#{number}" for number in task.dependencies)
+    if task.requires_review:
+        approved = f", approved {task.approved[:7]}" if task.approved else ""
+        yield "review", f"{task.reviewer_type}{approved}"
+    if task.may_change:
+        yield "may change", ", ".join(task.may_change)
+    if last is not None:
+        yield "verdict", f"{last.verdict} on {last.subject.commit[:7]}   genba verify {task.number}"
+
+
+def _event(event: TaskEvent) -> str:
+    data = event.data
+    who = f"{event.actor.name} ({event.actor.kind})"
+    if "from" in data and "to" in data:
+        why = f": {data['reason']}" if data.get("reason") else ""
+        return f"{data['from']} → {data['to']}  by {who}{why}"
+    return f"{event.kind.replace('_', ' ')}  by {who}"

@@ -1,0 +1,234 @@
+"""The policy of a verification: the goals of all three levels and what goes with them, frozen from the base branch.
+
+Nothing of it is read from the branch that is verified, so a branch cannot change what it is judged by.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from genba.definitions.project import CONFIG_FILES, rules_from
+from genba.definitions.rules_file import RulesFile, TaskTypeSettings
+from genba.domain.detection import DETECTION_FILES, Detected, detect
+from genba.domain.goals import (
+    GUARDS,
+    BuildSucceeds,
+    EndpointResponds,
+    FilesChanged,
+    FrozenGoal,
+    Goal,
+    GoalLevel,
+    GoalSource,
+    LintPasses,
+    NoSecrets,
+    ResponseContains,
+    TestAdded,
+    TestsPass,
+    Words,
+    goal_type,
+)
+from genba.domain.verification import ArtifactType
+
+if TYPE_CHECKING:
+    from genba.domain.ports import History
+    from genba.domain.tasks import Task
+
+_COMMIT, _BRANCH = ArtifactType.COMMIT, ArtifactType.BRANCH
+EXPECTED: dict[str, tuple[ArtifactType, ...]] = {
+    "task": (_COMMIT,),
+    "feature": (_COMMIT, _BRANCH),
+    "bug": (_COMMIT, _BRANCH),
+    "refactor": (_COMMIT, _BRANCH),
+    "docs": (_COMMIT,),
+    "test": (_COMMIT,),
+}
+"""The built-in task types, and the artifacts that each must leave."""
+TYPE_RULES: dict[str, tuple[Goal, ...]] = {
+    "feature": (FilesChanged(pattern=":code"),),
+    "bug": (TestAdded(must_fail_on_base=True),),
+    "refactor": (TestsPass(),),
+    "test": (FilesChanged(pattern=":tests"),),
+}
+MAY_CHANGE: dict[str, tuple[str, ...]] = {"test": (":tests",)}
+"""What a type allows by itself: a task about tests may change tests."""
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """What a commit is held to."""
+
+    goals: tuple[FrozenGoal, ...]
+    artifacts: tuple[ArtifactType, ...] = ()
+    may_change: tuple[str, ...] = ()
+    protected: tuple[str, ...] | None = None
+    setup: Words | None = None
+    setup_timeout_seconds: float = 900
+    environment: dict[str, str] = {}
+    base: str = ""
+    """The commit that it was read from."""
+
+    @property
+    def declared(self) -> bool:
+        """Whether somebody asked for a goal; the guards alone are nobody's wish."""
+        return any(frozen.origin != "built in" for frozen in self.goals)
+
+    def told(self) -> str:
+        """The goals in words for a prompt."""
+        lines = [f"- {_in_words(frozen)}" for frozen in self.goals]
+        if self.may_change:
+            lines.append(f"- protected paths that you may change: {', '.join(self.may_change)}")
+        return "\n".join(lines)
+
+
+class Rulebook:
+    """Freezes policies. `fallback` are the settings of the user's checkout, for a base that has none committed."""
+
+    def __init__(self, history: History, fallback: RulesFile | None, fallback_source: str) -> None:
+        self.history = history
+        self.fallback = fallback
+        self.fallback_source = fallback_source
+
+    async def freeze(self, base: str, base_branch: str, task: Task | None, may_change: tuple[str, ...] = ()) -> Policy:
+        """The policy for a task, or for a run without one: then only the Definition of Done counts."""
+        rules, origin = await self.rules(base, base_branch)
+        detected = await self._detected(base)
+        goals = _dod(rules, origin)
+        settings = rules.task_types.get(task.type, TaskTypeSettings()) if task is not None else TaskTypeSettings()
+        if task is not None:
+            goals += _type_rules(task.type, settings, origin, detected)
+            goals += _acceptance(task)
+        completed = tuple(_complete(frozen, rules, detected) for frozen in _each_once(goals))
+        own = MAY_CHANGE.get(task.type, ()) if task is not None and settings.may_change is None else settings.may_change
+        return Policy(
+            goals=completed,
+            artifacts=_expected(task, settings),
+            may_change=(*(own or ()), *(task.may_change if task is not None else ()), *may_change),
+            protected=rules.verification.protected_paths,
+            setup=rules.verification.setup or detected.setup,
+            setup_timeout_seconds=rules.verification.setup_timeout_seconds,
+            environment=rules.verification.environment,
+            base=base,
+        )
+
+    async def rules(self, base: str, base_branch: str) -> tuple[RulesFile, str]:
+        """What the base branch calls done, and where that stands."""
+        names = {f"{base}:{path}": path for path in CONFIG_FILES}
+        found = await self.history.read(tuple(names))
+        for name, path in names.items():
+            if name in found:
+                at = f"{path} at {base_branch or base[:7]}"
+                return rules_from(found[name], at) or RulesFile(), at
+        if self.fallback is not None:
+            return self.fallback, f"{self.fallback_source}, not committed"
+        return RulesFile(), "built in"
+
+    async def _detected(self, base: str) -> Detected:
+        texts = await self.history.read(tuple(f"{base}:{name}" for name in DETECTION_FILES))
+        return detect({name.partition(":")[2]: text for name, text in texts.items()}, await self.history.files(base))
+
+
+def known_types(rules: RulesFile | None) -> tuple[str, ...]:
+    """The task types of a project: the built-in ones, and those of its settings."""
+    return tuple(dict.fromkeys([*EXPECTED, *(rules.task_types if rules is not None else ())]))
+
+
+def _in_words(frozen: FrozenGoal) -> str:
+    """A goal as a line: its type, its condition, and whether it rejects."""
+    told = msgspec.to_builtins(frozen.goal)
+    condition = {
+        key: value
+        for key, value in told.items()
+        if key not in ("type", "required", "timeout_seconds", "ready_seconds") and value not in (None, {}, False)
+    }
+    shown = ", ".join(f"{key} {value}" for key, value in condition.items())
+    meaning = "" if shown or frozen.origin != "built in" else (type(frozen.goal).__doc__ or "")
+    required = "" if frozen.goal.required else " (reported only)"
+    return f"{frozen.type}: {shown or meaning}".rstrip(": ") + required
+
+
+def _dod(rules: RulesFile, origin: str) -> list[FrozenGoal]:
+    level, source = GoalLevel.DOD, GoalSource.PROJECT_CONFIG
+    declared = [FrozenGoal(level=level, source=source, origin=origin, goal=goal) for goal in rules.dod]
+    named = {frozen.type for frozen in declared}
+    guards = [
+        FrozenGoal(level=level, source=GoalSource.TYPE_DEFAULT, origin="built in", goal=guard)
+        for guard in GUARDS
+        if goal_type(guard) not in named
+    ]
+    return [*declared, *guards]
+
+
+def _type_rules(kind: str, settings: TaskTypeSettings, origin: str, detected: Detected) -> list[FrozenGoal]:
+    level = GoalLevel.TYPE_RULE
+    if settings.goals is not None:
+        source = GoalSource.PROJECT_CONFIG
+        told = f"{kind} rule, {origin}"
+        return [FrozenGoal(level=level, source=source, origin=told, goal=goal) for goal in settings.goals]
+    source, told = GoalSource.TYPE_DEFAULT, f"{kind} rule, built in"
+    goals = (_possible(goal, detected) for goal in TYPE_RULES.get(kind, ()))
+    return [FrozenGoal(level=level, source=source, origin=told, goal=goal) for goal in goals]
+
+
+def _possible(goal: Goal, detected: Detected) -> Goal:
+    """A built-in rule asks for no more than the project can show: without a test command nothing can be red."""
+    if isinstance(goal, TestAdded) and detected.test is None:
+        return msgspec.structs.replace(goal, must_fail_on_base=False)
+    return goal
+
+
+def _acceptance(task: Task) -> list[FrozenGoal]:
+    level, source = GoalLevel.ACCEPTANCE_CRITERIA, GoalSource.HUMAN_DEFINED
+    return [FrozenGoal(level=level, source=source, origin=f"task #{task.number}", goal=goal) for goal in task.goals]
+
+
+def _expected(task: Task | None, settings: TaskTypeSettings) -> tuple[ArtifactType, ...]:
+    if task is None:
+        return ()
+    return settings.artifacts if settings.artifacts is not None else EXPECTED.get(task.type, (_COMMIT,))
+
+
+def _each_once(goals: list[FrozenGoal]) -> list[FrozenGoal]:
+    """The same goal on two levels is checked once, where it stands first; required wins over not required."""
+    found: dict[bytes, FrozenGoal] = {}
+    for frozen in goals:
+        key = msgspec.json.encode(msgspec.structs.replace(frozen.goal, required=True))
+        known = found.get(key)
+        if known is None or (frozen.goal.required and not known.goal.required):
+            found[key] = frozen
+    return list(found.values())
+
+
+def _complete(frozen: FrozenGoal, rules: RulesFile, detected: Detected) -> FrozenGoal:
+    """The goal with the command that the base suggests, and the service of the project."""
+    goal = frozen.goal
+    match goal:
+        case LintPasses(command=None):
+            goal = msgspec.structs.replace(goal, command=detected.lint)
+        case BuildSucceeds(command=None):
+            goal = msgspec.structs.replace(goal, command=detected.build)
+        case TestsPass(command=None):
+            goal = msgspec.structs.replace(goal, command=detected.test)
+        case TestAdded(command=None, must_fail_on_base=True):
+            goal = msgspec.structs.replace(goal, command=_test_command(rules) or detected.test)
+        case EndpointResponds(serve=None) | ResponseContains(serve=None):
+            settings = rules.verification
+            goal = msgspec.structs.replace(
+                goal, serve=settings.serve, ready_when=goal.ready_when or settings.ready_when
+            )
+        case NoSecrets(command=command) if command is not None and _is_gitleaks(command):
+            goal = msgspec.structs.replace(goal, command=None)
+        case _:
+            return frozen
+    return msgspec.structs.replace(frozen, goal=goal)
+
+
+def _test_command(rules: RulesFile) -> Words | None:
+    """The command by which the project itself runs its tests."""
+    return next((goal.command for goal in rules.dod if isinstance(goal, TestsPass) and goal.command), None)
+
+
+def _is_gitleaks(command: Words) -> bool:
+    """Whether a command is gitleaks, which Genba runs itself: on every commit, with trusted settings."""
+    words = command.split() if isinstance(command, str) else command
+    return bool(words) and words[0].rpartition("/")[2] == "gitleaks"

@@ -1,0 +1,86 @@
+"""The proof of a run: its work is verified as a commit before it leaves its branch, and again as it would land."""
+
+import msgspec
+
+from genba.domain.events import GoalChecked, VerificationFinished
+from genba.domain.evidence import CheckResult
+from genba.domain.verification import GoalResult, Subject, Verification
+from genba.domain.workspaces import Proposal, Workspace
+from genba.execution.policies import Policy
+from genba.execution.task_keeping import TaskKeeper
+from genba.execution.verifying import evidence
+from genba.execution.world import World
+
+
+class Proof:
+    """Verifies the work of one run against one frozen policy, and writes down what was seen."""
+
+    def __init__(self, world: World, policy: Policy, agent: str, tasks: TaskKeeper | None) -> None:
+        self.world = world
+        self.policy = policy
+        self.agent = agent
+        self.tasks = tasks
+        self.last: Verification | None = None
+        """The newest verdict on the work of this run."""
+
+    async def of_branch(self, workspace: Workspace) -> CheckResult | None:
+        """Why the branch as it stands is not done; None when it is, or when there is nothing to verify."""
+        seen = await self.world.trees.observe(workspace)
+        if self.tasks is None and not seen.commits:
+            return None
+        elsewhere = await self.world.repository.left_elsewhere(f"{self.agent}@agents.invalid", workspace)
+        return await self._verdict(
+            Subject(
+                commit=seen.head,
+                base=workspace.base,
+                branch=workspace.branch,
+                base_branch=workspace.base_branch,
+                dirty=seen.dirty,
+                strayed=seen.strayed,
+                elsewhere=elsewhere,
+            ),
+        )
+
+    async def of_merge(self, workspace: Workspace, proposal: Proposal) -> CheckResult | None:
+        """Why what would land is not done; the base may have moved since the branch was verified."""
+        return await self._verdict(
+            Subject(
+                commit=proposal.commit,
+                base=proposal.base,
+                branch=workspace.branch,
+                base_branch=workspace.base_branch,
+            ),
+        )
+
+    async def _verdict(self, subject: Subject) -> CheckResult | None:
+        """Verify a commit; what is not done comes back as one failed check, with the evidence in it."""
+        assert self.world.verifier is not None  # noqa: S101  (who has a rulebook has a verifier)
+        verification = await self.world.verifier.verify(subject, self.policy, self._tell)
+        self.last = verification
+        self.world.journal.emit(
+            VerificationFinished(
+                status=verification.status,
+                reason=verification.reason or "",
+                commit=subject.commit,
+                findings=tuple(self.world.redact(told) for told in verification.findings),
+                seconds=verification.seconds,
+            )
+        )
+        if self.tasks is not None:
+            await self.tasks.record(verification)
+        return None if verification.done else evidence(verification)
+
+    def _tell(self, found: GoalResult) -> None:
+        result = msgspec.structs.replace(
+            found.result, detail=self.world.redact(found.result.detail), output=self.world.redact(found.result.output)
+        )
+        self.world.journal.emit(
+            GoalChecked(
+                goal=found.goal.type,
+                level=found.goal.level,
+                required=found.goal.goal.required,
+                result=result,
+                log=found.log,
+                cached=found.cached,
+            )
+        )

@@ -1,0 +1,163 @@
+"""What a run does to its task on the blackboard. Every change goes through the one gateway."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from genba.domain.errors import StateConflictError
+from genba.domain.events import Notice
+from genba.domain.loop_state import Gap, LoopState
+from genba.domain.outcomes import ClosureAction, Outcome
+from genba.domain.sessions import SessionEnd, SessionStart
+from genba.domain.tasks import Actor, ActorKind, Blocker, BlockerKind, StatusChange, Task, TaskStatus
+from genba.domain.workspaces import MergeStatus, Workspace
+from genba.execution.verifying import evidence
+
+if TYPE_CHECKING:
+    from genba.domain.ports import Journal, TaskLedger
+    from genba.domain.verification import Verification
+    from genba.execution.finalizing import Finalized
+
+
+class TaskKeeper:
+    """Keeps the task of one run: claims it, records what was verified, and lets go of it in the right status."""
+
+    def __init__(self, ledger: TaskLedger, journal: Journal, number: int, run: str, agent: str) -> None:
+        self.ledger = ledger
+        self.journal = journal
+        self.number = number
+        self.run = run
+        self.agent = agent
+        self.actor = Actor(ActorKind.ORCHESTRATOR, run)
+        self.verified = ""
+        """The commit that was verified last, and held."""
+
+    async def check(self, resumed: bool) -> Task:
+        """The task, if it can be worked on now; a refusal comes before anything is made."""
+        task = await self.ledger.look(self.number)
+        if resumed and task.status is TaskStatus.BLOCKED:
+            task = await self.ledger.move(
+                self.number,
+                StatusChange(to=TaskStatus.OPEN, actor=self.actor, reason="its run goes on", session=self.run),
+            )
+        if resumed or task.status in (TaskStatus.OPEN, TaskStatus.IN_PROGRESS):
+            await self._dependencies_done(task)
+            return task
+        hints = {
+            TaskStatus.BACKLOG: f"genba task edit {self.number} --status open",
+            TaskStatus.BLOCKED: f"genba task unblock {self.number}",
+            TaskStatus.REVIEW: f"genba task show {self.number}",
+        }
+        why = f": {task.blocker.reason}" if task.blocker is not None and task.blocker.reason else ""
+        raise StateConflictError(
+            f"task #{self.number} is {task.status}{why}",
+            unchanged="nothing was started, nothing was changed.",
+            hint=hints.get(task.status, f"genba task reopen {self.number}"),
+        )
+
+    async def _dependencies_done(self, task: Task) -> None:
+        if task.status is TaskStatus.IN_PROGRESS:
+            return
+        waiting = [number for number in task.dependencies if not await self._is_done(number)]
+        if waiting:
+            named = ", ".join(f"#{number}" for number in waiting)
+            raise StateConflictError(
+                f"task #{self.number} waits for {named}",
+                unchanged="nothing was started, nothing was changed.",
+                hint=f"genba task show {waiting[0]}",
+            )
+
+    async def _is_done(self, number: int) -> bool:
+        return (await self.ledger.look(number)).status is TaskStatus.DONE
+
+    async def begin(self, workspace: Workspace, host: str, process: int) -> Verification | None:
+        """Claim the task. What comes back is the verdict that sent the work back the last time."""
+        start = SessionStart(
+            run=self.run,
+            agent=self.agent,
+            branch=workspace.branch,
+            base=workspace.base,
+            workdir=workspace.path,
+            host=host,
+            process=process,
+        )
+        return (await self.ledger.begin(self.number, start)).last
+
+    async def record(self, verification: Verification) -> None:
+        await self.ledger.record(self.number, self.run, verification)
+        self.verified = verification.subject.commit if verification.done else ""
+
+    async def waits_for_review(self) -> str:
+        """Why the work may not land yet; an empty string when it may. A task that was given up lands nothing."""
+        task = await self.ledger.look(self.number)
+        if task.status not in (TaskStatus.IN_PROGRESS, TaskStatus.REVIEW):
+            raise StateConflictError(f"task #{self.number} is {task.status} by now: its work stays on its branch")
+        if not task.requires_review or task.approved == self.verified:
+            return ""
+        await self._reach_review()
+        return f"task #{self.number} waits for a review of {self.verified[:7]} by {_reviewer(task)}"
+
+    async def complete(self, finalized: Finalized, action: ClosureAction | None) -> None:
+        """The work is verified and has left its branch: the task is done, or goes on where it only ended a phase."""
+        if action is ClosureAction.LABEL_ONLY:
+            await self._move(StatusChange(to=TaskStatus.OPEN, actor=self.actor, reason="a phase is done"))
+            return
+        await self._reach_review()
+        if not finalized.arrived:
+            self.journal.emit(Notice(message=f"task #{self.number} is in review: its work has not landed yet"))
+        else:
+            how = f"merged {finalized.commit[:7]}" if finalized.merge is MergeStatus.MERGED else "nothing to merge"
+            await self._move(
+                StatusChange(
+                    to=TaskStatus.DONE, actor=self.actor, commit=self.verified, finalized=how, session=self.run
+                )
+            )
+
+    async def stop(self, outcome: Outcome, reason: str, conflict: bool) -> None:
+        """Let go of a task that is not done."""
+        task = await self.ledger.look(self.number)
+        if task.status is not TaskStatus.IN_PROGRESS:
+            return
+        if outcome is Outcome.BLOCKED:
+            kind = BlockerKind.CONFLICT if conflict else BlockerKind.NEEDS_INPUT
+            change = StatusChange(
+                to=TaskStatus.BLOCKED, actor=self.actor, reason=reason, blocker=Blocker(kind, reason), session=self.run
+            )
+        else:
+            change = StatusChange(to=TaskStatus.OPEN, actor=self.actor, reason=reason, session=self.run)
+        await self._move(change)
+
+    async def end(self, outcome: Outcome, reason: str, state: LoopState) -> None:
+        end = SessionEnd(
+            run=self.run,
+            outcome=outcome,
+            reason=reason,
+            iterations=state.iterations,
+            tokens=state.usage.tokens,
+            cost_usd=state.usage.cost_usd,
+        )
+        await self.ledger.end(end)
+
+    async def _reach_review(self) -> None:
+        await self._move(StatusChange(to=TaskStatus.REVIEW, actor=self.actor, commit=self.verified, session=self.run))
+
+    async def _move(self, change: StatusChange) -> None:
+        """Move on, unless a run that was cut off here has already done it."""
+        task = await self.ledger.look(self.number)
+        if task.status is change.to or (change.to is TaskStatus.REVIEW and task.status is TaskStatus.DONE):
+            return
+        await self.ledger.move(self.number, change)
+        if change.to is not TaskStatus.REVIEW:
+            self.journal.emit(Notice(message=f"task #{self.number} is {change.to}"))
+
+
+def first_gap(last: Verification | None) -> Gap | None:
+    """What the first prompt must know of the attempt before."""
+    if last is None or last.done:
+        return None
+    told = evidence(last)
+    return Gap(check=told.name, detail=told.detail, output=told.output, claim="", attempt=1, max_attempts=1)
+
+
+def _reviewer(task: Task) -> str:
+    return "a reviewer agent" if task.reviewer_type == "ai" else "a person"

@@ -1,0 +1,225 @@
+"""Verification: is this commit done? Artifacts from git, then every goal on the exact commit in a clean checkout."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from genba.domain.detection import DETECTION_FILES, detect
+from genba.domain.evidence import CheckResult, CheckStatus
+from genba.domain.goals import (
+    BuildSucceeds,
+    CustomScript,
+    FrozenGoal,
+    Goal,
+    LintPasses,
+    NoSecrets,
+    TestAdded,
+    TestsPass,
+    Words,
+    goal_type,
+)
+from genba.domain.verification import BranchFacts, GoalResult, Place, Subject, VerdictStatus, Verification
+from genba.execution.policies import Policy
+from genba.judgement.goals import (
+    View,
+    files_to_lay_over,
+    judge_by_facts,
+    judge_verification,
+    missing_artifacts,
+    paths_in_command,
+    test_files,
+)
+from genba.judgement.paths import PROTECTED
+
+if TYPE_CHECKING:
+    from genba.domain.ports import Checkouts, Clock, GoalRunner, History, ResultStore
+
+_OUTPUT_KEPT = 4000
+_LINES_IN_PROMPT = 40
+Told = Callable[[GoalResult], None]
+
+
+class Verifier:
+    """Looks at one commit. It asks git and runs goals; it never asks the agent."""
+
+    def __init__(
+        self,
+        history: History,
+        checkouts: Checkouts,
+        runner: GoalRunner,
+        results: ResultStore,
+        clock: Clock,
+        environment: str,
+        mark: str,
+    ) -> None:
+        self.history = history
+        self.checkouts = checkouts
+        self.runner = runner
+        self.results = results
+        self.clock = clock
+        self.environment = environment
+        """What the results depend on besides the tree and the goal, as one word."""
+        self.mark = mark
+
+    async def verify(self, subject: Subject, policy: Policy, told: Told, fresh: bool = False) -> Verification:
+        """The verdict on a commit. With `fresh` every goal is checked again."""
+        began = self.clock.elapsed()
+        facts = await self.history.facts(subject.base, subject.commit)
+        missing = missing_artifacts(policy.artifacts, facts, subject)
+        results: tuple[GoalResult, ...] = ()
+        if not missing:
+            view = await self._view(subject, facts, policy)
+            results = await _Checking(self, view, policy, told, fresh).all()
+        seconds = round(self.clock.elapsed() - began, 3)
+        return judge_verification(subject, facts, missing, results, seconds)
+
+    async def _view(self, subject: Subject, facts: BranchFacts, policy: Policy) -> View:
+        files, base_files = await self.history.files(facts.commit), await self.history.files(facts.base)
+        blobs = await self.history.read(tuple(_texts(facts)))
+        commands = [command for frozen in policy.goals for command in _commands(frozen.goal)]
+        judges = {path for command in commands for path in paths_in_command(command, base_files)}
+        return View(
+            facts=facts,
+            subject=subject,
+            blobs=blobs,
+            files=files,
+            base_files=base_files,
+            may_change=policy.may_change,
+            protected=PROTECTED if policy.protected is None else policy.protected,
+            judges=tuple(sorted(judges)),
+        )
+
+
+class _Checking:
+    """The goals of one verification, in order."""
+
+    def __init__(self, verifier: Verifier, view: View, policy: Policy, told: Told, fresh: bool) -> None:
+        self.verifier = verifier
+        self.view = view
+        self.policy = policy
+        self.told = told
+        self.fresh = fresh
+        self.folders: dict[str, str] = {}
+        self.not_ready: CheckResult | None = None
+
+    async def all(self) -> tuple[GoalResult, ...]:
+        try:
+            return tuple([await self._one(frozen) for frozen in self.policy.goals])
+        finally:
+            for folder in self.folders.values():
+                await self.verifier.checkouts.close(folder)
+
+    async def _one(self, frozen: FrozenGoal) -> GoalResult:
+        by_facts = judge_by_facts(frozen.goal, self.view)
+        result = GoalResult(goal=frozen, result=by_facts) if by_facts else await self._run(frozen)
+        self.told(result)
+        return result
+
+    async def _run(self, frozen: FrozenGoal) -> GoalResult:
+        goal = await self._with_command(frozen.goal)
+        frozen = msgspec.structs.replace(frozen, goal=goal)
+        key = self._key(goal)
+        known = None if self.fresh else self.verifier.results.find(key)
+        if known is not None:
+            return GoalResult(goal=frozen, result=_short(known), log=key[:12], cached=True)
+        result = await self._in_checkout(goal)
+        reusable = result.status is not CheckStatus.ERROR and not result.timed_out
+        log = self.verifier.results.keep(key, result, reusable)
+        return GoalResult(goal=frozen, result=_short(result), log=log)
+
+    async def _in_checkout(self, goal: Goal) -> CheckResult:
+        """Run a goal where nothing but the commit is. Who needs no files gets none."""
+        facts, name = self.view.facts, goal_type(goal)
+        if isinstance(goal, NoSecrets) and goal.command is None:
+            place = Place(folder="", commit=facts.commit, base=facts.base)
+            return await self.verifier.runner.run(goal, place, self.verifier.mark)
+        folder = await self._folder(facts.commit)
+        if self.not_ready is not None:
+            return msgspec.structs.replace(self.not_ready, name=name)
+        place = Place(folder=folder, commit=facts.commit, base=facts.base)
+        if isinstance(goal, TestAdded):
+            files, laid = test_files(self.view, goal), files_to_lay_over(self.view, goal)
+            over = tuple((change.path, change.new_blob) for change in facts.changes if change.path in laid)
+            base = await self._folder(facts.base, over)
+            place = msgspec.structs.replace(place, base_folder=base, files=files)
+        return await self.verifier.runner.run(goal, place, self.verifier.mark)
+
+    async def _folder(self, commit: str, over: tuple[tuple[str, str], ...] = ()) -> str:
+        key = f"{commit} {over}"
+        if key not in self.folders:
+            self.folders[key] = await self.verifier.checkouts.open(commit, over)
+            await self._set_up(self.folders[key], commit)
+        return self.folders[key]
+
+    async def _set_up(self, folder: str, commit: str) -> None:
+        """Install what the commands need. If that fails, nothing that runs can be judged, and all of it fails."""
+        if not self.policy.setup:
+            return
+        limit = self.policy.setup_timeout_seconds
+        script = CustomScript(script=self.policy.setup, timeout_seconds=limit)
+        place = Place(folder=folder, commit=commit, base=commit)
+        done = await self.verifier.runner.run(script, place, self.verifier.mark)
+        if not done.passed:
+            self.not_ready = msgspec.structs.replace(done, detail=f"the setup of the checkout: {done.detail}")
+
+    async def _with_command(self, goal: Goal) -> Goal:
+        """A goal whose command the base did not suggest takes the one that the commit itself suggests."""
+        if not isinstance(goal, LintPasses | BuildSucceeds | TestsPass) or goal.command is not None:
+            return goal
+        commit = self.view.facts.commit
+        texts = await self.verifier.history.read(tuple(f"{commit}:{name}" for name in DETECTION_FILES))
+        found = detect({name.partition(":")[2]: text for name, text in texts.items()}, self.view.files)
+        match goal:
+            case LintPasses():
+                return msgspec.structs.replace(goal, command=found.lint)
+            case BuildSucceeds():
+                return msgspec.structs.replace(goal, command=found.build)
+            case TestsPass():
+                return msgspec.structs.replace(goal, command=found.test)
+
+    def _key(self, goal: Goal) -> str:
+        """What a result depends on: the tree, the goal and the environment; for some also where they come from."""
+        facts = self.view.facts
+        parts = [facts.tree, self.verifier.environment, msgspec.json.encode(self.policy.setup).decode()]
+        parts.append(msgspec.json.encode(msgspec.structs.replace(goal, required=True)).decode())
+        parts.append(msgspec.json.encode(self.policy.environment, order="sorted").decode())
+        if isinstance(goal, NoSecrets | TestAdded):
+            parts += [facts.base, facts.commit]
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def evidence(verification: Verification) -> CheckResult:
+    """A verdict that is not `done`, as the one failed check that goes back to the agent."""
+    lines = list(verification.findings)
+    for found in verification.results:
+        if found.rejects or found.broken:
+            lines.append(f"{found.goal.type} ({found.goal.level}): {found.result.detail}")
+            lines += [f"  | {line}" for line in found.result.output.strip().splitlines()[-_LINES_IN_PROMPT:]]
+    failed = [found.goal.type for found in verification.results if found.rejects or found.broken]
+    named = ", ".join(verification.missing or failed)
+    broken = verification.status is VerdictStatus.ERROR
+    status = CheckStatus.ERROR if broken else CheckStatus.FAILED
+    detail = lines[0] if broken and lines else f"{verification.verdict} ({named})"
+    return CheckResult("verification", status, detail, "\n".join(lines))
+
+
+def _texts(facts: BranchFacts) -> list[str]:
+    """The blobs on both sides of every change, links included: their text is where they point to."""
+    sides = [(change.old_mode, change.old_blob) for change in facts.changes]
+    sides += [(change.new_mode, change.new_blob) for change in facts.changes]
+    return [blob for mode, blob in sides if mode not in ("000000", "160000") and blob.strip("0")]
+
+
+def _commands(goal: Goal) -> list[Words]:
+    """What a goal runs, in its own words."""
+    named = [getattr(goal, field, None) for field in ("command", "script", "serve")]
+    return [command for command in named if command]
+
+
+def _short(result: CheckResult) -> CheckResult:
+    """The end of a long output; the whole of it is in the log."""
+    return msgspec.structs.replace(result, output=result.output[-_OUTPUT_KEPT:])

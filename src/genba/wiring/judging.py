@@ -1,0 +1,80 @@
+"""Everything that a verification needs, wired together. Only what verifies loads this module."""
+
+import hashlib
+import os
+import platform
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from genba import __version__
+from genba.connections.clock import SystemClock
+from genba.connections.git.checkouts import GitCheckouts
+from genba.connections.git.history import GitHistory
+from genba.connections.git.layout import RepositoryLayout
+from genba.connections.goals.results import FileResults
+from genba.connections.goals.runner import GoalEngine
+from genba.connections.goals.validators import ValidatorRunner
+from genba.connections.process.environment import passed_on
+from genba.connections.secrets.scanner import GitSecretScanner
+from genba.definitions.project import Project
+from genba.domain.ports import Processes
+from genba.domain.verification import Subject
+from genba.execution.policies import Policy, Rulebook
+from genba.execution.verifying import Verifier
+
+
+class Examination(msgspec.Struct, frozen=True, kw_only=True):
+    """What `genba verify` is to look at, and what it is held to."""
+
+    shown: str
+    """As the user named it."""
+    number: int | None
+    """The task, where it is one."""
+    subject: Subject | None
+    policy: Policy
+
+
+def engine(layout: RepositoryLayout, processes: Processes, environment: dict[str, str]) -> GoalEngine:
+    """Runs goals, the same for a working tree and for a clean checkout."""
+    history = GitHistory(layout.git)
+    scanner = GitSecretScanner(processes, environment, layout.common, history.read, layout.own / "secrets")
+    return GoalEngine(processes, environment, scanner)
+
+
+def validators(layout: RepositoryLayout, processes: Processes, environment: dict[str, str]) -> ValidatorRunner:
+    return ValidatorRunner(engine(layout, processes, environment))
+
+
+def results(layout: RepositoryLayout, redact: Callable[[str], str]) -> FileResults:
+    return FileResults(layout.own / "goals", redact)
+
+
+def verifier(
+    layout: RepositoryLayout, processes: Processes, redact: Callable[[str], str], mark: str
+) -> tuple[Verifier, GitHistory]:
+    environment = passed_on(os.environ)
+    history = GitHistory(layout.git)
+    made = Verifier(
+        history=history,
+        checkouts=GitCheckouts(layout),
+        runner=engine(layout, processes, environment),
+        results=results(layout, redact),
+        clock=SystemClock(),
+        environment=fingerprint(environment),
+        mark=mark,
+    )
+    return made, history
+
+
+def rulebook(layout: RepositoryLayout, project: Project) -> Rulebook:
+    return Rulebook(GitHistory(layout.git), project.rules, project.source)
+
+
+def fingerprint(environment: dict[str, str]) -> str:
+    """What a result depends on besides the tree and the goal: the machine, the tools, and this program."""
+    parts = [platform.platform(), sys.version, __version__, str(Path(sys.executable))]
+    parts += [f"{name}={value}" for name, value in sorted(environment.items())]
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()
