@@ -5,13 +5,18 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from genba.blackboard.board import Blackboard
+from genba.domain.tasks import Actor, ActorKind, StatusChange, Task, TaskDraft, TaskStatus
+
+TESTER = Actor(ActorKind.HUMAN, "tester")
 GENBA = Path(sys.executable).parent / "genba"
 COMMIT = "echo work >> work.txt && git add -A && git commit -qm work"
 
@@ -89,14 +94,44 @@ class Project:
         if commit:
             self.commit(f"Declare {name}")
 
-    def issue(self, number: int, title: str, body: str = "", state: str = "open", labels: tuple[str, ...] = ()) -> None:
-        front = yaml.safe_dump({"title": title, "state": state, "labels": list(labels)})
-        self.write(f".genba/issues/{number}.md", f"---\n{front}---\n\n{body}\n")
+    @contextmanager
+    def board(self) -> Iterator[Blackboard]:
+        """The blackboard of the project, as the commands find it."""
+        board = Blackboard.open(str(self.root / ".genba" / "genba.db"), self.root.name)
+        try:
+            yield board
+        finally:
+            board.close()
+
+    def issue(
+        self,
+        number: int,
+        title: str,
+        body: str = "",
+        state: str = "open",
+        labels: tuple[str, ...] = (),
+        **draft: Any,
+    ) -> None:
+        """Put a task on the blackboard."""
+        exclude = self.root / ".git" / "info" / "exclude"
+        exclude.parent.mkdir(exist_ok=True)
+        with exclude.open("a", encoding="utf-8") as file:
+            file.write("/.genba/genba.db*\n")
+        with self.board() as board:
+            board.add(TaskDraft(title=title, body=body, labels=labels, number=number, **draft), TESTER)
+            if state == "closed":
+                board.change_status(number, StatusChange(to=TaskStatus.CANCELLED, actor=TESTER))
 
     def issue_front(self, number: int) -> dict[str, Any]:
-        text = self.read(f".genba/issues/{number}.md")
-        front: dict[str, Any] = yaml.safe_load(text.split("---\n")[1])
-        return front
+        """What a tracker shows of an issue."""
+        with self.board() as board:
+            task = board.get(number)
+        state = "closed" if task.status.ended else "open"
+        return {"title": task.title, "state": state, "labels": list(task.labels)}
+
+    def task(self, number: int) -> Task:
+        with self.board() as board:
+            return board.get(number)
 
     def genba(self, *words: str, cwd: Path | None = None, check: int | None = None, **environment: str) -> Finished:
         """Run the real command line; with `check`, insist on its exit code."""

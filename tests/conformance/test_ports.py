@@ -3,27 +3,32 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 import yaml
 
+from genba.blackboard.board import Blackboard
+from genba.blackboard.tracker import BlackboardTracker
 from genba.connections.agents.custom import CustomAdapter, CustomSettings
 from genba.connections.agents.scripted import ScriptedAdapter, ScriptedSettings
-from genba.connections.checks.runner import CheckRunner
 from genba.connections.clock import SystemClock
 from genba.connections.forge.command import CommandForge
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.merging import GitRepository
 from genba.connections.git.worktrees import GitWorkingTrees
+from genba.connections.goals.runner import GoalEngine
+from genba.connections.goals.validators import ValidatorRunner
 from genba.connections.process.supervisor import ProcessSupervisor
-from genba.connections.tracker.folder import FolderTracker
 from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.issues import Issue
 from genba.domain.ports import AgentAdapter, Checks, Clock, Forge, Processes, Repository, Tracker, WorkingTrees
 from genba.domain.processes import Command
 from genba.domain.replies import AgentSession, Reply
+from genba.domain.sessions import SessionStart
+from genba.domain.tasks import Actor, ActorKind, StatusChange, TaskDraft, TaskStatus
+from genba.domain.verification import Subject, VerdictStatus, Verification
 from genba.domain.workspaces import Workspace, WorkspaceRequest
 from genba.testing.conformance import (
     AgentAdapterSuite,
@@ -78,12 +83,23 @@ class TestAgentAdapters(AgentAdapterSuite):
 
 
 class TestTrackers(TrackerSuite):
-    @pytest.fixture(params=["folder", "double"])
-    def tracker(self, request: pytest.FixtureRequest, tmp_path: Path) -> Tracker:
-        if request.param == "folder":
-            (tmp_path / "1.md").write_text("---\ntitle: One\nlabels: [docs, old]\n---\n\nText\n")
-            return FolderTracker(tmp_path)
-        return MemoryTracker(Issue(number=1, title="One", body="Text", labels=("docs", "old")))
+    @pytest.fixture(params=["blackboard", "double"])
+    def tracker(self, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tracker]:
+        if request.param == "double":
+            yield MemoryTracker(Issue(number=1, title="One", body="Text", labels=("docs", "old")))
+            return
+        with Blackboard.open(str(tmp_path / "genba.db"), "tests") as board:
+            board.add(TaskDraft(title="One", body="Text", labels=("docs", "old")), Actor(ActorKind.HUMAN, "tester"))
+            start = SessionStart(run="run-1", agent="tester", branch="b", base="c0", workdir="/w")
+            board.begin_session(1, start)
+            subject = Subject(commit="c1", base="c0", branch="b", base_branch="main")
+            done = Verification(status=VerdictStatus.DONE, subject=subject, tree="t1", commits=1)
+            board.record_verification(1, "run-1", done)
+            to_review = StatusChange(
+                to=TaskStatus.REVIEW, actor=Actor(ActorKind.ORCHESTRATOR, "tester"), commit="c1", session="run-1"
+            )
+            board.change_status(1, to_review)
+            yield BlackboardTracker(board)
 
 
 class TestForges(ForgeSuite):
@@ -173,11 +189,19 @@ class TestRepositories(RepositorySuite):
         )
 
 
+class NothingScanned:
+    """No validator looks for secrets."""
+
+    async def scan(self, base: str, commit: str, timeout_seconds: float, mark: str) -> CheckResult:  # noqa: ARG002
+        raise AssertionError("nobody asked for it")
+
+
 class TestChecks(ChecksSuite):
     @pytest.fixture(params=["runner", "double"])
     def checks(self, request: pytest.FixtureRequest) -> Checks:
         if request.param == "runner":
-            return CheckRunner(ProcessSupervisor(), {"PATH": os.environ["PATH"]})
+            environment = {"PATH": os.environ["PATH"]}
+            return ValidatorRunner(GoalEngine(ProcessSupervisor(), environment, NothingScanned()))
         told: dict[str, Sequence[CheckResult]] = {
             "good": [CheckResult("good", CheckStatus.PASSED)],
             "bad": [CheckResult("bad", CheckStatus.FAILED)],

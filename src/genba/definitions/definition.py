@@ -67,6 +67,10 @@ class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
         declared = self.registry.validators.get(name)
         return declared if declared is not None else BUILTIN_CHECKS[name]
 
+    def find_check(self, name: str) -> Check | None:
+        """The check of this name, if it is one of the agent's: a verification is not."""
+        return self.registry.validators.get(name) or BUILTIN_CHECKS.get(name)
+
     def model_for(self, step_id: str) -> str:
         """Step, then agent, then the default of the house."""
         return self.step(step_id).model or self.file.runner.flow.default_model

@@ -12,6 +12,7 @@ ALWAYS = frozenset(
         "previous_summary",
         "completion_criteria",
         "completion_keyword",
+        "goals",
     }
 )
 """Supplied by Genba in every run."""

@@ -210,9 +210,9 @@ class Judge:
 
     def _pattern(self, failed: CheckResult) -> str | None:
         """The failure pattern: the check's own, else the first whose expression fits what the check said."""
-        named = self.definition.check(failed.name).failure_pattern
-        if named is not None:
-            return named
+        check = self.definition.find_check(failed.name)
+        if check is not None and check.failure_pattern is not None:
+            return check.failure_pattern
         said = f"{failed.detail}\n{failed.output}"
         for name, pattern in self.definition.registry.failure_patterns.items():
             if pattern.match is not None and re.search(pattern.match, said, re.MULTILINE):
