@@ -2,6 +2,7 @@
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import time
@@ -128,6 +129,12 @@ class Project:
             task = board.get(number)
         state = "closed" if task.status.ended else "open"
         return {"title": task.title, "state": state, "labels": list(task.labels)}
+
+    def sql(self, script: str) -> None:
+        """Do to the database what no command would."""
+        connection = sqlite3.connect(self.root / ".genba" / "genba.db")
+        connection.executescript(script)
+        connection.close()
 
     def task(self, number: int) -> Task:
         with self.board() as board:

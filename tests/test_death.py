@@ -329,7 +329,7 @@ def test_a_run_that_died_while_its_tree_was_removed_still_closes_its_issue(proje
     kept = [line for line in journal.read_text().splitlines() if '"workspace_closed"' not in line]
     cut = next(at for at, line in enumerate(kept) if '"merge_finished"' in line)
     journal.write_text("\n".join(kept[: cut + 1]) + "\n")
-    project.issue(3, "Three")
+    project.sql("UPDATE tasks SET status = 'in_progress'; UPDATE sessions SET status = 'running', ended_at = NULL")
 
     resumed = project.run("--resume", result["run"])
 

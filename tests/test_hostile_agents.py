@@ -94,7 +94,7 @@ def test_an_ignored_file_of_the_user_is_not_overwritten(project: Project) -> Non
 
 
 def test_an_agent_cannot_rewrite_issues_through_its_branch(project: Project) -> None:
-    _custom(project, "mkdir -p .genba/issues; echo HACKED > .genba/issues/7.md; git add -f .genba; git commit -qm hack")
+    _custom(project, "mkdir -p .genba; echo HACKED > .genba/genba.db; git add -f .genba; git commit -qm hack")
     project.issue(7, "Seven")
 
     project.run("worker", check=5)
@@ -189,7 +189,8 @@ def test_secrets_do_not_leave_by_the_result_or_the_issue(project: Project) -> No
     done = project.genba("run", "worker", "--issue", "3", "--json", check=1)
 
     assert done.json["reason"] == "is [redacted] right?"
-    assert token not in done.out + done.err + project.read(".genba/issues/3.md")
+    assert token not in done.out + done.err + project.genba("task", "show", "3", check=0).out
+    assert token.encode() not in (project.root / ".genba/genba.db").read_bytes()
 
 
 def test_a_word_of_the_house_that_is_also_a_secret_does_no_harm(project: Project) -> None:

@@ -109,13 +109,11 @@ def test_yaml_that_nobody_can_use_is_refused(project: Project, path: str, name: 
     assert told in said
 
 
-@pytest.mark.parametrize("text", [b"title: \xff", b"title: " + b"[" * 5000, b"title: 2024-01-01", b"1: x\ntitle: y"])
-def test_an_issue_that_cannot_be_read_is_refused(project: Project, text: bytes) -> None:
+def test_a_blackboard_that_cannot_be_read_is_refused(project: Project) -> None:
     project.agent(parameters={"issue": {"type": "number"}}, completion={"type": "externalState"})
-    project.issue(1, "Fine")
     (project.root / ".git/info/exclude").write_text("/.genba/\n")
-    (project.root / ".genba/issues/1.md").write_bytes(b"---\n" + text + b"\n---\n")
-    assert ".genba/issues/1.md" in refused(project, "run", "worker", "--issue", "1")
+    project.write(".genba/genba.db", "this is no database, " * 100)
+    assert ".genba/genba.db" in refused(project, "run", "worker", "--issue", "1", code=5)
 
 
 @pytest.mark.parametrize("path", [AGENT, ".agent/worker/script.yaml", ".genba/config.yaml"])

@@ -13,6 +13,12 @@ MOVE_MAIN += "git -c user.name=U -c user.email=u@localhost commit -qm moved"
 WHO = ("-c", "user.name=U", "-c", "user.email=u@localhost")
 KEYWORD = {"type": "keywordSignal", "config": {"completionKeyword": "DONE"}}
 
+NEVER_DONE = """
+CREATE TRIGGER never_done BEFORE UPDATE OF status ON tasks WHEN NEW.status = 'done'
+BEGIN SELECT RAISE(ABORT, 'the database says no'); END
+"""
+"""A blackboard that takes everything but the last word."""
+
 
 def _write(path: str, text: str) -> dict[str, Any]:
     return {"write": {"path": path, "text": text}}
@@ -128,17 +134,12 @@ def test_a_closed_issue_is_not_worked_on(project: Project) -> None:
 
 
 def test_a_closure_that_failed_is_carried_out_by_resuming(project: Project) -> None:
-    hide = 'mv "$(git rev-parse --git-common-dir)/../.genba/issues/3.md" "$HOME/3.md"'
-    work = "echo x > x; git add -A; git commit -qm x"
-    project.agent(
-        parameters={"issue": {"type": "number"}},
-        integrations={"github": {"enabled": True}},
-        adapter={"type": "custom", "command": f"{work}; {hide}"},
-    )
+    project.agent(parameters={"issue": {"type": "number"}}, integrations={"github": {"enabled": True}})
     project.issue(3, "Three")
+    project.sql(NEVER_DONE)
     stopped = project.run("worker", "--issue", "3", check=1)
     assert "could not be closed" in stopped["reason"]
-    (project.root.parent / "3.md").rename(project.root / ".genba/issues/3.md")
+    project.sql("DROP TRIGGER never_done")
 
     result = project.run("--resume", stopped["run"])
 
@@ -148,22 +149,21 @@ def test_a_closure_that_failed_is_carried_out_by_resuming(project: Project) -> N
 
 
 def test_finishing_an_old_run_leaves_the_tree_of_a_new_one_alone(project: Project) -> None:
-    hide = 'mv "$(git rev-parse --git-common-dir)/../.genba/issues/3.md" "$HOME/3.md"'
     work = "echo $GENBA_RUN > x; git add -A; git commit -qm x"
     project.agent(
         parameters={"issue": {"type": "number"}},
         integrations={"github": {"enabled": True}},
-        adapter={"type": "custom", "command": f"{work}; test -e ~/3.md || {hide}"},
+        adapter={"type": "custom", "command": work},
         completion=KEYWORD,
         limits={"maxIterations": 1},
     )
-    project.agent("once", adapter={"type": "custom", "command": f"{work}; {hide}"},
+    project.agent("once", adapter={"type": "custom", "command": work},
                   parameters={"issue": {"type": "number"}}, integrations={"github": {"enabled": True}})  # fmt: skip
     project.issue(3, "Three")
+    project.sql(NEVER_DONE)
     old = project.run("once", "--issue", "3", check=1)
-    project.issue(3, "Three")
+    project.sql("DROP TRIGGER never_done; UPDATE tasks SET status = 'open'")
     new = project.run("worker", "--issue", "3", check=6)
-    project.issue(3, "Three")
 
     assert project.run("--resume", old["run"])["outcome"] == "completed"
 

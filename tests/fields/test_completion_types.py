@@ -1,6 +1,7 @@
 """The eight completion types, and every field that they take."""
 
 import json
+import os
 import subprocess
 from typing import Any
 
@@ -344,13 +345,15 @@ def test_external_state_goes_on_while_the_agent_says_that_it_is_working(project:
     assert project.run("worker", "--issue", "1")["iterations"] == 2
 
 
-def test_external_state_completes_when_the_issue_was_closed_outside(project: Project) -> None:
+def test_external_state_lands_nothing_when_the_task_was_given_up_meanwhile(project: Project) -> None:
     project.issue(1, "Add a file")
-    close = f"sed -i 's/state: open/state: closed/' {project.root}/.genba/issues/1.md && {COMMIT}"
+    close = f"env -u GENBA_RUN genba task cancel 1 && {COMMIT}"
     turns = [work({"status": "in_progress"}, run=close)]
     project.agent(completion=EXTERNAL_STATE, parameters=ISSUE, script={"turns": turns})
-    result = project.run("worker", "--issue", "1")
-    assert result["reason"] == "the issue was closed outside and its checks hold"
+    before = project.git("rev-parse", "main")
+    result = project.run("worker", "--issue", "1", check=1, PATH=f"{GENBA.parent}:{os.environ['PATH']}")
+    assert "task #1 is cancelled by now: its work stays on its branch" in result["reason"]
+    assert project.git("rev-parse", "main") == before
 
 
 def test_external_state_needs_the_parameter_issue(project: Project) -> None:

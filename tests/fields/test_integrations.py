@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from genba.domain.tasks import Blocker, BlockerKind
 from tests.fields.flows import EXTERNAL_STATE, ISSUE, idle, told, work
-from tests.project import Project
+from tests.project import GENBA, Project
 
 COMPLETION_LABELS = {"completion": {"add": ["done"], "remove": ["docs"]}}
 
@@ -64,7 +65,7 @@ def test_completion_labels_are_removed(project: Project) -> None:
 
 
 def test_the_in_progress_label_is_on_the_issue_while_the_run_works(project: Project) -> None:
-    look = f"cat {project.root}/.genba/issues/7.md > seen.txt && git add -A && git commit -qm seen"
+    look = f"{GENBA} task show 7 > seen.txt && git add -A && git commit -qm seen"
     front = run_on_issue(project, work(run=look), labels={"inProgress": "being-mended"})
     assert "being-mended" in project.read("seen.txt")
     assert front["labels"] == []
@@ -75,7 +76,8 @@ def test_the_blocked_label_is_set_when_a_run_ends_blocked(project: Project) -> N
     labels = {"inProgress": "being-mended", "blocked": "need clearance"}
     front = run_on_issue(project, turn, check=1, labels=labels)
     assert (front["state"], front["labels"]) == ("open", ["need clearance"])
-    assert "Blocked: Which clock?" in project.read(".genba/issues/7.md")
+    assert "Blocked: Which clock?" in project.genba("task", "show", "7", check=0).out
+    assert project.task(7).blocker == Blocker(BlockerKind.NEEDS_INPUT, "Which clock?")
 
 
 def test_the_blocked_label_goes_when_a_new_run_begins(project: Project) -> None:

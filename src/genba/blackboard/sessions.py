@@ -39,6 +39,9 @@ UPDATE sessions SET status = 'ended', outcome = :outcome, reason = :reason, iter
   tokens = :tokens, cost = :cost, ended_at = :at WHERE run = :run AND status = 'running'
 """)
 _PLACE = Statement("SELECT run, branch FROM sessions WHERE task_id = :task ORDER BY attempt DESC, id DESC LIMIT 1")
+_VERIFIED = Statement("""
+SELECT "commit", status FROM verifications WHERE task_id = :task AND run = :run ORDER BY id DESC LIMIT 1
+""")
 _IS_OURS = Statement("""
 SELECT 1 FROM sessions s JOIN tasks t ON t.id = s.task_id WHERE s.run = :run AND t.project_id = :project
 """)
@@ -67,15 +70,15 @@ def begin_session(tx: Transaction, number: int, start: SessionStart) -> Briefing
     newest = tx.one(_NEWEST, task=task.id)
     going_on = mine is not None and newest is not None and mine[0] == newest[0]
     if task.status is TaskStatus.IN_PROGRESS and going_on and mine is not None and mine[3] == SessionStatus.RUNNING:
-        return _briefing(tx, task, int(mine[2]))
+        return _briefing(tx, task, start.run, int(mine[2]))
     if task.status is TaskStatus.REVIEW and going_on and mine is not None:
         _write(tx, task, start, int(mine[2]), is_there=True)  # its work is verified; the run comes back to finalize it
-        return _briefing(tx, task, int(mine[2]))
+        return _briefing(tx, task, start.run, int(mine[2]))
     last_attempt = int(newest[2]) if newest else 0
     attempt = last_attempt if going_on else last_attempt + 1
     task = _claim(tx, task, start, newest, attempt)
     _write(tx, task, start, attempt, is_there=mine is not None)
-    return _briefing(tx, task, attempt)
+    return _briefing(tx, task, start.run, attempt)
 
 
 def newest_session(tx: Transaction, number: int) -> tuple[str, str]:
@@ -140,7 +143,8 @@ def _write(tx: Transaction, task: Task, start: SessionStart, attempt: int, is_th
     )
 
 
-def _briefing(tx: Transaction, task: Task, attempt: int) -> Briefing:
-    last = last_verification(tx, task.number)
+def _briefing(tx: Transaction, task: Task, run: str, attempt: int) -> Briefing:
+    last, own = last_verification(tx, task.number), tx.one(_VERIFIED, task=task.id, run=run)
     sent_back = last is not None and last.status is VerdictStatus.REJECTED
-    return Briefing(task=task, attempt=attempt, last=last if sent_back else None)
+    verified = str(own[0]) if own is not None and own[1] == VerdictStatus.DONE else ""
+    return Briefing(task=task, attempt=attempt, verified=verified, last=last if sent_back else None)

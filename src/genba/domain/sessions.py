@@ -39,5 +39,7 @@ class Briefing(msgspec.Struct, frozen=True, kw_only=True):
     task: Task
     attempt: int
     """Which session of this task it is, from 1."""
+    verified: str = ""
+    """The commit of this run that was verified last, when the verdict was `done`."""
     last: Verification | None = None
     """The newest verdict, when it sent the work back: the evidence to go on with."""

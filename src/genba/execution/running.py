@@ -164,7 +164,7 @@ class Run:
                     from genba.execution.proving import Proof  # noqa: PLC0415  (only a run with goals pays for it)
 
                     self.proof = Proof(self.world, policy, self.definition.name, self.tasks)
-            if self.tasks is None or self.plan.delivered:
+            if self.tasks is None or (self.plan.delivered and task is not None and task.status.ended):
                 return
             last = await self.tasks.begin(workspace, self.world.host, self.plan.process)
         except GenbaError:

@@ -81,7 +81,9 @@ class TaskKeeper:
             host=host,
             process=process,
         )
-        return (await self.ledger.begin(self.number, start)).last
+        briefing = await self.ledger.begin(self.number, start)
+        self.verified = briefing.verified
+        return briefing.last
 
     async def record(self, verification: Verification) -> None:
         await self.ledger.record(self.number, self.run, verification)
@@ -99,8 +101,9 @@ class TaskKeeper:
 
     async def complete(self, finalized: Finalized, action: ClosureAction | None) -> None:
         """The work is verified and has left its branch: the task is done, or goes on where it only ended a phase."""
-        if action is ClosureAction.LABEL_ONLY:
-            await self._move(StatusChange(to=TaskStatus.OPEN, actor=self.actor, reason="a phase is done"))
+        if action is None or action is ClosureAction.LABEL_ONLY:
+            why = "a phase is done" if action is not None else "its agent does not close issues"
+            await self._move(StatusChange(to=TaskStatus.OPEN, actor=self.actor, reason=why, session=self.run))
             return
         await self._reach_review()
         if not finalized.arrived:

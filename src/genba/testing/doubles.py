@@ -287,6 +287,7 @@ class MemoryLedger:
     def __init__(self, *tasks: Task) -> None:
         self.tasks = {task.number: task for task in tasks}
         self.verifications: dict[int, list[Verification]] = {}
+        self.verified: dict[str, str] = {}
         self.sessions: dict[int, list[str]] = {}
         self.ended: dict[str, SessionEnd] = {}
         self.changes: list[tuple[int, StatusChange]] = []
@@ -299,7 +300,8 @@ class MemoryLedger:
     async def begin(self, number: int, session: SessionStart) -> Briefing:
         task = await self.look(number)
         runs = self.sessions.setdefault(number, [])
-        if not (task.status is TaskStatus.IN_PROGRESS and runs[-1:] == [session.run]):
+        comes_back = task.status is TaskStatus.REVIEW and runs[-1:] == [session.run]
+        if not comes_back and not (task.status is TaskStatus.IN_PROGRESS and runs[-1:] == [session.run]):
             if task.status is not TaskStatus.IN_PROGRESS:
                 actor = Actor(ActorKind.WORKER, session.agent)
                 task = await self.move(
@@ -310,10 +312,16 @@ class MemoryLedger:
             self.ended.pop(session.run, None)
         last = next(reversed(self.verifications.get(number, [])), None)
         sent_back = last is not None and last.status is VerdictStatus.REJECTED
-        return Briefing(task=task, attempt=len(runs), last=last if sent_back else None)
+        return Briefing(
+            task=task,
+            attempt=len(runs),
+            verified=self.verified.get(session.run, ""),
+            last=last if sent_back else None,
+        )
 
-    async def record(self, number: int, run: str, verification: Verification) -> None:  # noqa: ARG002
+    async def record(self, number: int, run: str, verification: Verification) -> None:
         await self.look(number)
+        self.verified[run] = verification.subject.commit if verification.done else ""
         self.verifications.setdefault(number, []).append(verification)
 
     async def move(self, number: int, change: StatusChange) -> Task:

@@ -34,7 +34,11 @@ async def find(
     tip = await known_commit(history, f"refs/heads/{base_name}" if await history.branch_of(base_name) else base_name)
     policy = await rulebook(house.layout, house.project).freeze(tip, base_name, task, may_change)
     return Examination(
-        shown=target or base_name, number=task.number if task is not None else None, subject=subject, policy=policy
+        shown=target or base_name,
+        number=task.number if task is not None else None,
+        subject=subject,
+        policy=policy,
+        recorded=not may_change and base_branch is None,
     )
 
 
@@ -46,7 +50,7 @@ async def look(house: House, examination: Examination, fresh: bool, told: Callab
     mark = f"verify-{os.getpid()}-{os.urandom(3).hex()}"
     judge, _ = verifier(house.layout, house.processes, Redactor(os.environ).text, mark)
     found = await judge.verify(examination.subject, examination.policy, told, fresh)
-    if examination.number is not None:
+    if examination.number is not None and examination.recorded:
         house.board().record_verification(examination.number, "", found)
     return found
 

@@ -35,6 +35,8 @@ class Examination(msgspec.Struct, frozen=True, kw_only=True):
     """The task, where it is one."""
     subject: Subject | None
     policy: Policy
+    recorded: bool = True
+    """Whether the verdict counts for the task: not when it was held to less than the task is."""
 
 
 def engine(layout: RepositoryLayout, processes: Processes, environment: dict[str, str]) -> GoalEngine:

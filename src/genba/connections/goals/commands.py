@@ -15,7 +15,7 @@ _KEPT_HEAD, _KEPT_TAIL = 64 * 1024, 192 * 1024
 _DETAIL = 200
 
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
-_FAILURE = re.compile(r"(FAILED|--- FAIL:|not ok|FAIL) ")
+_FAILURE = re.compile(r"(FAILED|--- FAIL:|not ok|FAIL) (?!\()")
 _ERROR = re.compile(r"\b\w*(Error|Exception)\b|\berror\b(:|\[)|^Found \d+ error", re.ASCII)
 _NO_MODULE = re.compile(r"^\S*python[\d.]*: No module named '?(\w+)", re.MULTILINE)
 _TOOLS = frozenset({"pytest", "ruff", "flake8", "pylint", "mypy", "build", "tox", "nox", "unittest", "compileall"})
