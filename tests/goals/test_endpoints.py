@@ -10,12 +10,13 @@ import msgspec
 import pytest
 
 from genba.connections.goals.asking import free_port
-from genba.connections.goals.endpoints import RunnerSettings, service_mark
+from genba.connections.goals.endpoints import RunnerSettings
 from genba.connections.goals.runner import GoalEngine
 from genba.connections.process.supervisor import ProcessSupervisor
 from genba.connections.process.tree import living
 from genba.domain.evidence import CheckStatus
 from genba.domain.goals import EndpointResponds, ResponseContains
+from genba.domain.processes import service_mark
 from genba.domain.verification import Place
 from tests.goals.conftest import ENVIRONMENT, RememberingScanner, Write
 

@@ -15,6 +15,7 @@ RUN_OPTIONS = (
     "--create-pr",
     "--help",
     "--json",
+    "--may-change",
     "--mode",
     "--model",
     "--no-merge",

@@ -173,3 +173,15 @@ def _toml(text: str) -> Mapping[str, Any]:
 
 def _table(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+_ONE_RUNNER = re.compile(
+    r"(?:(?:npx|pnpm|pnpm exec|yarn|uv run|poetry run|pipenv run) )?(?:\S*/)?"
+    r"(?:python[\d.]* -m )?(?:pytest|py\.test|jest|vitest)(?: [^;&|<>$`\n]*)?"
+)
+
+
+def runs_whole_suite(command: str | tuple[str, ...] | None) -> bool:
+    """Whether a test command runs everything, because it can be told no files."""
+    line = command if isinstance(command, str) else " ".join(command or ())
+    return "{files}" not in line and _ONE_RUNNER.fullmatch(" ".join(line.split())) is None

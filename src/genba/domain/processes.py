@@ -17,6 +17,11 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     """Put into the environment of the whole process tree, so that no child can hide from its end."""
 
 
+def service_mark(mark: str) -> str:
+    """The mark of the service that a goal with this mark starts."""
+    return f"{mark}.service"
+
+
 class Ending(StrEnum):
     EXITED = "exited"
     TIMED_OUT = "timed_out"

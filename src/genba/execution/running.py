@@ -16,6 +16,7 @@ from genba.domain.issues import Issue
 from genba.domain.loop_state import LoopState
 from genba.domain.outcomes import Outcome, StepKind
 from genba.domain.problems import Problem
+from genba.domain.processes import service_mark
 from genba.domain.replies import AgentSession, Usage
 from genba.domain.workspaces import MergeStatus, Workspace, WorkspaceRequest
 from genba.execution.asking import Asking
@@ -123,7 +124,7 @@ class Run:
             await self.issues.start()
             finalized = await self._work(workspace, issue, requirements)
         except asyncio.CancelledError:
-            await self.world.processes.sweep(self.plan.run)
+            await self._sweep(self.plan.run)
             reached = self.state if self.loop is None else self.loop.spent_so_far(self.state)
             self._reached(reached.end(Outcome.INCOMPLETE, PARKED))
         except DiskFullError as error:
@@ -181,7 +182,7 @@ class Run:
             if self.plan.delivered:
                 return self.plan.workspace
             workspace = await self.world.trees.reopen(self.plan.workspace)
-            await self.world.processes.sweep(self.plan.run)
+            await self._sweep(self.plan.run)
             return workspace
         worktree = self.settings.execution.worktree
         request = WorkspaceRequest(
@@ -196,8 +197,13 @@ class Run:
         )
         workspace = await self.world.trees.open(request)
         if workspace.taken_from:
-            await self.world.processes.sweep(workspace.taken_from)
+            await self._sweep(workspace.taken_from)
         return workspace
+
+    async def _sweep(self, run: str) -> None:
+        """End what a run that died has left: its agent, and a service that one of its goals had started."""
+        for mark in (run, service_mark(run)):
+            await self.world.processes.sweep(mark)
 
     async def _check_remote(self) -> None:
         finalize = self.settings.execution.finalize

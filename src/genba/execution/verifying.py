@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from genba.domain.detection import DETECTION_FILES, detect
+from genba.domain.detection import DETECTION_FILES, detect, runs_whole_suite
 from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.goals import (
     BuildSucceeds,
@@ -50,7 +50,7 @@ class Verifier:
         self,
         history: History,
         checkouts: Checkouts,
-        runner: GoalRunner,
+        runner_for: Callable[[Mapping[str, str]], GoalRunner],
         results: ResultStore,
         clock: Clock,
         environment: str,
@@ -58,7 +58,8 @@ class Verifier:
     ) -> None:
         self.history = history
         self.checkouts = checkouts
-        self.runner = runner
+        self.runner_for = runner_for
+        """The runner whose commands get these variables besides."""
         self.results = results
         self.clock = clock
         self.environment = environment
@@ -103,6 +104,8 @@ class _Checking:
         self.policy = policy
         self.told = told
         self.fresh = fresh
+        self.runner = verifier.runner_for(policy.environment)
+        self.mark = verifier.mark
         self.folders: dict[str, str] = {}
         self.not_ready: CheckResult | None = None
 
@@ -127,16 +130,27 @@ class _Checking:
         if known is not None:
             return GoalResult(goal=frozen, result=_short(known), log=key[:12], cached=True)
         result = await self._in_checkout(goal)
-        reusable = result.status is not CheckStatus.ERROR and not result.timed_out
-        log = self.verifier.results.keep(key, result, reusable)
+        if isinstance(goal, TestAdded) and result.passed and runs_whole_suite(goal.command):
+            result = await self._with_control(goal, result)
+        log = self.verifier.results.keep(key, result, _reusable(result))
         return GoalResult(goal=frozen, result=_short(result), log=log)
+
+    async def _with_control(self, goal: TestAdded, result: CheckResult) -> CheckResult:
+        """A whole suite that is red on the base proves something only if it is green there without the new tests."""
+        facts, suite = self.view.facts, TestsPass(command=goal.command, timeout_seconds=goal.timeout_seconds)
+        folder = await self._folder(facts.base)
+        control = await self.runner.run(suite, Place(folder=folder, commit=facts.base, base=facts.base), self.mark)
+        if control.passed:
+            return result
+        told = f"the tests are red on the base already, so a new one proves nothing: {control.detail}"
+        return CheckResult(result.name, CheckStatus.ERROR, told, control.output, result.seconds + control.seconds)
 
     async def _in_checkout(self, goal: Goal) -> CheckResult:
         """Run a goal where nothing but the commit is. Who needs no files gets none."""
         facts, name = self.view.facts, goal_type(goal)
         if isinstance(goal, NoSecrets) and goal.command is None:
             place = Place(folder="", commit=facts.commit, base=facts.base)
-            return await self.verifier.runner.run(goal, place, self.verifier.mark)
+            return await self.runner.run(goal, place, self.mark)
         folder = await self._folder(facts.commit)
         if self.not_ready is not None:
             return msgspec.structs.replace(self.not_ready, name=name)
@@ -146,7 +160,7 @@ class _Checking:
             over = tuple((change.path, change.new_blob) for change in facts.changes if change.path in laid)
             base = await self._folder(facts.base, over)
             place = msgspec.structs.replace(place, base_folder=base, files=files)
-        return await self.verifier.runner.run(goal, place, self.verifier.mark)
+        return await self.runner.run(goal, place, self.mark)
 
     async def _folder(self, commit: str, over: tuple[tuple[str, str], ...] = ()) -> str:
         key = f"{commit} {over}"
@@ -162,7 +176,7 @@ class _Checking:
         limit = self.policy.setup_timeout_seconds
         script = CustomScript(script=self.policy.setup, timeout_seconds=limit)
         place = Place(folder=folder, commit=commit, base=commit)
-        done = await self.verifier.runner.run(script, place, self.verifier.mark)
+        done = await self.runner.run(script, place, self.mark)
         if not done.passed:
             self.not_ready = msgspec.structs.replace(done, detail=f"the setup of the checkout: {done.detail}")
 
@@ -190,6 +204,11 @@ class _Checking:
         if isinstance(goal, NoSecrets | TestAdded):
             parts += [facts.base, facts.commit]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _reusable(result: CheckResult) -> bool:
+    """Whether a result would be the same again: not when the machinery broke or the time was up."""
+    return result.status is not CheckStatus.ERROR and not result.timed_out
 
 
 def evidence(verification: Verification) -> CheckResult:

@@ -62,7 +62,7 @@ def verifier(
     made = Verifier(
         history=history,
         checkouts=GitCheckouts(layout),
-        runner=engine(layout, processes, environment),
+        runner_for=lambda more: engine(layout, processes, {**environment, **more}),
         results=results(layout, redact),
         clock=SystemClock(),
         environment=fingerprint(environment),

@@ -24,7 +24,7 @@ from genba.connections.goals.contents import Unusable, expectation_of
 from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.goals import EndpointResponds, ResponseContains, Words, goal_type
 from genba.domain.ports import Processes
-from genba.domain.processes import Command, Exit
+from genba.domain.processes import Command, Exit, service_mark
 from genba.domain.verification import Place
 
 _POLL_SECONDS = 0.05
@@ -51,11 +51,6 @@ class _Settled(Exception):
         self.status = status
         self.detail = detail
         self.timed_out = timed_out
-
-
-def service_mark(mark: str) -> str:
-    """The mark of the service that a goal with this mark starts."""
-    return f"{mark}.service"
 
 
 class Endpoints:

@@ -86,14 +86,8 @@ def aside(event: Event) -> str:
             return f"   action   {kind} refused: {reason}"
         case ActionHandled(type=kind, handler=handler):
             return f"   action   {kind} → {handler}"
-        case GoalChecked(result=result, goal=goal, required=required) if not result.passed:
-            mark = "error" if result.status is CheckStatus.ERROR else ("missed" if required else "noted")
-            return f"   {mark:<8} {goal}: {result.detail}"
-        case VerificationFinished(status="done", commit=commit):
-            return f"   verified {commit[:_SHORT]}"
-        case VerificationFinished(status="rejected", commit=commit, findings=findings):
-            told = f"; {findings[0]}" if findings else ""
-            return f"   rejected {commit[:_SHORT]}: {event.reason}{told}"
+        case GoalChecked() | VerificationFinished():
+            return _verified(event)
         case WorkSentBack(reason=reason):
             return f"   back     {reason}"
         case RunResumed():
@@ -107,6 +101,21 @@ def aside(event: Event) -> str:
         case WorkspaceClosed(removed=False, path=path, reason=reason):
             return f"   kept     {path}: {reason}"
     return ""
+
+
+def _verified(event: GoalChecked | VerificationFinished) -> str:
+    """What a verification found: goals that were missed, then the verdict."""
+    match event:
+        case GoalChecked(result=result, goal=goal, required=required):
+            if result.passed:
+                return ""
+            mark = "error" if result.status is CheckStatus.ERROR else ("missed" if required else "noted")
+            return f"   {mark:<8} {goal}: {result.detail}"
+        case VerificationFinished(status="done", commit=commit):
+            return f"   verified {commit[:_SHORT]}"
+        case VerificationFinished(status=status, commit=commit, reason=reason, findings=findings):
+            told = "; ".join([reason, *findings[:1]])
+            return f"   {status:<8} {commit[:_SHORT]}: {told}" if told else f"   {status:<8} {commit[:_SHORT]}"
 
 
 def _issue_change(detail: dict[str, object]) -> str:

@@ -177,6 +177,9 @@ def _run_options() -> list[click.Parameter]:
         click.Option(["--model"], help="The model, where a step names none of its own."),
         click.Option(["--mode"], metavar="KEY", help="Begin at the step that entryStepMapping has for this key."),
         click.Option(["--set", "settings"], multiple=True, metavar="PATH=VALUE", help="Set any value of agent.json."),
+        click.Option(
+            ["--may-change"], multiple=True, metavar="GLOB", help="A protected path that the work may change."
+        ),
         click.Option(["--json", "as_json"], is_flag=True, help="Print the result as JSON."),
         click.Option(["--quiet"], is_flag=True, help="Show nothing while it works."),
     ]
@@ -200,6 +203,7 @@ def _start(house: House, definition: AgentDefinition, given: dict[str, Any]) -> 
         mode=mode,
         branch=given["branch"],
         base_branch=given["base_branch"],
+        may_change=given["may_change"],
         process=os.getpid(),
     )
     return exit_code(execute(house, plan, given["as_json"], given["quiet"]))
