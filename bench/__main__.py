@@ -6,6 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from bench import blackboard, verification
 from bench.measuring import Row, command, report, side_by_side
 
 BIN = Path(sys.executable).parent
@@ -17,7 +18,8 @@ ITERATIONS = 20
 def main() -> int:
     with tempfile.TemporaryDirectory(prefix="genba-bench-") as folder:
         repository = _repository(Path(folder))
-        return report([_start_up(), *_whole_run(repository), *_iteration(repository)])
+        rows = [_start_up(), *_whole_run(repository), *_iteration(repository)]
+    return report([*rows, *blackboard.rows(), *verification.rows()])
 
 
 def _repository(folder: Path) -> Path:
