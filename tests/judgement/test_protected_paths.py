@@ -188,14 +188,22 @@ HONEST: dict[str, Branch] = {
     "a version": change("pyproject.toml", PYPROJECT, ('name = "app"', 'name = "app"\n    version = "2"')),
     "a marker": change("pyproject.toml", PYPROJECT, ('["slow: takes long"]', '["slow: takes long", "db: needs one"]')),
     "a source of a library": change(
-        "pyproject.toml", PYPROJECT, more="\n    [tool.uv.sources]\n    lib = { path = 'lib' }\n\n    [tool.poetry.dependencies]\n    x = '1'\n"
+        "pyproject.toml",
+        PYPROJECT,
+        more="\n    [tool.uv.sources]\n    lib = { path = 'lib' }\n\n    [tool.poetry.dependencies]\n    x = '1'\n",
     ),
     "a comment": change("pyproject.toml", PYPROJECT, ("[tool.ruff]", "# how we lint\n    [tool.ruff]")),
     "where the version is": change("pyproject.toml", PYPROJECT, ("__init__.py", "version.py")),
-    "a script of the project": change("pyproject.toml", PYPROJECT, more="\n    [project.scripts]\n    app = 'app:main'\n"),
+    "a script of the project": change(
+        "pyproject.toml", PYPROJECT, more="\n    [project.scripts]\n    app = 'app:main'\n"
+    ),
     "a new package without judging": branch({}, {"packages/a/pyproject.toml": "[project]\nname = 'a'\n"}),
-    "a lock file": branch({"uv.lock": "a\n", "package-lock.json": "{}\n"}, {"uv.lock": "b\n", "package-lock.json": "{ }\n"}),
-    "a package": change("package.json", PACKAGE, ('"vitest": "^3.0.0"', '"vitest": "^3.1.0", "lodash": "file:./lodash"')),
+    "a lock file": branch(
+        {"uv.lock": "a\n", "package-lock.json": "{}\n"}, {"uv.lock": "b\n", "package-lock.json": "{ }\n"}
+    ),
+    "a package": change(
+        "package.json", PACKAGE, ('"vitest": "^3.0.0"', '"vitest": "^3.1.0", "lodash": "file:./lodash"')
+    ),
     "a new script": change("package.json", PACKAGE, ('"lint":', '"dev": "vite", "build": "vite build", "lint":')),
     "a hook of a new script": change("package.json", PACKAGE, ('"lint":', '"seed": "x", "preseed": "y", "lint":')),
     "a path of the compiler": change("tsconfig.json", TSCONFIG, ('"paths": {}', '"paths": {"@": ["src"]}')),
@@ -208,15 +216,21 @@ HONEST: dict[str, Branch] = {
     "a makefile that judges nothing": make(("ruff check .", "true")),
     "something to ignore": branch({".gitignore": "a\n"}, {".gitignore": "a\nb\n"}),
     "a container": branch({"Dockerfile": "FROM a\n"}, {"Dockerfile": "FROM b\n"}),
-    "a module with a plain name": branch({}, {"calendar.py": "x = 1\n", "src/types/index.ts": "x\n", "src/queue.py": "x = 1\n"}),
+    "a module with a plain name": branch(
+        {}, {"calendar.py": "x = 1\n", "src/types/index.ts": "x\n", "src/queue.py": "x = 1\n"}
+    ),
     "tests that mirror the project": branch(
         {"src/app/__init__.py": "x = 1\n", "tests/__init__.py": "x = 1\n"},
         {"src/app/__init__.py": "x = 1\n", "tests/__init__.py": "x = 1\n", "tests/app/__init__.py": "x = 1\n"},
     ),
-    "empty packages of tests": branch({"src/app/__init__.py": "x = 1\n"}, {"src/app/__init__.py": "x = 1\n", "tests/app/__init__.py": ""}),
-    "a conftest beside another": branch({"conftest.py": "x = 1\n"}, {"conftest.py": "x = 1\n", "tests/conftest.py": "y = 1\n"}),
+    "empty packages of tests": branch(
+        {"src/app/__init__.py": "x = 1\n"}, {"src/app/__init__.py": "x = 1\n", "tests/app/__init__.py": ""}
+    ),
+    "a conftest beside another": branch(
+        {"conftest.py": "x = 1\n"}, {"conftest.py": "x = 1\n", "tests/conftest.py": "y = 1\n"}
+    ),
     "a program": branch({"run.sh": "x\n"}, {"run.sh": Program("x\n")}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("work", HONEST)
@@ -271,6 +285,7 @@ def test_changing_a_makefile_that_judges_is_seen(lie: str) -> None:
         make(more="docs:\n\tmkdocs build\n"),
         make((".PHONY: test lint", ".PHONY: test lint docs"), more="DOCS = site\ndocs:\n\tmkdocs build $(DOCS)\n"),
         make(("lint:", "# how we lint\nlint:")),
+        branch({"Makefile": MAKEFILE + "clean:\n\trm a\n"}, {"Makefile": MAKEFILE + "clean:\n\trm a b\n"}),
     ],
 )
 def test_a_makefile_that_judges_may_get_targets_of_its_own(made: Branch) -> None:

@@ -256,6 +256,31 @@ LIES: dict[str, tuple[Branch, str]] = {
         ),
         "changes check",
     ),
+    "changes a method of a helper": (
+        branch(
+            {"tests/world.py": "class World:\n    def check(self):\n        assert self\n"},
+            {"tests/world.py": "class World:\n    def check(self):\n        pass\n"},
+        ),
+        "changes World.check",
+    ),
+    "changes how a helper behaves": (
+        branch(
+            {"tests/world.py": "class World:\n    size = 1\n"},
+            {"tests/world.py": "class World:\n    size = 1\n    def __eq__(self, other):\n        return True\n"},
+        ),
+        "adds World.__eq__",
+    ),
+    "changes a helper by what it inherits": (
+        branch(
+            {PATH: "class W(B):\n    a = 1\n\ndef test_a():\n    W().check()\n"},
+            {PATH: "class W(B):\n    a = 1\n    def check(self): ...\n\ndef test_a():\n    W().check()\n"},
+        ),
+        "changes W",
+    ),
+    "ends the run in a file with the name of a test": (
+        branch({}, {"src/test_x.py": "import os\nos._exit(0)\n"}),
+        "a way out on import",
+    ),
     "breaks the file": (edited(more="\n    def ("), "cannot read any more"),
     "breaks the file with a null": (edited(more="\0"), "cannot read any more"),
     "changes data": (branch({"tests/data/a.txt": "one\ntwo\n"}, {"tests/data/a.txt": "one\n"}), 'changes "two"'),
@@ -350,7 +375,8 @@ HONEST: dict[str, Branch] = {
     ),
     "moves a fixture to conftest with the tests": branch(
         {
-            "tests/test_a.py": "import pytest\n\n@pytest.fixture\ndef one():\n    return 1\n\ndef test_a(one):\n    assert f(one)\n"
+            "tests/test_a.py": "import pytest\n\n@pytest.fixture\ndef one():\n    return 1\n\n"
+            "def test_a(one):\n    assert f(one)\n"
         },
         {
             "tests/conftest.py": "import pytest\n\n@pytest.fixture\ndef one():\n    return 1\n",
@@ -376,7 +402,8 @@ HONEST: dict[str, Branch] = {
     "names a marker": branch(
         {"tests/conftest.py": "import pytest\n"},
         {
-            "tests/conftest.py": "import pytest\n\ndef pytest_configure(config):\n    config.addinivalue_line('markers', 'slow')\n"
+            "tests/conftest.py": "import pytest\n\ndef pytest_configure(config):\n"
+            "    config.addinivalue_line('markers', 'slow')\n"
         },
     ),
     "adds an option": branch(
@@ -422,6 +449,13 @@ HONEST: dict[str, Branch] = {
     "changes a module that only has the name of a test": branch(
         {"src/app/test_runner.py": "def run():\n    return 1\n"},
         {"src/app/test_runner.py": "def run():\n    return 2\n"},
+    ),
+    "ends a process in a module that only has the name of a test": branch(
+        {}, {"src/app/ab_tests.py": "import os\n\ndef leave():\n    os._exit(0)\n"}
+    ),
+    "adds a method to a helper": branch(
+        {"tests/world.py": "class World:\n    size = 1\n"},
+        {"tests/world.py": "class World:\n    size = 1\n    SIZES = (1, 2)\n    def run(self):\n        return 1\n"},
     ),
     "changes a specification of an interface": branch({"spec/openapi.yaml": "a: 1\n"}, {"spec/openapi.yaml": "a: 2\n"}),
 }
@@ -528,7 +562,8 @@ OTHER_LIES: dict[str, tuple[Branch, str]] = {
         branch(
             {"src/test/java/ATest.java": "class ATest {\n  @Test\n  void adds() {\n    check(f());\n  }\n}\n"},
             {
-                "src/test/java/ATest.java": "class ATest {\n  @Test @Disabled\n  void adds() {\n    check(f());\n  }\n}\n"
+                "src/test/java/ATest.java": "class ATest {\n  @Test @Disabled\n"
+                "  void adds() {\n    check(f());\n  }\n}\n"
             },
         ),
         "skips adds",

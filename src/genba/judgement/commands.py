@@ -10,7 +10,27 @@ from genba.judgement.paths import is_test_name
 
 _DEPTH = 3
 _LENGTH = 20_000
-_SHELL_SIGNS = re.compile(r"[;&|<>(){}`$\n]+")
+_FOLDERS = 50
+_SEPARATORS = re.compile(r"[;&|<>()`\n]+")
+_WRAPPERS = re.compile(
+    r"\w+=.*|env|time|exec|sudo|nohup|xargs|timeout|[\d.]+[smh]?|uv|uvx|poetry|pdm|hatch|rye|pipenv|run|bundle|npx|!|then|do"
+)
+_INTERPRETERS = re.compile(
+    r"(?:.*/)?(?:(?:ba|z|da|k|fi)?sh|python[\d.]*|node|ruby|perl|php|deno|bun|tsx|ts-node|source|\.|exec)"
+)
+_EXAMINERS = re.compile(
+    r"(?:.*/)?(?:ruff|flake8|mypy|pylint|pyright|black|isort|bandit|pytest|py\.test|jest|vitest|mocha|eslint|prettier|biome"
+    r"|tsc|shellcheck|shfmt|gofmt|go|cargo|rustfmt|rubocop|rspec|yamllint|markdownlint|hadolint|coverage|gitleaks|git|cat"
+    r"|grep|test|\[|diff|head|tail|wc|ls)"
+)
+"""Programs whose words are what is looked at; only settings that they are given judge."""
+
+_SETTINGS = re.compile(r".*\.(?:toml|cfg|ini|json|jsonc|ya?ml|conf|rc|xml|mk)|(?:.*/)?\.\w+rc")
+_SOURCES = re.compile(r".*\.(?:py|js|mjs|cjs|ts|mts|tsx|rb|pl|php|go|rs|java|kt|lua)")
+_JUDGING = re.compile(
+    r"(?i)(?:.*/)?(?:scripts?|tools?|ci|\.ci|hack|qa|checks?|acceptance|e2e|tests?|dev|build)/.*"
+    r"|(?:.*/)?[^/]*(?:check|lint|test|verif|valid|accept|smoke|gate|judge|guard|audit|assert|build|bench)[^/]*"
+)
 _SCRIPTS = ("package.json",)
 _BY_PROGRAM: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("make", "gmake"), MAKEFILES),
@@ -35,37 +55,69 @@ _ENDINGS = ("", ".py", ".js", ".mjs", ".cjs", ".ts", ".sh", "/__main__.py", "/__
 
 
 def paths_in_command(command: Words, files: Iterable[str]) -> tuple[str, ...]:
-    """The files that a command names or is known to read, in the order of their names.
+    """The files that judge when a command is run, in the order of their names.
 
-    Files whose names say that they are tests are left out: tests may grow, and are judged by themselves.
+    Those are scripts that it runs, settings that it is given, and what its program is known to read. What it only
+    looks at is not among them, and neither is a program of the project itself, which is what is judged: a source
+    counts only by a name or a folder that says so. Files whose names say that they are tests are left out too: tests
+    may grow, and are judged by themselves.
     """
     there = frozenset(files)
-    words = _split(command, _DEPTH) if isinstance(command, str) else [part for word in command for part in _parts(word)]
-    folders = ["", *dict.fromkeys(f"{_plain(word)}/" for word in words if _plain(word))]
-    found: set[str] = set()
-    for at, word in enumerate(words):
-        program = word.rpartition("/")[2]
-        found.update(f"{folder}{name}" for name in _BY_PROGRAM.get(program, ()) for folder in folders)
-        found.update(f"{folder}{name}" for name in _candidates(word) for folder in folders)
-        if word == "-m" and at + 1 < len(words):
-            found.update(_candidates(words[at + 1].replace(".", "/")))
-    return tuple(sorted(path for path in found & there if not is_test_name(path)))
+    segments = _segments(command, _DEPTH)
+    words = [word for segment in segments for word in segment]
+    folders = ["", *dict.fromkeys(f"{_plain(word)}/" for word in words if _plain(word))][:_FOLDERS]
+    found = {path for segment in segments for path in _of_segment(segment, folders, there)}
+    return tuple(sorted(path for path in found if not is_test_name(path)))
 
 
-def _parts(word: str) -> list[str]:
-    """A word of a list; one with blanks may be a line for a shell, as after `sh -c`."""
-    return [word, *_split(word, _DEPTH - 1)] if " " in word or "\n" in word else [word]
+def _segments(command: Words, depth: int) -> list[list[str]]:
+    """The simple commands of a line, each as its words; a word with blanks may be a line for another shell."""
+    segments = _split(command) if isinstance(command, str) else [list(command)]
+    inner = [word for segment in segments for word in segment if " " in word or "\n" in word]
+    return segments + [more for word in inner if depth > 0 for more in _segments(word, depth - 1)]
 
 
-def _split(line: str, depth: int) -> list[str]:
-    bare = _SHELL_SIGNS.sub(" ", line[:_LENGTH])
+def _split(line: str) -> list[list[str]]:
+    lexer = shlex.shlex(line[:_LENGTH].replace("\n", " ; "), posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    lexer.commenters = ""
     try:
-        words = shlex.split(line[:_LENGTH], comments=False)
+        words = list(lexer)
     except ValueError:
-        words = []
-    found = [*bare.replace('"', " ").replace("'", " ").split(), *words]
-    inner = [word for word in words if " " in word] if depth > 0 else []
-    return list(dict.fromkeys([*found, *(part for word in inner for part in _split(word, depth - 1))]))
+        words = _SEPARATORS.sub(" ; ", line[:_LENGTH]).replace('"', " ").replace("'", " ").split()
+    segments: list[list[str]] = [[]]
+    for word in words:
+        if _SEPARATORS.fullmatch(word):
+            segments.append([])
+        else:
+            segments[-1].append(word.strip("$`"))
+    return [segment for segment in segments if segment]
+
+
+def _of_segment(segment: list[str], folders: list[str], there: frozenset[str]) -> set[str]:
+    first = next((at for at, word in enumerate(segment) if not _WRAPPERS.fullmatch(word)), len(segment))
+    found: set[str] = set()
+    for at, word in enumerate(segment):
+        program = word.rpartition("/")[2] if at in (0, first) else ""
+        named = {f"{folder}{name}" for name in _BY_PROGRAM.get(program, ()) for folder in folders} & there
+        runs = at == first or (at > 0 and _INTERPRETERS.fullmatch(segment[at - 1]) is not None)
+        module = at > 0 and segment[at - 1] == "-m"
+        looked_at = first < len(segment) and _EXAMINERS.fullmatch(segment[first]) is not None and at > first
+        given = word.replace(".", "/") if module else word
+        paths = {f"{folder}{name}" for name in _candidates(given) for folder in folders} & there
+        found |= named | {path for path in paths if _judges(path, runs or module, looked_at)}
+    return found
+
+
+def _judges(path: str, runs: bool, looked_at: bool) -> bool:
+    if _SETTINGS.fullmatch(path):
+        return True
+    if looked_at:
+        return False
+    if _SOURCES.fullmatch(path):
+        return _JUDGING.fullmatch(path) is not None
+    bare = "." not in path.rpartition("/")[2] and "/" not in path
+    return runs or not bare
 
 
 def _candidates(word: str) -> list[str]:

@@ -206,8 +206,7 @@ def judge_links_inside(facts: BranchFacts, blobs: Mapping[str, str]) -> CheckRes
     for change in made:
         why = strange_name(change.path)
         if change.new_mode == LINK and not (change.old_mode == LINK and change.old_blob == change.new_blob):
-            others = {path: target for path, target in links.items() if path != change.path}
-            why = why or way_out(change.path, links[change.path], others)
+            why = why or way_out(change.path, links[change.path], links)
         elif change.new_mode == REPOSITORY and change.old_mode != REPOSITORY and change.path not in declared:
             why = why or "is a repository of its own, and no commit contains its files"
         if why:

@@ -10,14 +10,13 @@ _INVISIBLE = dict.fromkeys([*range(0x200B, 0x2010), *range(0x202A, 0x202F), *ran
 
 
 def way_out(path: str, target: str, links: Mapping[str, str]) -> str:
-    """Why a link leaves the repository, or an empty string. `links` are the other links, which it may go through."""
+    """Why a link leaves the repository, or an empty string. `links` are all links, which it may go through."""
     place = path.split("/")[:-1]
     rest = target.split("/")
     if not target or _is_absolute(target):
         return f"points to {target}" if target else "points to nothing"
-    for _ in range(_HOPS + len(rest)):
-        if not rest:
-            return ""
+    hops = 0
+    while rest:
         word, *rest = rest
         if word == "..":
             if not place:
@@ -29,13 +28,14 @@ def way_out(path: str, target: str, links: Mapping[str, str]) -> str:
             return f"points into git's own folder: {target}"
         onward = links.get("/".join(place)) if word not in ("", ".", "..") else None
         if onward is not None:
+            hops += 1
             if not onward or _is_absolute(onward):
                 return f"goes through {'/'.join(place)} to {onward}"
+            if hops > _HOPS:
+                return f"goes in circles: {target}"
             place.pop()
             rest = [*onward.split("/"), *rest]
-            if len(rest) > _HOPS * _HOPS:
-                return f"goes in circles: {target}"
-    return f"goes in circles: {target}" if rest else ""
+    return ""
 
 
 def _is_absolute(target: str) -> bool:

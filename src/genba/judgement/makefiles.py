@@ -21,6 +21,10 @@ _REACHING = re.compile(
 )
 
 
+_HOUSEKEEPING = frozenset({"clean", "distclean", "help", "install", "uninstall", "run", "serve", "dev", "demo", "docs"})
+"""Targets that judge nothing, unless another one needs them."""
+
+
 class _Makefile(msgspec.Struct, frozen=True):
     rules: dict[str, list[tuple[str, tuple[str, ...]]]]
     variables: dict[str, list[str]]
@@ -31,13 +35,14 @@ class _Makefile(msgspec.Struct, frozen=True):
 def differing_targets(old: str | None, new: str | None) -> tuple[str, ...]:
     """What of a makefile's base differs on the branch, in words such as `target test`."""
     before, after = _read(old or ""), _read(new or "")
-    found = [f"target {name}" for name in before.rules if not _kept(name, before, after)]
+    wanted = {word for name in before.rules if name != ".PHONY" for word in _needs(name, before)}
+    free = _HOUSEKEEPING - wanted - {before.first}
+    found = [f"target {name}" for name in before.rules if name not in free and not _kept(name, before, after)]
     found += [f"variable {name}" for name, values in before.variables.items() if after.variables.get(name) != values]
     referred = set(_REFERENCE.findall(old or ""))
     for name in after.variables:
         if name not in before.variables and (name in referred or _REACHING.fullmatch(name)):
             found.append(f"variable {name}")
-    wanted = {word for rules in before.rules.values() for needs, _ in rules for word in needs.split()}
     for name in after.rules:
         if name not in before.rules and (name in wanted or (name.startswith(".") and name != ".PHONY") or "%" in name):
             found.append(f"target {name}")
@@ -51,8 +56,11 @@ def differing_targets(old: str | None, new: str | None) -> tuple[str, ...]:
 def _kept(name: str, before: _Makefile, after: _Makefile) -> bool:
     if name != ".PHONY":
         return after.rules.get(name) == before.rules[name]
-    had, has = ({word for needs, _ in file.rules.get(name, []) for word in needs.split()} for file in (before, after))
-    return had <= has
+    return _needs(name, before) <= _needs(name, after)
+
+
+def _needs(name: str, file: _Makefile) -> set[str]:
+    return {word for needs, _ in file.rules.get(name, []) for word in needs.split()}
 
 
 def _differ(old: list[str], new: list[str]) -> bool:

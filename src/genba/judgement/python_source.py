@@ -14,6 +14,9 @@ Fingerprint = tuple[str, ...]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 _IGNORED_FIELDS = frozenset({"annotation", "returns", "type_comment", "ctx", "kind", "type_params", "type_ignores"})
+_DEEPEST = 30
+"""Conditions within conditions; what stands deeper is no test that anyone would find."""
+
 _COMPOUND = (ast.If, ast.Try, ast.TryStar, ast.With, ast.AsyncWith, ast.For, ast.AsyncFor, ast.While, ast.Match)
 
 
@@ -41,7 +44,10 @@ class Binding(msgspec.Struct, frozen=True):
 class PythonSource(msgspec.Struct, frozen=True):
     tests: tuple[TestFunction, ...]
     bindings: dict[str, tuple[Binding, ...]]
-    """Names of the module, and as `TestTitle.setUp` those of classes with tests, in order."""
+    """Names of the module, and as `TestTitle.setUp` those of its classes, in order.
+
+    A class without tests that has a parent counts as a whole: what it adds may stand in for what it inherits.
+    """
     effects: tuple[ast.stmt, ...]
     """Statements of the module that do more than give a name to something."""
     module: ast.Module
@@ -221,13 +227,12 @@ class _Reader:
                     continue
                 case _:
                     self.effects.append(node)
-                    for name in bound_names(node):
-                        self._bind(name, fingerprint(node), node)
+                    self._bind_all(node)
                     self._inside(node, (), (node,))
 
     def _inside(self, node: ast.stmt, owners: tuple[ast.ClassDef, ...], conditions: tuple[ast.stmt, ...]) -> None:
         """Tests that stand in a compound statement: they are only there when it lets them."""
-        if not isinstance(node, _COMPOUND):
+        if not isinstance(node, _COMPOUND) or len(conditions) > _DEEPEST:
             return
         blocks = [getattr(node, name, []) for name in ("body", "orelse", "finalbody")]
         blocks += [part.body for name in ("handlers", "cases") for part in getattr(node, name, [])]
@@ -268,7 +273,7 @@ class _Reader:
                         self._inside(child, inner, (*conditions, child))
         if not bound:
             return
-        if len(self.tests) == known:
+        if len(self.tests) == known and (node.bases or node.keywords):
             self._bind(node.name, fingerprint(node), node)
             return
         self._bind(node.name, fingerprint(_head(node)), node)
@@ -280,10 +285,9 @@ class _Reader:
                 self._bind(f"{prefix}.{child.name}", fingerprint(_head(child)), child)
                 self._members(child, f"{prefix}.{child.name}")
                 continue
-            for name in bound_names(child):
-                self._bind(f"{prefix}.{name}", fingerprint(child), child)
-            if not bound_names(child) and not isinstance(child, ast.Pass | ast.AnnAssign):
-                self._bind(f"{prefix}.{type(child).__name__}", fingerprint(child), child)
+            names = self._bind_all(child, f"{prefix}.")
+            if not names and not isinstance(child, ast.Pass | ast.AnnAssign):
+                self._bind(f"{prefix}.<{type(child).__name__}>", fingerprint(child), child)
 
     def _import(self, node: ast.Import | ast.ImportFrom) -> None:
         for alias in node.names:
@@ -303,8 +307,14 @@ class _Reader:
             self.effects.append(node)
         if isinstance(node, ast.AnnAssign) and node.value is None:
             return
-        for name in bound_names(node):
-            self._bind(name, fingerprint(node), node)
+        self._bind_all(node)
+
+    def _bind_all(self, node: ast.stmt, prefix: str = "") -> tuple[str, ...]:
+        names = bound_names(node)
+        made = fingerprint(node) if names else ()
+        for name in names:
+            self._bind(f"{prefix}{name}", made, node)
+        return names
 
     def _bind(self, name: str, made: Fingerprint, node: ast.stmt) -> None:
         found = self.bindings.setdefault(name, [])

@@ -25,8 +25,10 @@ from genba.judgement.python_source import (
 from genba.judgement.python_ways_out import CHOOSING, is_autouse, leaves
 
 _PREPARING = re.compile(r"set_?up\w*|tear_?down\w*|async(?:SetUp|TearDown)", re.IGNORECASE)
-_MEDDLING = re.compile(r"__\w+__|assert\w*|fail\w*|run|debug|id|skipTest|subTest|pytestmark|defaultTestResult|[A-Z]\w+")
-"""Members by which a class changes what its tests mean; a capital is a statement that is no definition."""
+_MEDDLING = re.compile(r"__\w+__|assert\w*|fail\w*|run|debug|id|skipTest|subTest|pytestmark|defaultTestResult|<\w+>")
+"""Members by which a class of tests changes what they mean; in angles, a statement that is no definition."""
+
+_MEDDLING_IN_HELPERS = re.compile(r"__\w+__|<\w+>")
 
 _BENIGN_CALLS = re.compile(
     r"sys\.path\.\w+|logging(?:\.\w+)+|warnings\.\w+|(?:(?:np|numpy)\.)?random\.seed|os\.environ(?:\.\w+)?"
@@ -59,13 +61,20 @@ def surrounding_losses(
     roots += [part for test in kept for owner in test.owners for part in (*owner.bases, *owner.decorator_list)]
     in_bodies = _closure([*roots, *(_unmarked(test) for test in kept)], old)
     in_marks = _closure([mark for test in kept for mark in test.node.decorator_list], old)
+    helpers = {name for name in in_bodies | in_marks | own if name not in owners and _is_class(name, old)}
+    members |= {name for helper in helpers for name in old.members(helper)}
     losses = []
     for name in sorted((in_bodies | in_marks | own | members) - tests):
         may_grow = name in in_marks and name not in in_bodies
         if not _same_binding(name, old, new, may_grow, changed):
             losses.append(Loss("changes", name, path))
     losses += _taken_places(path, roots + [test.node for test in kept], old, new)
-    return losses + _newcomers_that_meddle(path, owners, old, new) + _changed_code(path, old, new)
+    losses += _newcomers_that_meddle(path, owners, helpers, old, new)
+    return losses + _changed_code(path, old, new)
+
+
+def _is_class(name: str, source: PythonSource) -> bool:
+    return any(isinstance(node, ast.ClassDef) for node in source.nodes(name))
 
 
 def _counts_by_itself(name: str, source: PythonSource, *, everything: bool) -> bool:
@@ -179,7 +188,9 @@ def _is_fixture(node: ast.AST) -> bool:
     return any(dotted(mark).rpartition(".")[2] == "fixture" for mark in getattr(node, "decorator_list", []))
 
 
-def _newcomers_that_meddle(path: str, owners: set[str], old: PythonSource, new: PythonSource) -> list[Loss]:
+def _newcomers_that_meddle(
+    path: str, owners: set[str], helpers: set[str], old: PythonSource, new: PythonSource
+) -> list[Loss]:
     """New names that choose tests, or prepare them by not running them."""
     losses = []
     for name in sorted(set(new.bindings) - set(old.bindings)):
@@ -187,9 +198,10 @@ def _newcomers_that_meddle(path: str, owners: set[str], old: PythonSource, new: 
         nodes = new.nodes(name)
         prepares = _PREPARING.fullmatch(member) is not None or any(is_autouse(node) for node in nodes)
         stops = prepares and any(skips(node) or leaves(node) for node in nodes)
-        if owner and owner.partition(".")[0] not in owners:
+        if owner and owner.partition(".")[0] not in owners | helpers:
             continue
-        chooses = _MEDDLING.fullmatch(member) is not None if owner else name in CHOOSING
+        known = _MEDDLING if owner.partition(".")[0] in owners else _MEDDLING_IN_HELPERS
+        chooses = known.fullmatch(member) is not None if owner else name in CHOOSING
         if stops or (chooses and not any(isinstance(node, ast.ClassDef) for node in nodes)):
             losses.append(Loss("skips by" if stops or any(map(skips, nodes)) else "adds", name, path))
     return losses

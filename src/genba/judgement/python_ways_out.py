@@ -1,6 +1,7 @@
 """Code in Python tests that ends the run early, chooses which tests are run, or judges in the place of pytest.
 
-The law: it counts in every test file that a branch touches, new ones too, unless the base had it already.
+The law: it counts in every test file that a branch touches, new ones too, unless the base had it already. A file
+that only has the name of a test is still imported by pytest, so what it does on import counts there as well.
 """
 
 import ast
@@ -8,6 +9,7 @@ import re
 
 from genba.judgement.hollow_tests import skips
 from genba.judgement.losses import Loss
+from genba.judgement.paths import in_test_folder
 from genba.judgement.python_source import PythonSource, body_of, dotted, fingerprint, run_on_import
 
 CHOOSING = frozenset({"pytestmark", "__test__", "collect_ignore", "collect_ignore_glob", "load_tests", "__getattr__"})
@@ -26,10 +28,13 @@ def ways_out(path: str, old: PythonSource | None, new: PythonSource | None, chan
     if new is None:
         return []
     losses = []
-    if _names_exit(new.module) and not (old is not None and _names_exit(old.module)):
+    tests = in_test_folder(path) or bool(new.tests or (old is not None and old.tests))
+    if tests and _names_exit(new.module) and not (old is not None and _names_exit(old.module)):
         losses.append(Loss("adds", "a call that ends the whole run", path))
     elif _ends_import(new, old is not None) and not (old is not None and _ends_import(old, True)):
         losses.append(Loss("adds", "a way out on import", path))
+    if not tests and path.rpartition("/")[2] != "conftest.py":
+        return losses
     had = old.fingerprints if old is not None else lambda _name: ()
     hooks = [name for name in new.bindings if _is_hook(name, new) and new.fingerprints(name) != had(name)]
     losses += [Loss("adds", name, path) for name in sorted(hooks)]

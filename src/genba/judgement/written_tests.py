@@ -34,8 +34,8 @@ class TextChange(msgspec.Struct, frozen=True):
 
 _QUOTED = r"""\s*\(?\s*(?P<quote>['"`])(?P<name>(?:\\.|(?!(?P=quote))[^\\\n])*)(?P=quote)"""
 _JAVASCRIPT = re.compile(r"(?<![\w.$])(?P<word>[xf]?(?:it|test|specify))(?P<more>(?:\.\w+)*)\s*[(`]")
-_FUNCTION = r"[^{};\n]*?\b(?P<name>\w+)\s*(?:<[^<>()]*>\s*)?\([^{};]{0,2000}?\)[^{};\n]{0,200}\{?"
-_MARKS = r"(?P<marks>(?:\s*(?:@\w[\w.]*(?:\([^()\n]*\))?|#?\[[^\]\n]*\]))*)\s*"
+_FUNCTION = r"[^{};@\n]{0,300}?\b(?P<name>\w+)\s*(?:<[^<>()]*>\s*)?\([^{};]{0,2000}?\)[^{};\n]{0,200}\{?"
+_MARKS = r"(?P<marks>(?:\s*(?:@\w[\w.]{0,100}(?:\([^()\n]{0,300}\))?|#?\[[^\]\n]{0,300}\])){0,10}+)\s*"
 _JAVA = re.compile(rf"@(?:Test|ParameterizedTest|RepeatedTest|TestFactory)\b(?:\([^()\n]*\))?{_MARKS}{_FUNCTION}")
 _SHARP = re.compile(rf"\[(?:Fact|Theory|Test|TestCase|TestMethod)\b[^\]\n]*\]{_MARKS}{_FUNCTION}")
 _RUST = re.compile(
