@@ -205,7 +205,7 @@ HONEST: dict[str, Branch] = {
         "package.json", PACKAGE, ('"vitest": "^3.0.0"', '"vitest": "^3.1.0", "lodash": "file:./lodash"')
     ),
     "a new script": change("package.json", PACKAGE, ('"lint":', '"dev": "vite", "build": "vite build", "lint":')),
-    "a hook of a new script": change("package.json", PACKAGE, ('"lint":', '"seed": "x", "preseed": "y", "lint":')),
+    "a hook of a new script": change("package.json", PACKAGE, ('"lint":', '"data": "x", "predata": "y", "lint":')),
     "a path of the compiler": change("tsconfig.json", TSCONFIG, ('"paths": {}', '"paths": {"@": ["src"]}')),
     "more to look at": change("tsconfig.json", TSCONFIG, ('["src"]', '["src", "web"]')),
     "a requirement in setup.cfg": change("setup.cfg", SETUP, ("    click", "    click\n    rich")),
