@@ -1,8 +1,10 @@
 """The documents stay true: what they link to exists, what they type works, and what the code accepts is described."""
 
 import json
+import os
 import re
 import shlex
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -32,12 +34,13 @@ from genba.domain.evidence import BUILTIN_CHECKS, Check
 from genba.domain.outcomes import Intent, Outcome, StepKind
 from genba.domain.replies import Usage
 from genba.domain.shapes import shape
+from genba.domain.tasks import TaskStatus
 from genba.domain.workspaces import MergeStatus
 from genba.entrypoints.cli.commands import COMMANDS, cli
 from genba.entrypoints.cli.run_command import exit_code
 from genba.execution.running import RunResult
 from genba.wiring import adapter_files
-from tests.project import Project
+from tests.project import GENBA, Project, ordinary_environment
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs" / "reference"
@@ -307,6 +310,70 @@ def seen_run(project: Project, *words: str) -> list[str]:
     return settled_lines(project.genba("run", *words).err)
 
 
+_WRITTEN = re.compile(r"`([\w./-]+)`[^`]*?\n\n```(?!console|sh\b)\w+[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_TYPED = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_NEVER_THE_SAME = (
+    (r"\b[a-z]+-\d{8}-\d{6}-[0-9a-f]{6}\b", "RUN"),
+    (r"\b(?=\w*\d)[0-9a-f]{7}\b|\b[a-f]{7}\b", "COMMIT"),
+    (r"\b\d+\.\d s\b", "TIME"),
+    (r"\b\d{4}-\d\d-\d\d \d\d:\d\d\b", "DATE"),
+    (r"\b(?:gitleaks|detect-secrets)\b", "SCANNER"),
+)
+
+
+def story(page: Path) -> Iterator[tuple[str, str]]:
+    """What a page tells its reader to do, in order: files to write, and commands to type with what they print."""
+    text = text_of(page)
+    found = [(each.start(), each[1], each[2]) for each in _WRITTEN.finditer(text)]
+    for each in _TYPED.finditer(text):
+        for part in each[1].split("$ ")[1:] if each[1].startswith("$ ") else []:
+            command, _, printed = part.partition("\n")
+            found.append((each.start() + each[1].index(part), f"$ {command}", printed))
+    return ((first, second) for _, first, second in sorted(found))
+
+
+def same_every_time(text: str) -> list[str]:
+    """The lines of a text without what is never the same twice."""
+    for pattern, word in _NEVER_THE_SAME:
+        text = re.sub(pattern, word, text)
+    return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+
+
+def prints_as_told(told: list[str], printed: list[str]) -> bool:
+    """Whether the lines are those that a page shows; `…` stands for any number of them."""
+    if not told:
+        return not printed
+    if told[0] == "…":
+        return any(prints_as_told(told[1:], printed[skipped:]) for skipped in range(len(printed) + 1))
+    return bool(printed) and told[0] == printed[0] and prints_as_told(told[1:], printed[1:])
+
+
+def type_in(project: Project, command: str) -> str:
+    """Type a line into a shell in the project; what it prints, as it comes."""
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=project.root,
+        env={**ordinary_environment(), **project.environment, "PATH": f"{GENBA.parent}:{os.environ['PATH']}"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return done.stdout
+
+
+def live_through(project: Project, page: Path) -> None:
+    """Do all that a page tells its reader to do, and see all that it says will be seen."""
+    for deed, content in story(page):
+        if not deed.startswith("$ "):
+            project.write(deed, content)
+        elif not deed.startswith("$ git init"):
+            printed = same_every_time(type_in(project, deed[2:]))
+            assert prints_as_told(same_every_time(content), printed), "\n".join([deed, *printed])
+
+
 def yaml_blocks(page: Path) -> list[str]:
     return [content for marker, content in blocks(page) if marker == "yaml"]
 
@@ -342,6 +409,13 @@ def test_the_five_minutes_of_the_first_page_happen_as_told(project: Project) -> 
     project.write(".genba/config.yaml", config)
     assert seen_run(project, *topic) == working
     assert project.read("TEA.md") == "Pour hot water on it.\n"
+
+
+def test_done_is_what_is_seen_as_told(project: Project) -> None:
+    page = ROOT / "docs" / "how-to" / "done-is-seen.md"
+    live_through(project, page)
+    assert project.task(1).status is TaskStatus.DONE
+    assert "PRICES[name] * cups" in project.read("prices.py")
 
 
 def test_the_first_agent_with_an_issue_is_caught_and_mended_as_told(project: Project) -> None:
