@@ -82,6 +82,7 @@ class DatabaseSettings(_Section, frozen=True):
     url: Annotated[
         str, Meta(min_length=1, description="postgresql://…, or the path of an SQLite file in the repository.")
     ] = ".genba/genba.db"
+    busy_seconds: Annotated[float, Meta(gt=0, description="How long to wait while others write.")] = 30
 
 
 class ProjectFile(_Section, frozen=True):

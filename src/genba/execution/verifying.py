@@ -234,8 +234,8 @@ def _texts(facts: BranchFacts) -> list[str]:
 
 
 def _commands(goal: Goal) -> list[Words]:
-    """What a goal runs, in its own words."""
-    named = [getattr(goal, field, None) for field in ("command", "script", "serve")]
+    """What a goal judges by, in its own words. A service is what is judged, not a judge."""
+    named = [getattr(goal, field, None) for field in ("command", "script")]
     return [command for command in named if command]
 
 

@@ -418,7 +418,7 @@ def _file(name: str) -> str:
         return Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ConfigurationError((Problem(name, "", f"cannot be read: {why}"),)) from error
+        raise ConfigurationError((Problem(name, "", f"cannot be read: {why}"),), hint="genba schema goal") from error
 
 
 def _title(text: str) -> str:
