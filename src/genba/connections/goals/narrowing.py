@@ -36,7 +36,7 @@ def narrow(command: Words, files: tuple[str, ...], folder: Path) -> SuiteRun:
     if any(_FILES in word for word in ((command,) if isinstance(command, str) else command)):
         return _placed(command, names, by_pytest)
     words = plain_words(command)
-    match _runner(words) if words else "":
+    match runner_of(words) if words else "":
         case "pytest":
             kept = _without_targets(words or (), folder)
             return SuiteRun(words=kept, more=names, narrowed=True, pytest=True)
@@ -62,15 +62,15 @@ def _named(path: str) -> str:
     return path if path[:1].isalnum() or path[:1] in ("_", "/") else f"./{path}"
 
 
-def _runner(words: tuple[str, ...]) -> str:
-    """Which test runner a plain line calls."""
+def runner_of(words: tuple[str, ...]) -> str:
+    """Which test runner a plain line calls; an empty string for one that is not known."""
     for launcher in _LAUNCHERS:
         if words[: len(launcher)] == launcher:
             words = words[len(launcher) :]
             break
     first = Path(words[0]).name if words else ""
     if _PYTHON.fullmatch(first):
-        return "pytest" if words[1:3] == ("-m", "pytest") else ""
+        return words[2] if words[1:2] == ("-m",) and words[2:3] in (("pytest",), ("unittest",)) else ""
     return {"pytest": "pytest", "py.test": "pytest", "jest": "jest", "vitest": "vitest"}.get(first, "")
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from genba.connections.goals.commands import GoalCommands, complaint, not_run, output_of, shown, too_long
 from genba.connections.goals.narrowing import SuiteRun, narrow
+from genba.connections.goals.suites import run_suite
 from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.goals import TestAdded, Words
 from genba.domain.processes import Ending, Exit
@@ -30,8 +31,8 @@ async def fails_on_base(
     if verdict is not None:
         status, detail = verdict
         return CheckResult(_NAME, status, detail, output_of(on_base), on_base.seconds)
-    here = await commands.run(suite.words, place.folder, limit, mark, suite.more)
-    status, detail = _on_branch(suite, here, limit)
+    here, doubt = await run_suite(commands, suite.words, place.folder, limit, mark, suite.more)
+    status, detail = (CheckStatus.FAILED, doubt) if doubt else _on_branch(suite, here, limit)
     output = f"on the base:\n{output_of(on_base)}\n\non the branch:\n{output_of(here)}"
     timed_out = here.ending is not Ending.EXITED and status is CheckStatus.FAILED
     return CheckResult(_NAME, status, detail, output, on_base.seconds + here.seconds, timed_out=timed_out)

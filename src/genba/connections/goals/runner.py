@@ -11,6 +11,7 @@ import msgspec
 from genba.connections.goals.commands import GoalCommands, bounded_line, is_empty, judged, plain_words
 from genba.connections.goals.endpoints import Endpoints, RunnerSettings
 from genba.connections.goals.regression import fails_on_base
+from genba.connections.goals.suites import run_suite
 from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.goals import (
     BuildSucceeds,
@@ -58,7 +59,10 @@ class GoalEngine:
     async def run(self, goal: Goal, place: Place, mark: str) -> CheckResult:
         name = goal_type(goal)
         match goal:
-            case LintPasses(command=command) | BuildSucceeds(command=command) | TestsPass(command=command):
+            case TestsPass(command=command):
+                found = command if command is not None else await self._detected(goal, place)
+                return await self._suite(goal, found, place, mark)
+            case LintPasses(command=command) | BuildSucceeds(command=command):
                 found = command if command is not None else await self._detected(goal, place)
                 return await self._command(goal, found, place, mark)
             case CustomScript(script=script, empty_output=empty):
@@ -87,6 +91,13 @@ class GoalEngine:
             return _no_command(goal, words)
         done = await self.commands.run(words, place.folder, goal.timeout_seconds, mark)
         return judged(goal_type(goal), words, goal.timeout_seconds, done)
+
+    async def _suite(self, goal: TestsPass, words: Words | None, place: Place, mark: str) -> CheckResult:
+        if words is None or is_empty(words):
+            return _no_command(goal, words)
+        done, doubt = await run_suite(self.commands, words, place.folder, goal.timeout_seconds, mark)
+        result = judged(goal_type(goal), words, goal.timeout_seconds, done)
+        return msgspec.structs.replace(result, status=CheckStatus.FAILED, detail=doubt) if doubt else result
 
     async def _detected(self, goal: Goal, place: Place) -> str | None:
         from genba.connections.goals.detection import detect_in  # noqa: PLC0415  (most goals name their command)
