@@ -22,7 +22,8 @@ _STAMPS = """
 SELECT t.id, t.version, t.updated_at, (SELECT $numbers FROM tasks c WHERE c.parent_task_id = t.id) FROM tasks t
 """
 
-_WHOLE = select_tasks(_CONDITION)
+READY = select_tasks(_CONDITION)
+"""Every ready task, whole."""
 _STAMPED = Statement(
     _STAMPS.replace("$numbers", "group_concat(c.number)") + _CONDITION,
     _STAMPS.replace("$numbers", "string_agg(CAST(c.number AS text), ',')") + _CONDITION,
@@ -57,7 +58,7 @@ class ReadyTasks:
         return tasks
 
     def _read_whole(self, tx: Transaction, limit: int | None) -> list[Task]:
-        tasks = [task_of(row) for row in tx.all(_WHOLE, project=tx.project, limit=most(limit))]
+        tasks = [task_of(row) for row in tx.all(READY, project=tx.project, limit=most(limit))]
         if limit is None or limit > _FEW:
             self._known = {task.id: task for task in tasks}
         return tasks

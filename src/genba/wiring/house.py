@@ -198,7 +198,8 @@ class House:
         return "://" in where or Path(where).is_file()
 
     def board(self, make: bool = True) -> Blackboard:
-        """The blackboard of this project. It is made when it is first needed, unless the caller only looks."""
+        """The blackboard of this project. It is made when it is first needed, but not by an agent or a mere look."""
+        make = make and not os.environ.get("GENBA_RUN")
         if self._board is None and not make and not self.has_board():
             raise NotFoundError("this project has no tasks yet", hint='genba task add "what is to be done"')
         if self._board is None:
