@@ -177,9 +177,7 @@ def _run_options() -> list[click.Parameter]:
         click.Option(["--model"], help="The model, where a step names none of its own."),
         click.Option(["--mode"], metavar="KEY", help="Begin at the step that entryStepMapping has for this key."),
         click.Option(["--set", "settings"], multiple=True, metavar="PATH=VALUE", help="Set any value of agent.json."),
-        click.Option(
-            ["--may-change"], multiple=True, metavar="GLOB", help="A protected path that it may change."
-        ),
+        click.Option(["--may-change"], multiple=True, metavar="GLOB", help="A protected path that it may change."),
         click.Option(["--json", "as_json"], is_flag=True, help="Print the result as JSON."),
         click.Option(["--quiet"], is_flag=True, help="Show nothing while it works."),
     ]

@@ -21,6 +21,13 @@ from genba.wiring.judging import Examination
 _LEVELS = {GoalLevel.DOD: "dod", GoalLevel.TYPE_RULE: "type", GoalLevel.ACCEPTANCE_CRITERIA: "ac"}
 _MARKS = {CheckStatus.PASSED: "✓", CheckStatus.FAILED: "✗", CheckStatus.ERROR: "!"}
 _SHOWN_LINES = 12
+_WIDTH = 56
+_GUARDS = {
+    "protected_paths": "nothing that judges it is changed",
+    "tests_kept": "every test of the base is kept",
+    "links_inside": "no link leads out",
+    "git_clean": "nothing is uncommitted",
+}
 _SHORT = 7
 
 
@@ -84,7 +91,7 @@ def _table(results: tuple[GoalResult, ...]) -> Iterator[str]:
             (
                 _LEVELS[each.goal.level],
                 each.goal.type,
-                f"{_MARKS[each.result.status]}  {told[:90]}{optional}",
+                f"{_MARKS[each.result.status]}  {_cut(told)}{optional}",
                 spent,
                 each.goal.origin,
             )
@@ -103,12 +110,19 @@ def _passed(each: GoalResult) -> str:
     command = getattr(goal, "command", None) or getattr(goal, "script", None)
     if command:
         return command if isinstance(command, str) else " ".join(command)
-    return goal_line(goal).partition(": ")[2] or (type(goal).__doc__ or "").rstrip(".")
+    return goal_line(goal).partition(": ")[2] or _GUARDS.get(each.goal.type, "")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
 
 
 def _output(each: GoalResult) -> Iterator[str]:
-    lines = printable(each.result.output).strip().splitlines()
-    for line in lines[-_SHOWN_LINES:]:
+    """What a goal that was missed has to show: its whole complaint where the table has no room, then its last lines."""
+    lines = printable(each.result.output).strip().splitlines()[-_SHOWN_LINES:]
+    if len(each.result.detail) > _WIDTH and not any(each.result.detail in line for line in lines):
+        lines = [in_one_line(each.result.detail), *lines]
+    for line in lines:
         yield f"        │ {line[:160]}"
     if each.log:
         yield f"        log: genba logs goal {each.log}"
