@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import subprocess
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -14,31 +15,39 @@ import msgspec
 import pytest
 import yaml
 
+from genba.blackboard.schema import metadata
 from genba.connections.agents.catalogue import adapter_class
 from genba.connections.agents.custom import CustomSettings, ReplyFile
 from genba.connections.agents.scripted import Script
 from genba.definitions.agent_file import AgentFile, Parameter
 from genba.definitions.completion import COMPLETION_TYPES
 from genba.definitions.cross_checks import BUILTIN_HANDLERS
+from genba.definitions.goal_text import rules_written
 from genba.definitions.loading import load_definition
 from genba.definitions.parameters import RUN_OPTIONS, option_name
 from genba.definitions.project_file import ProjectFile
 from genba.definitions.registry import BUILTIN_FOLDER
+from genba.definitions.rules_file import RulesFile
 from genba.definitions.scaffold import TEMPLATES
-from genba.definitions.schemas import FILES
+from genba.definitions.schemas import FILES, ConfigFile
 from genba.definitions.steps_file import StepsRegistry
 from genba.definitions.variables import ALWAYS, IN_RETRY, WITH_ISSUE
 from genba.domain.errors import ConfigurationError, GenbaError
 from genba.domain.events import Event
-from genba.domain.evidence import BUILTIN_CHECKS, Check
+from genba.domain.evidence import BUILTIN_CHECKS, Check, CheckStatus
+from genba.domain.goals import GOAL_TYPES, Goal, GoalLevel, goal_type
 from genba.domain.outcomes import Intent, Outcome, StepKind
 from genba.domain.replies import Usage
 from genba.domain.shapes import shape
-from genba.domain.tasks import TaskStatus
+from genba.domain.statuses import RULES
+from genba.domain.tasks import ActorKind, BlockerKind, Priority, TaskStatus
+from genba.domain.verification import ArtifactType, RejectionReason, VerdictStatus
 from genba.domain.workspaces import MergeStatus
 from genba.entrypoints.cli.commands import COMMANDS, cli
 from genba.entrypoints.cli.run_command import exit_code
+from genba.execution.policies import EXPECTED, MAY_CHANGE, TYPE_RULES
 from genba.execution.running import RunResult
+from genba.judgement.paths import PROTECTED
 from genba.wiring import adapter_files
 from tests.project import GENBA, Project, ordinary_environment
 
@@ -153,7 +162,7 @@ def complaint_about(line: str) -> str:
     for word in words:
         if word in _ENDS_A_COMMAND:
             break
-        if word.startswith("-"):
+        if word.startswith("-") and word != "-":
             if word.partition("=")[0] not in known:
                 return f"{line}: no option {word}"
         elif command.name == "run":
@@ -278,8 +287,10 @@ def test_every_yaml_block_is_a_project_file_or_a_script(page: Path) -> None:
         if marker != "yaml":
             continue
         raw = yaml.safe_load(content)
-        wanted: Any = Script if {"steps", "turns"} & set(raw) else ProjectFile
-        _, problems = shape(raw, wanted, name_of(page))
+        is_script = {"steps", "turns"} & set(raw)
+        _, problems = shape(
+            raw if is_script else rules_written(raw), Script if is_script else ConfigFile, name_of(page)
+        )
         assert [str(problem) for problem in problems] == []
         for settings in raw.get("agents", {}).values():
             assert problems_of_adapter(settings.get("adapter")) == []
@@ -422,6 +433,9 @@ def test_the_first_agent_with_an_issue_is_caught_and_mended_as_told(project: Pro
     page = ROOT / "docs" / "how-to" / "first-agent.md"
     project.write("MENU.md", "black tea: 2\n")
     project.commit("A menu")
+    for line in typed_commands(page):
+        if line.startswith("genba task add"):
+            project.genba(*shlex.split(line)[1:], check=0)
     project.genba("agent", "new", "fixer", check=0)
     follow_files(project, page, "fixer")
     assert [seen_run(project, "fixer", "--issue", "1")] == told_runs(page)
@@ -467,7 +481,8 @@ def fields_of(kind: Any, seen: set[Any] | None = None) -> set[str]:
 DESCRIBED: dict[str, tuple[Any, ...]] = {
     "reference/agent-json.md": (AgentFile,),
     "reference/steps-registry.md": (StepsRegistry,),
-    "reference/config-yaml.md": (ProjectFile,),
+    "reference/config-yaml.md": (ProjectFile, RulesFile),
+    "reference/goals.md": get_args(Goal),
     "reference/scripted-agent.md": (Script,),
     "how-to/any-command.md": (CustomSettings, ReplyFile),
     "reference/completion-types.md": tuple(COMPLETION_TYPES.values()),
@@ -476,7 +491,8 @@ DESCRIBED: dict[str, tuple[Any, ...]] = {
 
 @pytest.mark.parametrize("page", DESCRIBED)
 def test_every_field_is_described(page: str) -> None:
-    wanted = set().union(*(fields_of(kind) for kind in DESCRIBED[page]))
+    elsewhere = set() if page == "reference/goals.md" else set(get_args(Goal))
+    wanted = set().union(*(fields_of(kind, elsewhere) for kind in DESCRIBED[page]))
     assert wanted - words_in_code(ROOT / "docs" / page) == set()
 
 
@@ -522,6 +538,11 @@ def codes_of_runs() -> Iterator[int]:
         ("reference/agent-json.md", {handler.removeprefix("builtin:") for handler in BUILTIN_HANDLERS}),
         ("reference/journal.md", {str(kind.__struct_config__.tag) for kind in get_args(Event)}),
         ("reference/cli.md", {*FILES, *adapter_files()}),
+        ("reference/cli.md", {str(priority) for priority in Priority}),
+        ("reference/goals.md", set(GOAL_TYPES) | set(EXPECTED) | {str(level) for level in GoalLevel}),
+        ("reference/goals.md", {str(word) for word in (*VerdictStatus, *RejectionReason, *ArtifactType)}),
+        ("reference/statuses.md", {str(word) for word in (*TaskStatus, *ActorKind, *BlockerKind)}),
+        ("reference/journal.md", {str(status) for status in CheckStatus}),
         ("reference/cli.md", {*COMMANDS, *TEMPLATES}),
     ],
 )
@@ -543,6 +564,51 @@ def test_every_option_is_in_the_reference_of_the_command_line() -> None:
     assert [
         option for option in sorted(options) if f"`{option}" not in described and f"{option}`" not in described
     ] == []
+
+
+# ── what is copied out of the code ───────────────────────────────────────────────────────────────────────────────────
+
+
+def copied(page: Path, name: str) -> str:
+    """What a page has between two marks."""
+    return text_of(page).partition(f"<!-- {name} -->\n")[2].partition(f"<!-- /{name} -->")[0].strip("\n")
+
+
+def rules_as_table() -> str:
+    rows = ["| from | to | who may | only if |", "|---|---|---|---|"]
+    for rule in RULES:
+        who = ", ".join(f"`{actor}`" for actor in ActorKind if actor in rule.by)
+        rows.append(f"| `{rule.start}` | `{rule.to}` | {who} | {rule.only_if} |")
+    return "\n".join(rows)
+
+
+def protected_as_block() -> str:
+    lines = textwrap.wrap("  ".join(PROTECTED), width=118, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(["```", *lines, "```"])
+
+
+def test_the_table_of_statuses_is_the_one_that_the_gateway_uses() -> None:
+    assert copied(REFERENCE / "statuses.md", "rules") == rules_as_table()
+
+
+def test_the_list_of_protected_paths_is_the_one_that_is_used() -> None:
+    assert copied(REFERENCE / "goals.md", "protected") == protected_as_block()
+
+
+def test_every_table_of_the_blackboard_is_told() -> None:
+    told = re.findall(r"^\| `(\w+)` \|", copied(REFERENCE / "blackboard.md", "tables"), re.MULTILINE)
+    assert sorted(told) == sorted(metadata.tables)
+
+
+def test_the_built_in_rules_of_the_types_are_told() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| ([\w, ]+) \| (.+?) \| (.*?)\|$", text_of(REFERENCE / "goals.md"), re.MULTILINE)
+    told = {kind: (artifacts, goals, may.strip()) for kind, artifacts, goals, may in rows if kind in EXPECTED}
+    assert list(told) == list(EXPECTED)
+    for kind, (artifacts, goals, may) in told.items():
+        assert artifacts.split(", ") == [str(each) for each in EXPECTED[kind]]
+        assert (goals == "none") == (kind not in TYPE_RULES)
+        assert all(goal_type(goal) in goals for goal in TYPE_RULES.get(kind, ()))
+        assert tuple(_INLINE.findall(may)) == MAY_CHANGE.get(kind, ())
 
 
 # ── nothing that does not belong there ───────────────────────────────────────────────────────────────────────────────

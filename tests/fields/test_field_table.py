@@ -15,8 +15,10 @@ from genba.connections.agents.scripted import Deed, Script, ScriptedSettings, Tu
 from genba.definitions.agent_file import AgentFile
 from genba.definitions.completion import Completion
 from genba.definitions.project_file import ProjectFile
+from genba.definitions.rules_file import RulesFile
 from genba.definitions.steps_file import StepsRegistry
 from genba.domain.evidence import Check
+from genba.domain.goals import Goal
 
 ROOT = Path(__file__).parents[2]
 ROW = re.compile(r"^\| `([^`]+)` \| (.+) \| `(tests/fields/test_\w+\.py)::(test_\w+)` \|$")
@@ -86,7 +88,8 @@ ACCEPTED = {
     "Completion types": {*variants(Completion), *FOLLOWED_BY_THE_READER},
     "steps_registry.json": set(fields(StepsRegistry)),
     "Validators": set(variants(Check)),
-    ".genba/config.yaml": set(fields(ProjectFile)),
+    ".genba/config.yaml": {*fields(ProjectFile), *fields(RulesFile)},
+    "Goals": set(variants(Goal)),
     "The custom adapter": set(fields(CustomSettings)),
     "The reply file": set(fields(ReplyFile)),
     "The scripted adapter": set(fields(ScriptedSettings)),

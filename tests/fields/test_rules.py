@@ -1,5 +1,6 @@
 """dod, task_types, verification and database of .genba/config.yaml: what a project calls done, and where it is kept."""
 
+import sqlite3
 from typing import Any
 
 import pytest
@@ -109,6 +110,14 @@ def test_a_type_says_which_protected_paths_may_be_changed(project: Project) -> N
     assert project.run("worker", "--issue", "2")["verdict"] == "done"
 
 
+def test_the_command_line_allows_it_for_one_run(project: Project) -> None:
+    hold_to(project, [{"type": "commits_exist"}])
+    run = "echo line-length = 88 > ruff.toml && git add -A && git commit -qm work"
+    project.agent(script={"turns": [work(run=run)], "repeat": True})
+    assert project.run("worker", check=1)["verdict"] == "rejected: goals_not_met"
+    assert project.run("worker", "--may-change", "ruff.toml")["verdict"] == "done"
+
+
 def test_a_type_can_require_a_review_before_anything_lands(project: Project) -> None:
     hold_to(project, [], task_types={"chore": {"requires_review": True}})
     worker(project, "echo tea > work.txt")
@@ -207,3 +216,15 @@ def test_the_environment_says_it_before_the_settings(project: Project) -> None:
     project.genba("task", "add", "Mend the clock", check=0, GENBA_DATABASE_URL=str(other))
     assert other.is_file()
     assert not (project.root / "kept").exists()
+
+
+def test_a_command_waits_so_long_for_another_one(project: Project) -> None:
+    configure(project, "database: {busy_seconds: 0.2}\n")
+    add(project, "task")
+    other = sqlite3.connect(project.root / ".genba" / "genba.db", isolation_level=None)
+    try:
+        other.execute("BEGIN IMMEDIATE")
+        assert "0.2 s" in project.genba("task", "cancel", "1", check=5).err
+    finally:
+        other.close()
+    project.genba("task", "cancel", "1", check=0)
