@@ -94,7 +94,7 @@ def judge_by_facts(goal: Goal, view: View) -> CheckResult | None:
         case TestsKept():
             return judge_tests_kept(facts, view.blobs, view.may_change, None)
         case LinksInside():
-            return judge_links_inside(facts, view.blobs)
+            return judge_links_inside(facts, view.blobs, view.files)
         case TestAdded():
             return _test_added(name, goal, view)
     return None

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.verification import BranchFacts, FileChange
-from genba.judgement.links import LINK, REPOSITORY, strange_name, way_out
+from genba.judgement.links import LINK, REPOSITORY, colliding_names, strange_name, way_out
 from genba.judgement.losses import Loss, told
 from genba.judgement.makefiles import NAMES as MAKEFILES
 from genba.judgement.makefiles import differing_targets
@@ -23,7 +23,9 @@ from genba.judgement.paths import (
     shown,
     some,
 )
+from genba.judgement.python_source import read_python
 from genba.judgement.python_tests import PythonChange, python_losses
+from genba.judgement.python_ways_out import ends_by_import
 from genba.judgement.settings_files import differing_parts
 from genba.judgement.test_cases import REGULAR, new_text, old_text
 from genba.judgement.written_tests import TextChange, cases_of, text_losses
@@ -157,6 +159,7 @@ def judge_tests_kept(
     losses += python_losses(tuple(python), modules - {change.path for change in python})
     losses += text_losses(tuple(others))
     losses += _inline_losses(facts, blobs, may_change)
+    losses += _ending_losses(facts, blobs, may_change)
     losses = list(dict.fromkeys(losses))
     if not losses:
         return _passed("tests_kept")
@@ -197,12 +200,27 @@ def _inline_losses(facts: BranchFacts, blobs: Mapping[str, str], may_change: tup
     return losses
 
 
-def judge_links_inside(facts: BranchFacts, blobs: Mapping[str, str]) -> CheckResult:
-    """Whether everything that the branch adds is inside the repository: links, repositories inside, and names."""
+def _ending_losses(facts: BranchFacts, blobs: Mapping[str, str], may_change: tuple[str, ...]) -> list[Loss]:
+    """Code that ends whoever imports it with a 0 takes all tests with it, wherever it stands."""
+    losses = []
+    for change in facts.changes:
+        if not change.path.endswith(".py") or is_test(change.path) or matches_any(change.path, may_change):
+            continue
+        old, new = (read_python(text or "") for text in (old_text(change, blobs), new_text(change, blobs)))
+        if new is not None and ends_by_import(new) and not (old is not None and ends_by_import(old)):
+            losses.append(Loss("adds", "a call that ends the whole run on import", change.path))
+    return losses
+
+
+def judge_links_inside(facts: BranchFacts, blobs: Mapping[str, str], files: tuple[str, ...] = ()) -> CheckResult:
+    """Whether everything that the branch adds is inside the repository, and there once: links, repositories, names.
+
+    `files` are all paths of the commit.
+    """
     made = [change for change in facts.changes if change.new_mode != _NOTHING]
     links = {change.path: blobs.get(change.new_blob, "") for change in made if change.new_mode == LINK}
     declared = _declared_modules(made, blobs)
-    lines = []
+    lines = colliding_names([change.path for change in made if change.old_mode == _NOTHING], files)
     for change in made:
         why = strange_name(change.path)
         if change.new_mode == LINK and not (change.old_mode == LINK and change.old_blob == change.new_blob):

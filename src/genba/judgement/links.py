@@ -1,6 +1,9 @@
 """Links: where they point to, by their text alone."""
 
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Iterable, Mapping
+
+from genba.judgement.paths import shown
 
 LINK, REPOSITORY = "120000", "160000"
 """The modes by which git marks a link, and a repository inside the repository."""
@@ -56,3 +59,15 @@ def strange_name(path: str) -> str:
     if any(is_git_folder(word) for word in words):
         return "has the name of git's own folder"
     return ""
+
+
+def colliding_names(added: Iterable[str], files: Iterable[str]) -> list[str]:
+    """New files that are another one on a machine that does not tell upper from lower case, in words."""
+    found: dict[str, set[str]] = {}
+    for path in files:
+        found.setdefault(unicodedata.normalize("NFC", path).casefold(), set()).add(path)
+    lines = []
+    for path in sorted(added):
+        others = sorted(found.get(unicodedata.normalize("NFC", path).casefold(), set()) - {path})
+        lines += [f"{shown(path)} differs from {shown(others[0])} by case alone"] if others else []
+    return lines

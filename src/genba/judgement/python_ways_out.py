@@ -67,6 +67,12 @@ def _ends(node: ast.AST) -> bool:
     return False
 
 
+def ends_by_import(source: PythonSource) -> bool:
+    """Whether importing a module of the code ends the process, or sets how it will end, so that no test can fail."""
+    named = (part for part in run_on_import(source.module) if isinstance(part, ast.Attribute | ast.Name))
+    return any((part.attr if isinstance(part, ast.Attribute) else part.id) == "_exit" for part in named)
+
+
 def _names_exit(node: ast.AST) -> bool:
     """`os._exit` in any guise: it needs no call of its own to be carried out, and no pytest sees it coming."""
     for part in ast.walk(node):

@@ -1,0 +1,54 @@
+"""Code that ends the run of the tests when it is imported, and names that are another file on other machines."""
+
+import pytest
+
+from genba.judgement.guards import judge_links_inside
+from tests.judgement.branches import branch
+
+ENDINGS = {
+    "on import": "import os\n\nos._exit(0)\n",
+    "under another name": "from os import _exit\n\n_exit(0)\n",
+    "in a class body": "import os\n\n\nclass Settings:\n    ready = os._exit(0)\n",
+    "at the end of the process": "import atexit\nimport os\n\natexit.register(os._exit, 0)\n",
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_code_that_ends_whoever_imports_it_is_seen(ending: str) -> None:
+    made = branch({"app.py": "x = 1\n"}, {"app.py": ENDINGS[ending]})
+
+    assert made.tests_kept().detail == "adds a call that ends the whole run on import (app.py)"
+    assert made.tests_kept("app.py").passed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import os\n\n\ndef leave():\n    os._exit(1)\n",
+        'import os\n\nif __name__ == "__main__":\n    os._exit(0)\n',
+        "import sys\n\nsys.exit(0)\n",
+        "def broken(:\n",
+    ],
+)
+def test_code_that_ends_only_when_it_is_asked_to_is_ordinary(text: str) -> None:
+    assert branch({}, {"app.py": text}).tests_kept().passed
+
+
+def test_what_the_base_had_already_is_not_held_against_a_branch() -> None:
+    ends = ENDINGS["on import"]
+
+    assert branch({"app.py": ends}, {"app.py": f"{ends}x = 1\n"}).tests_kept().passed
+
+
+def test_a_new_name_that_differs_by_case_alone_is_seen() -> None:
+    made = branch({"src/a.py": "x\n"}, {"src/a.py": "x\n", "src/A.py": "y\n", "SRC/other.py": "z\n"})
+
+    result = judge_links_inside(made.facts, made.blobs, made.files)
+
+    assert result.detail == "src/A.py differs from src/a.py by case alone"
+
+
+def test_a_file_may_be_renamed_by_its_case() -> None:
+    made = branch({"a.py": "x\n"}, {"A.py": "x\n"})
+
+    assert judge_links_inside(made.facts, made.blobs, made.files).passed
