@@ -13,7 +13,7 @@ from genba.domain.workspaces import MergeResult, Proposal, PullRequest, Removal,
 
 if TYPE_CHECKING:  # a run without a task and without goals never pays for their types
     from genba.domain.goals import Goal
-    from genba.domain.sessions import Briefing, SessionEnd, SessionStart
+    from genba.domain.sessions import Briefing, Died, SessionEnd, SessionStart
     from genba.domain.tasks import StatusChange, Task
     from genba.domain.verification import BranchFacts, Place, Verification
 
@@ -133,6 +133,10 @@ class Checkouts(Protocol):
         """The files of a commit in a new folder; `over` lays other blobs over it, as (path, blob)."""
         ...
 
+    async def restore(self, folder: str, commit: str) -> None:
+        """Bring the files of the commit back to what they were, after something ran there."""
+        ...
+
     async def close(self, folder: str) -> None: ...
 
 
@@ -159,8 +163,11 @@ class TaskLedger(Protocol):
 
     async def look(self, number: int) -> Task: ...
 
-    async def begin(self, number: int, session: SessionStart) -> Briefing:
-        """Claim the task for a run: open → in_progress. Safe to repeat for the same run."""
+    async def begin(self, number: int, session: SessionStart, died: Died | None = None) -> Briefing:
+        """Claim the task for a run: open → in_progress. Safe to repeat for the same run.
+
+        A task that another run has claimed is taken over only if `died` says so of that run; without it, all are dead.
+        """
         ...
 
     async def record(self, number: int, run: str, verification: Verification) -> None:

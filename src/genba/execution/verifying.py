@@ -167,6 +167,8 @@ class _Checking:
         if key not in self.folders:
             self.folders[key] = await self.verifier.checkouts.open(commit, over)
             await self._set_up(self.folders[key], commit)
+        elif not over:  # what one goal ran must not rewrite what the next one looks at
+            await self.verifier.checkouts.restore(self.folders[key], commit)
         return self.folders[key]
 
     async def _set_up(self, folder: str, commit: str) -> None:

@@ -59,6 +59,11 @@ class CheckoutsSuite:
         for folder in (first, second, first):
             await checkouts.close(folder)
 
+    async def test_a_checkout_that_was_not_touched_can_be_restored(self, checkouts: Checkouts, commit: str) -> None:
+        folder = await checkouts.open(commit)
+        await checkouts.restore(folder, commit)
+        await checkouts.close(folder)
+
     async def test_other_files_can_be_laid_over_it(self, checkouts: Checkouts, commit: str, blob: str) -> None:
         folder = await checkouts.open(commit, (("deep/down/b.txt", blob), ("a.txt", blob)))
         await checkouts.close(folder)

@@ -97,6 +97,10 @@ class MemoryCheckouts:
         self.open_now.add(folder)
         return folder
 
+    async def restore(self, folder: str, commit: str) -> None:
+        assert folder in self.open_now, f"{folder} is not open"
+        assert folder.endswith(f"-{commit}"), f"{folder} is a checkout of another commit than {commit}"
+
     async def close(self, folder: str) -> None:
         self.open_now.discard(folder)
 

@@ -28,15 +28,30 @@ class GitCheckouts:
         folder, repository = home / "tree", home / "tree" / ".git"
         try:
             self._sweep()
-            await asyncio.to_thread(self._bare, repository)
-            (repository / "HEAD").write_text(f"{commit}\n", encoding="ascii")
+            await asyncio.to_thread(self._bare, repository, commit)
             words = ("read-tree", "-m", "-u", "--no-recurse-submodules", commit)
             await self.git.run(*words, tree=folder, git_dir=repository)
+            shutil.copyfile(repository / "index", home / "index")
             await self._lay_over(folder, over)
         except BaseException:
             await self.close(str(folder))
             raise
         return str(folder)
+
+    async def restore(self, folder: str, commit: str) -> None:
+        """Bring the files of the commit back to what they were; what was built beside them stays.
+
+        The repository in the folder is made anew first, since what ran there could write to it as well.
+        """
+        home, tree = Path(folder).parent, Path(folder)
+        repository = tree / ".git"
+        if repository.is_symlink() or repository.is_file():
+            repository.unlink()
+        await asyncio.to_thread(remove_tree, repository)
+        await asyncio.to_thread(self._bare, repository, commit)
+        shutil.copyfile(home / "index", repository / "index")
+        words = ("read-tree", "--reset", "-u", "--no-recurse-submodules", commit)
+        await self.git.run(*words, tree=tree, git_dir=repository)
 
     async def close(self, folder: str) -> None:
         home = Path(folder).parent
@@ -56,13 +71,14 @@ class GitCheckouts:
                 self._locks[str(home / "tree")] = lock
                 return home
 
-    def _bare(self, repository: Path) -> None:
+    def _bare(self, repository: Path, commit: str) -> None:
         """A repository by hand: what `git init` would write, without templates, hooks or the user's settings."""
         (repository / "objects" / "info").mkdir(parents=True)
         (repository / "refs" / "heads").mkdir(parents=True)
         borrowed = self.layout.common / "objects"
         (repository / "objects" / "info" / "alternates").write_text(f"{borrowed}\n", encoding="utf-8")
         (repository / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = false\n", encoding="ascii")
+        (repository / "HEAD").write_text(f"{commit}\n", encoding="ascii")
 
     async def _lay_over(self, folder: Path, over: tuple[tuple[str, str], ...]) -> None:
         """Write other blobs into the folder. A link on the way is no way: it is replaced, never followed."""
