@@ -63,12 +63,15 @@ class Finalizer:
         self.settings = settings
         self.run = run
         self.verify = verify
-        self.verified = ""
+        self.verified = ("", "")
         self.verify_merged: VerifyMerged | None = None
 
     def hold_to(self, tree: str, verify_merged: VerifyMerged) -> None:
-        """The goals hold on this tree; what lands with another tree is verified first."""
-        self.verified, self.verify_merged = tree, verify_merged
+        """The goals hold on this tree over this base; what lands otherwise is verified first.
+
+        The base counts too: a branch that has taken in a newer base and undone it has the tree that was verified.
+        """
+        self.verified, self.verify_merged = (self.workspace.base, tree), verify_merged
 
     async def finalize(self, delivery: Delivery) -> Finalized:
         result = Finalized(done=True)
@@ -105,12 +108,12 @@ class Finalizer:
                 if red is not None:
                     return Finalized(done=False, red=red, base=proposal.base)
                 judged = proposal.tree
-            if self.verify_merged is not None and proposal.tree != self.verified:
+            if self.verify_merged is not None and (proposal.base, proposal.tree) != self.verified:
                 red = await self.verify_merged(workspace, proposal)
                 if red is not None:
                     self._tell_rescued(await self.world.repository.try_out(workspace, proposal.commit, adopt=True))
                     return Finalized(done=False, red=red, base=proposal.base)
-                self.verified = proposal.tree
+                self.verified = (proposal.base, proposal.tree)
             landed = await uncut(self.world.repository.land(workspace, proposal))
             if landed is not None:
                 return self._told(landed)
