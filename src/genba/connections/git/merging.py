@@ -128,6 +128,8 @@ class GitRepository:
             shown = ", ".join(there[:_SHOWN])
             told = f"{checkout} has files that the merge would overwrite ({shown})"
             return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=told)
+        # A file that was only touched looks changed to read-tree until git has looked into it again.
+        await self.git.run("update-index", "-q", "--refresh", tree=checkout, git_dir=git_dir, allow=(0, 1))
         forward = ("read-tree", "-m", "-u", proposal.base, proposal.commit)
         done = await self.git.run(*forward, tree=checkout, git_dir=git_dir, allow=(0, 1, 128))
         said = done.stderr
