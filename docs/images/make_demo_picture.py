@@ -34,14 +34,15 @@ STYLES = [
     (r"^ ✗", "bold red"),
     (r"(?<=tokens   )tests-pass: .*", "red"),
     (r"^ ● \w+", "bold green"),
-    (r"^   (issue|merged) .*", "bright_black"),
+    (r"^   (issue|merged|note) .*", "bright_black"),
+    (r"^   verified .*", "green"),
     (r"^ what git shows", "bold bright_white"),
     (r"^   [*|\\/ ]+[0-9a-f]{7}\b", "yellow"),
     (r"^   [*|\\/ ]+", "bright_black"),
     (r"(Builder|You)$", "bright_black"),
     (r"^ The agent said .*", "bold bright_white"),
     (r"^ next", "bold bright_white"),
-    (r"(?<=^ next   )cd \S+|^        genba (?:logs \S+ --prompts|agent list)", "cyan"),
+    (r"(?<=^ next   )cd \S+|^        genba (?:verify 1|task show 1|logs \S+ --prompts|agent list)", "cyan"),
 ]
 
 

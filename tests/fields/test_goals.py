@@ -358,7 +358,8 @@ def test_an_endpoint_is_asked_by_the_method_with_headers_and_a_body(project: Pro
     project.write("mirror.py", strict)
     goal = asks("endpoint_responds", method="POST", headers={"X-Colour": "red"}, body="tea")
     assert judged(project, goal) == (PASSED, "POST / → 200")
-    for change in ({"method": "GET"}, {"headers": {}}, {"body": "milk"}):
+    changes: list[dict[str, Any]] = [{"method": "GET"}, {"headers": {}}, {"body": "milk"}]
+    for change in changes:
         hold_to(project, [{**goal, **change}])
         assert "→ 400, wanted 200" in result_of(verdict(project), "endpoint_responds")["detail"]
 
