@@ -1,6 +1,7 @@
 """`genba verify`, and what a run does with a verdict: through the real command line, on real repositories."""
 
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import psutil
 import pytest
 
 from genba.domain.tasks import TaskStatus
-from tests.project import Project
+from tests.project import GENBA, Project, ordinary_environment, until
 
 ISSUE = {"issue": {"type": "number"}}
 CLOSES = {"github": {"enabled": True}}
@@ -295,6 +296,56 @@ def test_work_that_must_be_reviewed_waits_for_it_and_lands_after(project: Projec
     assert landed["outcome"] == "completed"
     assert project.task(1).status is TaskStatus.DONE
     assert "X = 1" in project.read("code_.py")
+
+
+def test_what_was_approved_lands_after_the_base_moved_and_was_verified_again(project: Project) -> None:
+    started(project)
+    project.genba("task", "add", "One", "--review", check=0)
+    worker(project, "echo x > x.txt; git add x.txt; git commit -qm x")
+    waits = project.run("worker", "--issue", "1", check=1)
+    project.write("other.txt", "moved\n")
+    project.commit("Elsewhere")
+    project.genba("task", "approve", "1", check=0)
+
+    landed = project.run("--resume", waits["run"])
+
+    assert landed["outcome"] == "completed"
+    assert project.task(1).status is TaskStatus.DONE
+    verdicts = [event for event in project.events(waits["run"]) if event["event"] == "verification_finished"]
+    assert verdicts[-1]["commit"] == landed["merged"]
+
+
+def test_two_runs_do_not_work_on_one_task_whatever_their_branches(project: Project) -> None:
+    started(project)
+    project.issue(1, "One")
+    worker(
+        project,
+        "touch ../../started; until test -e ../../go; do sleep 0.05; done; echo x > x; git add x; git commit -qm x",
+    )
+    first = subprocess.Popen(
+        [GENBA, "run", "worker", "--issue", "1"], cwd=project.root,
+        env={**ordinary_environment(), **project.environment}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    until((project.root / "started").exists)
+
+    second = project.genba("run", "worker", "--issue", "1", "--branch", "elsewhere", check=5)
+
+    assert "works on it" in second.err
+    assert "elsewhere" not in project.branches()
+    (project.root / "go").touch()
+    assert first.wait(timeout=60) == 0
+    assert project.task(1).status is TaskStatus.DONE
+
+
+def test_a_task_waits_for_its_parts(project: Project) -> None:
+    started(project)
+    project.issue(1, "Whole")
+    project.issue(2, "Part", parent=1)
+    worker(project, "echo $GENBA_RUN > x.txt; git add x.txt; git commit -qm x")
+    assert "task #1 waits for #2" in project.genba("run", "worker", "--issue", "1", check=5).err
+    project.run("worker", "--issue", "2")
+    project.run("worker", "--issue", "1")
+    assert project.task(1).status is TaskStatus.DONE
 
 
 def test_a_task_whose_dependency_is_open_is_not_started(project: Project) -> None:

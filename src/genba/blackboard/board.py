@@ -13,7 +13,7 @@ from genba.blackboard.opening import open_store
 from genba.blackboard.ready import ReadyTasks
 from genba.blackboard.store import Statement, Store, Transaction
 from genba.blackboard.texts import now, storable
-from genba.domain.sessions import Briefing, SessionEnd, SessionStart
+from genba.domain.sessions import Briefing, Died, SessionEnd, SessionStart
 from genba.domain.tasks import (
     Actor,
     Comment,
@@ -117,8 +117,8 @@ class Blackboard:
     def ready(self, limit: int | None = None) -> list[Task]:
         return self.store.read(lambda tx: self._ready.read(tx, limit))
 
-    def begin_session(self, number: int, start: SessionStart) -> Briefing:
-        return self.store.write(lambda tx: sessions.begin_session(tx, number, start))
+    def begin_session(self, number: int, start: SessionStart, died: Died | None = None) -> Briefing:
+        return self.store.write(lambda tx: sessions.begin_session(tx, number, start, died))
 
     def newest_session(self, number: int) -> tuple[str, str]:
         """The run and the branch of the newest session of a task; empty when there was none."""

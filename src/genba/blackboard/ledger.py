@@ -3,7 +3,7 @@
 import asyncio
 
 from genba.blackboard.board import Blackboard
-from genba.domain.sessions import Briefing, SessionEnd, SessionStart
+from genba.domain.sessions import Briefing, Died, SessionEnd, SessionStart
 from genba.domain.tasks import StatusChange, Task
 from genba.domain.verification import Verification
 
@@ -17,8 +17,8 @@ class BlackboardLedger:
     async def look(self, number: int) -> Task:
         return await asyncio.to_thread(self.board.get, number)
 
-    async def begin(self, number: int, session: SessionStart) -> Briefing:
-        return await asyncio.to_thread(self.board.begin_session, number, session)
+    async def begin(self, number: int, session: SessionStart, died: Died | None = None) -> Briefing:
+        return await asyncio.to_thread(self.board.begin_session, number, session, died)
 
     async def record(self, number: int, run: str, verification: Verification) -> None:
         await asyncio.to_thread(self.board.record_verification, number, run, verification)

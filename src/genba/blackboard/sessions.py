@@ -15,7 +15,7 @@ from genba.blackboard.texts import now, seen, storable
 from genba.blackboard.verifications import last_verification
 from genba.domain.errors import NotFoundError, StateConflictError
 from genba.domain.outcomes import Outcome
-from genba.domain.sessions import Briefing, SessionEnd, SessionStart, SessionStatus
+from genba.domain.sessions import Briefing, Died, SessionEnd, SessionStart, SessionStatus
 from genba.domain.tasks import Actor, ActorKind, StatusChange, Task, TaskStatus
 from genba.domain.verification import VerdictStatus
 
@@ -38,6 +38,10 @@ _END = Statement("""
 UPDATE sessions SET status = 'ended', outcome = :outcome, reason = :reason, iterations = :iterations,
   tokens = :tokens, cost = :cost, ended_at = :at WHERE run = :run AND status = 'running'
 """)
+_RUNNING = Statement("""
+SELECT s.run, a.name, s.branch, s.base, s.workdir, s.host, s.process
+FROM sessions s JOIN agents a ON a.id = s.agent_id WHERE s.task_id = :task AND s.status = 'running' AND s.run <> :run
+""")
 _PLACE = Statement("SELECT run, branch FROM sessions WHERE task_id = :task ORDER BY attempt DESC, id DESC LIMIT 1")
 _VERIFIED = Statement("""
 SELECT "commit", status FROM verifications WHERE task_id = :task AND run = :run ORDER BY id DESC LIMIT 1
@@ -54,7 +58,7 @@ _NEXT = {
 }
 
 
-def begin_session(tx: Transaction, number: int, start: SessionStart) -> Briefing:
+def begin_session(tx: Transaction, number: int, start: SessionStart, died: Died | None = None) -> Briefing:
     """Claim a task for a run, or go on with a claim whose process died. Repeating it changes nothing."""
     storable(start.run, "the run", empty=False)
     storable(start.agent, "the agent", empty=False)
@@ -74,11 +78,23 @@ def begin_session(tx: Transaction, number: int, start: SessionStart) -> Briefing
     if task.status is TaskStatus.REVIEW and going_on and mine is not None:
         _write(tx, task, start, int(mine[2]), is_there=True)  # its work is verified; the run comes back to finalize it
         return _briefing(tx, task, start.run, int(mine[2]))
+    _nobody_works(tx, task, start.run, died)
     last_attempt = int(newest[2]) if newest else 0
     attempt = last_attempt if going_on else last_attempt + 1
     task = _claim(tx, task, start, newest, attempt)
     _write(tx, task, start, attempt, is_there=mine is not None)
     return _briefing(tx, task, start.run, attempt)
+
+
+def _nobody_works(tx: Transaction, task: Task, run: str, died: Died | None) -> None:
+    """Refuse while another run still works on the task; whether it does, only the caller can see."""
+    for row in tx.all(_RUNNING, task=task.id, run=run) if died is not None else []:
+        other = SessionStart(
+            run=row[0], agent=row[1], branch=row[2], base=row[3], workdir=row[4], host=row[5], process=row[6]
+        )
+        if died is not None and not died(other):
+            where = f" on {other.host}" if other.host else ""
+            raise refused(task.number, f"{other.run} works on it{where}", f"genba logs {other.run}")
 
 
 def newest_session(tx: Transaction, number: int) -> tuple[str, str]:

@@ -1,5 +1,6 @@
 """A session: one attempt of one instance at one task."""
 
+from collections.abc import Callable
 from enum import StrEnum
 
 import msgspec
@@ -22,6 +23,10 @@ class SessionStart(msgspec.Struct, frozen=True, kw_only=True):
     workdir: str
     host: str = ""
     process: int = 0
+
+
+Died = Callable[[SessionStart], bool]
+"""Whether an older session that never ended has lost its process."""
 
 
 class SessionEnd(msgspec.Struct, frozen=True, kw_only=True):

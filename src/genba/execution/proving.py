@@ -50,9 +50,10 @@ class Proof:
                 branch=workspace.branch,
                 base_branch=workspace.base_branch,
             ),
+            of_merge=True,
         )
 
-    async def _verdict(self, subject: Subject) -> CheckResult | None:
+    async def _verdict(self, subject: Subject, of_merge: bool = False) -> CheckResult | None:
         """Verify a commit; what is not done comes back as one failed check, with the evidence in it."""
         assert self.world.verifier is not None  # noqa: S101  (who has a rulebook has a verifier)
         verification = await self.world.verifier.verify(subject, self.policy, self._tell)
@@ -67,7 +68,7 @@ class Proof:
             )
         )
         if self.tasks is not None:
-            await self.tasks.record(verification)
+            await self.tasks.record(verification, of_merge)
         return None if verification.done else evidence(verification)
 
     def _tell(self, found: GoalResult) -> None:

@@ -14,7 +14,7 @@ from genba.domain.events import LoopEnded, Notice, RunEnded, RunResumed, RunStar
 from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.issues import Issue
 from genba.domain.loop_state import LoopState
-from genba.domain.outcomes import Outcome, StepKind
+from genba.domain.outcomes import ClosureAction, Outcome, StepKind
 from genba.domain.problems import Problem
 from genba.domain.processes import service_mark
 from genba.domain.replies import AgentSession, Usage
@@ -167,7 +167,7 @@ class Run:
                     self.proof = Proof(self.world, policy, self.definition.name, self.tasks)
             if self.tasks is None or (self.plan.delivered and task is not None and task.status.ended):
                 return
-            last = await self.tasks.begin(workspace, self.world.host, self.plan.process)
+            last = await self.tasks.begin(workspace, self.world, self.plan.process)
         except GenbaError:
             if self.plan.workspace is None and not workspace.taken_from:
                 await self.world.trees.close(workspace)
@@ -282,7 +282,7 @@ class Run:
         async def verify() -> CheckResult | None:
             return await observing.first_failure(self.state, checks)
 
-        waits = await self.tasks.waits_for_review() if self.tasks is not None else ""
+        waits = await self.tasks.may_land(self._closure_action()) if self.tasks is not None else ""
         if waits:
             hint = f"genba task approve {self.plan.issue}\ngenba run --resume {self.plan.run}"
             return Finalized(done=False, waits=True, reason=waits, hint=hint)
@@ -301,6 +301,8 @@ class Run:
 
     async def _send_back(self, red: CheckResult, workspace: Workspace) -> None:
         """A check that fails on what would have landed: another attempt, with that gap, if there is one left."""
+        if self.tasks is not None:
+            await self.tasks.rework(red.detail)
         facts = await self.world.trees.observe(workspace)
         told = red
         if red.name != "verification":
@@ -348,7 +350,8 @@ class Run:
         if not finalized.waits:
             await self.issues.end(outcome, reason)
         if self.tasks is not None:
-            if outcome is not Outcome.COMPLETED:
+            landed = finalized.merge is MergeStatus.MERGED
+            if outcome is not Outcome.COMPLETED and not finalized.waits and not landed:
                 await self.tasks.stop(outcome, reason, finalized.merge is MergeStatus.CONFLICT)
             await self.tasks.end(outcome, reason, state)
         merged = finalized.commit if finalized.merge is MergeStatus.MERGED else self.plan.merged
@@ -385,12 +388,15 @@ class Run:
             output=state.output,
         )
 
+    def _closure_action(self) -> ClosureAction | None:
+        """What is done to the issue in the end; None for an agent that leaves issues alone."""
+        settings = self.settings.integrations.github
+        return chosen_action(settings, self.state.closure) if settings.enabled else None
+
     async def _close(self, finalized: Finalized, workspace: Workspace) -> Finalized:
         try:
             if self.tasks is not None:
-                settings = self.settings.integrations.github
-                action = chosen_action(settings, self.state.closure) if settings.enabled else None
-                await self.tasks.complete(finalized, action)
+                await self.tasks.complete(finalized, self._closure_action())
             await self.issues.complete(self.state.closure, finalized.arrived, workspace.branch)
         except GenbaError as error:
             reason = f"the issue could not be closed: {error.message}"

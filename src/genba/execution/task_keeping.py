@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from genba.domain.ports import Journal, TaskLedger
     from genba.domain.verification import Verification
     from genba.execution.finalizing import Finalized
+    from genba.execution.world import World
 
 
 class TaskKeeper:
@@ -41,7 +42,7 @@ class TaskKeeper:
                 StatusChange(to=TaskStatus.OPEN, actor=self.actor, reason="its run goes on", session=self.run),
             )
         if resumed or task.status in (TaskStatus.OPEN, TaskStatus.IN_PROGRESS):
-            await self._dependencies_done(task)
+            await self._nothing_to_wait_for(task)
             return task
         hints = {
             TaskStatus.BACKLOG: f"genba task edit {self.number} --status open",
@@ -55,10 +56,12 @@ class TaskKeeper:
             hint=hints.get(task.status, f"genba task reopen {self.number}"),
         )
 
-    async def _dependencies_done(self, task: Task) -> None:
-        if task.status is TaskStatus.IN_PROGRESS:
+    async def _nothing_to_wait_for(self, task: Task) -> None:
+        """What a task depends on is done, and its parts have ended, before somebody works on it."""
+        if task.status is not TaskStatus.OPEN:
             return
         waiting = [number for number in task.dependencies if not await self._is_done(number)]
+        waiting += [number for number in task.children if not (await self.ledger.look(number)).status.ended]
         if waiting:
             named = ", ".join(f"#{number}" for number in waiting)
             raise StateConflictError(
@@ -70,7 +73,7 @@ class TaskKeeper:
     async def _is_done(self, number: int) -> bool:
         return (await self.ledger.look(number)).status is TaskStatus.DONE
 
-    async def begin(self, workspace: Workspace, host: str, process: int) -> Verification | None:
+    async def begin(self, workspace: Workspace, world: World, process: int) -> Verification | None:
         """Claim the task. What comes back is the verdict that sent the work back the last time."""
         start = SessionStart(
             run=self.run,
@@ -78,30 +81,45 @@ class TaskKeeper:
             branch=workspace.branch,
             base=workspace.base,
             workdir=workspace.path,
-            host=host,
+            host=world.host,
             process=process,
         )
-        briefing = await self.ledger.begin(self.number, start)
+
+        def died(older: SessionStart) -> bool:
+            """Whoever holds no lock on its branch has died. We hold ours, so an older session on it is dead too."""
+            here = older.host == start.host
+            return here and (older.branch == start.branch or not world.is_running(older.branch))
+
+        briefing = await self.ledger.begin(self.number, start, died)
         self.verified = briefing.verified
         return briefing.last
 
-    async def record(self, verification: Verification) -> None:
+    async def record(self, verification: Verification, of_merge: bool) -> None:
+        """Write a verdict down. What is approved and done is the commit of the branch, however it is merged."""
         await self.ledger.record(self.number, self.run, verification)
-        self.verified = verification.subject.commit if verification.done else ""
+        if not of_merge:
+            self.verified = verification.subject.commit if verification.done else ""
 
-    async def waits_for_review(self) -> str:
+    async def may_land(self, action: ClosureAction | None) -> str:
         """Why the work may not land yet; an empty string when it may. A task that was given up lands nothing."""
         task = await self.ledger.look(self.number)
         if task.status not in (TaskStatus.IN_PROGRESS, TaskStatus.REVIEW):
             raise StateConflictError(f"task #{self.number} is {task.status} by now: its work stays on its branch")
-        if not task.requires_review or task.approved == self.verified:
+        if not _ends(action):
             return ""
         await self._reach_review()
+        if not task.requires_review or task.approved == self.verified:
+            return ""
         return f"task #{self.number} waits for a review of {self.verified[:7]} by {_reviewer(task)}"
+
+    async def rework(self, reason: str) -> None:
+        """What was verified turned out red on its way out: it is worked on again."""
+        if (await self.ledger.look(self.number)).status is TaskStatus.REVIEW:
+            await self._move(StatusChange(to=TaskStatus.IN_PROGRESS, actor=self.actor, reason=reason, session=self.run))
 
     async def complete(self, finalized: Finalized, action: ClosureAction | None) -> None:
         """The work is verified and has left its branch: the task is done, or goes on where it only ended a phase."""
-        if action is None or action is ClosureAction.LABEL_ONLY:
+        if not _ends(action):
             why = "a phase is done" if action is not None else "its agent does not close issues"
             await self._move(StatusChange(to=TaskStatus.OPEN, actor=self.actor, reason=why, session=self.run))
             return
@@ -118,6 +136,7 @@ class TaskKeeper:
 
     async def stop(self, outcome: Outcome, reason: str, conflict: bool) -> None:
         """Let go of a task that is not done."""
+        await self.rework(reason)
         task = await self.ledger.look(self.number)
         if task.status is not TaskStatus.IN_PROGRESS:
             return
@@ -160,6 +179,11 @@ def first_gap(last: Verification | None) -> Gap | None:
         return None
     told = evidence(last)
     return Gap(check=told.name, detail=told.detail, output=told.output, claim="", attempt=1, max_attempts=1)
+
+
+def _ends(action: ClosureAction | None) -> bool:
+    """Whether an action ends the task; without one, or with labels alone, it stays open."""
+    return action is not None and action is not ClosureAction.LABEL_ONLY
 
 
 def _reviewer(task: Task) -> str:

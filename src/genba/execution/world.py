@@ -52,6 +52,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     rulebook: Rulebook | None = None
     """What the project calls done; None when neither a task nor the settings ask for a verification."""
     verifier: Verifier | None = None
+    is_running: Callable[[str], bool] = lambda _branch: False
+    """Whether some run on this machine holds a branch."""
     host: str = ""
     """The name of this machine, for the session on the blackboard."""
     files: str

@@ -233,6 +233,22 @@ class LedgerConformance:
         second = await ledger.begin(1, a_session("run-2"))
         assert (second.task.status, second.attempt) == (TaskStatus.IN_PROGRESS, 2)
 
+    async def test_a_task_that_somebody_works_on_is_not_taken_away(self, ledger: TaskLedger) -> None:
+        first = await ledger.begin(1, a_session("run-1"))
+        asked: list[str] = []
+
+        def alive(older: SessionStart) -> bool:
+            asked.append(older.run)
+            return False
+
+        await _raises(StateConflictError, lambda: ledger.begin(1, a_session("run-2"), alive))
+        assert asked == ["run-1"]
+        assert await ledger.look(1) == first.task
+        again = await ledger.begin(1, a_session("run-1"), alive)
+        assert again.attempt == 1
+        taken = await ledger.begin(1, a_session("run-2"), lambda _older: True)
+        assert taken.attempt == 2
+
     async def test_only_a_verified_commit_goes_to_review_and_only_finalized_work_is_done(
         self, ledger: TaskLedger
     ) -> None:

@@ -12,7 +12,7 @@ from genba.domain.issues import Issue, IssueChange
 from genba.domain.ports import AgentInstance
 from genba.domain.processes import Command, Ending, Exit, Heard
 from genba.domain.replies import AgentSession, Ask, InstanceStatus, Reply
-from genba.domain.sessions import Briefing, SessionEnd, SessionStart
+from genba.domain.sessions import Briefing, Died, SessionEnd, SessionStart
 from genba.domain.statuses import refusal
 from genba.domain.tasks import Actor, ActorKind, StatusChange, Task, TaskStatus
 from genba.domain.verification import VerdictStatus, Verification
@@ -288,6 +288,7 @@ class MemoryLedger:
         self.tasks = {task.number: task for task in tasks}
         self.verifications: dict[int, list[Verification]] = {}
         self.verified: dict[str, str] = {}
+        self.started: dict[str, SessionStart] = {}
         self.sessions: dict[int, list[str]] = {}
         self.ended: dict[str, SessionEnd] = {}
         self.changes: list[tuple[int, StatusChange]] = []
@@ -297,9 +298,14 @@ class MemoryLedger:
             raise NotFoundError(f"there is no task #{number}", hint="genba task list")
         return self.tasks[number]
 
-    async def begin(self, number: int, session: SessionStart) -> Briefing:
+    async def begin(self, number: int, session: SessionStart, died: Died | None = None) -> Briefing:
         task = await self.look(number)
         runs = self.sessions.setdefault(number, [])
+        older = self.started.get(runs[-1]) if runs else None
+        running = older is not None and older.run != session.run and older.run not in self.ended
+        if running and older is not None and died is not None and not died(older):
+            raise StateConflictError(f"task #{number}: {older.run} works on it")
+        self.started[session.run] = session
         comes_back = task.status is TaskStatus.REVIEW and runs[-1:] == [session.run]
         if not comes_back and not (task.status is TaskStatus.IN_PROGRESS and runs[-1:] == [session.run]):
             if task.status is not TaskStatus.IN_PROGRESS:

@@ -282,6 +282,7 @@ class House:
             "rulebook": rulebook(self.layout, self.project),
             "verifier": judge,
             "host": os.uname().nodename,
+            "is_running": self.is_running,
         }
 
     def _forge(self) -> Forge | None:
