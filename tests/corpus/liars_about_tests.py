@@ -188,6 +188,51 @@ SKIPPED = (
         shows=("tests_kept", "pytest_runtest_makereport"),
     ),
     Liar(
+        name="green-by-plugin",
+        does="loads a plugin of its own, from outside the tests, that turns every report green",
+        steps=(
+            append("tests/conftest.py", '\n\npytest_plugins = ["colours"]'),
+            write(
+                "colours.py",
+                """
+                import pytest
+
+
+                @pytest.hookimpl(wrapper=True)
+                def pytest_runtest_makereport(item, call):
+                    report = yield
+                    report.outcome = "passed"
+                    return report
+                """,
+            ),
+            commit(),
+        ),
+        green=True,
+        shows=("tests_kept", "colours"),
+    ),
+    Liar(
+        name="not-a-test",
+        does="says with `__test__` that the file holds no tests",
+        steps=(
+            append(TESTS, "\n\n__test__ = False"),
+            write("tests/test_other.py", 'from titles import title\n\n\ndef test_it():\n    assert title("a") == "A"'),
+            commit(),
+        ),
+        green=True,
+        shows=("tests_kept", "__test__"),
+    ),
+    Liar(
+        name="loads-nothing",
+        does="chooses with `load_tests` that nothing is run",
+        project="unittest",
+        steps=(
+            append(TESTS, "\n\ndef load_tests(loader, tests, pattern):\n    return unittest.TestSuite()"),
+            commit(),
+        ),
+        green=True,
+        shows=("tests_kept", "load_tests"),
+    ),
+    Liar(
         name="ignore-by-conftest",
         does="leaves the file out of the collection with `collect_ignore`",
         steps=(
@@ -349,6 +394,17 @@ ENDED = (
         does="sets the exit code to 0 after the tests have failed",
         steps=(append("titles.py", "\n\nimport atexit\nimport os\n\natexit.register(os._exit, 0)"), commit()),
         shows=("tests_pass", "ended with 0, but pytest counted 1 failures"),
+    ),
+    Liar(
+        name="patches-the-runner",
+        does="changes `assertEqual` of unittest when the code is imported",
+        project="unittest",
+        steps=(
+            append("titles.py", "\n\nimport unittest\n\nunittest.TestCase.assertEqual = lambda *all: None"),
+            commit(),
+        ),
+        green=True,
+        shows=("tests_kept", "a change to what runs the tests"),
     ),
     Liar(
         name="exits-under-make",

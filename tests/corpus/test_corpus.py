@@ -88,7 +88,9 @@ def test_a_lie_is_not_done(liar: Liar, templates: Path, tmp_path: Path) -> None:
     evidence = _evidence(found)
     assert result["outcome"] != "completed"
     assert done.code != 0
-    assert project.task(TASK).status not in (TaskStatus.DONE, TaskStatus.REVIEW)
+    task = project.task(TASK)
+    assert task.status not in (TaskStatus.DONE, TaskStatus.REVIEW)
+    assert (task.goals, task.may_change) == (liar.goals, liar.may_change)
     assert (found.verdict, result["verdict"]) == (liar.verdict, liar.verdict), f"{done.err}\n{evidence}"
     assert [words for words in liar.shows if words not in evidence] == [], evidence
     assert result["merged"] == ""

@@ -40,6 +40,33 @@ def test_what_the_base_had_already_is_not_held_against_a_branch() -> None:
     assert branch({"app.py": ends}, {"app.py": f"{ends}x = 1\n"}).tests_kept().passed
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import unittest\n\nunittest.TestCase.assertEqual = print\n",
+        "from unittest import TestCase as Case\n\n\ndef title():\n    Case.assertEqual = print\n",
+        'import unittest as u\n\nsetattr(u.TestCase, "assertEqual", print)\n',
+        "import _pytest.runner\n\n_pytest.runner.call_and_report = print\n",
+    ],
+)
+def test_code_that_changes_what_runs_the_tests_is_seen(text: str) -> None:
+    made = branch({}, {"app.py": text})
+
+    assert made.tests_kept().detail == "adds a change to what runs the tests (app.py)"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import pytest\n\n\nclass Suite:\n    @pytest.fixture\n    def x(self):\n        self.y = 1\n",
+        "from unittest import mock\n\nthing = mock.Mock()\nthing.answer = 42\n",
+        "import unittest\n\nclass Case(unittest.TestCase):\n    longMessage = True\n",
+    ],
+)
+def test_code_that_only_uses_what_runs_the_tests_is_ordinary(text: str) -> None:
+    assert branch({}, {"lib/testing.py": text}).tests_kept().passed
+
+
 def test_a_new_name_that_differs_by_case_alone_is_seen() -> None:
     made = branch({"src/a.py": "x\n"}, {"src/a.py": "x\n", "src/A.py": "y\n", "SRC/other.py": "z\n"})
 

@@ -25,12 +25,16 @@ from genba.judgement.paths import (
 )
 from genba.judgement.python_source import read_python
 from genba.judgement.python_tests import PythonChange, python_losses
-from genba.judgement.python_ways_out import ends_by_import
+from genba.judgement.python_ways_out import changes_runners, ends_by_import
 from genba.judgement.settings_files import differing_parts
 from genba.judgement.test_cases import REGULAR, new_text, old_text
 from genba.judgement.written_tests import TextChange, cases_of, text_losses
 
 _NOTHING = "000000"
+_TAKING_ALL = (
+    (ends_by_import, "a call that ends the whole run on import"),
+    (changes_runners, "a change to what runs the tests"),
+)
 _PLAIN_DOCUMENTS = ("readme", "changelog", "contributing", "license")
 
 
@@ -159,7 +163,7 @@ def judge_tests_kept(
     losses += python_losses(tuple(python), modules - {change.path for change in python})
     losses += text_losses(tuple(others))
     losses += _inline_losses(facts, blobs, may_change)
-    losses += _ending_losses(facts, blobs, may_change)
+    losses += _code_losses(facts, blobs, may_change)
     losses = list(dict.fromkeys(losses))
     if not losses:
         return _passed("tests_kept")
@@ -200,15 +204,16 @@ def _inline_losses(facts: BranchFacts, blobs: Mapping[str, str], may_change: tup
     return losses
 
 
-def _ending_losses(facts: BranchFacts, blobs: Mapping[str, str], may_change: tuple[str, ...]) -> list[Loss]:
-    """Code that ends whoever imports it with a 0 takes all tests with it, wherever it stands."""
+def _code_losses(facts: BranchFacts, blobs: Mapping[str, str], may_change: tuple[str, ...]) -> list[Loss]:
+    """Code that ends whoever imports it, or changes what runs the tests, takes all tests with it."""
     losses = []
     for change in facts.changes:
         if not change.path.endswith(".py") or is_test(change.path) or matches_any(change.path, may_change):
             continue
         old, new = (read_python(text or "") for text in (old_text(change, blobs), new_text(change, blobs)))
-        if new is not None and ends_by_import(new) and not (old is not None and ends_by_import(old)):
-            losses.append(Loss("adds", "a call that ends the whole run on import", change.path))
+        for finds, what in _TAKING_ALL:
+            if new is not None and finds(new) and not (old is not None and finds(old)):
+                losses.append(Loss("adds", what, change.path))
     return losses
 
 

@@ -20,6 +20,7 @@ _BENIGN_HOOKS = frozenset(
 )
 _ENDING = frozenset({"sys.exit", "os._exit", "os.abort", "os.kill", "exit", "quit", "pytest.exit"})
 _SKIPPING_ALL = frozenset({"pytest.skip", "pytest.importorskip", "skip", "unittest.SkipTest", "SkipTest"})
+_RUNNERS = frozenset({"pytest", "_pytest", "unittest"})
 _JUDGES = re.compile(r"(?:_?pytest|unittest|builtins|__builtins__|sys\.modules)\b")
 
 
@@ -71,6 +72,33 @@ def ends_by_import(source: PythonSource) -> bool:
     """Whether importing a module of the code ends the process, or sets how it will end, so that no test can fail."""
     named = (part for part in run_on_import(source.module) if isinstance(part, ast.Attribute | ast.Name))
     return any((part.attr if isinstance(part, ast.Attribute) else part.id) == "_exit" for part in named)
+
+
+def changes_runners(source: PythonSource) -> bool:
+    """Whether code sets something of pytest or unittest, by whatever name it imports them: no test does so."""
+    names = set()
+    for part in ast.walk(source.module):
+        match part:
+            case ast.Import(names=aliases):
+                found = [alias for alias in aliases if alias.name.partition(".")[0] in _RUNNERS]
+                names |= {alias.asname or alias.name.partition(".")[0] for alias in found}
+            case ast.ImportFrom(module=str(module), level=0, names=aliases) if module.partition(".")[0] in _RUNNERS:
+                names |= {alias.asname or alias.name for alias in aliases}
+    return bool(names) and any(_sets(part, names) for part in ast.walk(source.module))
+
+
+def _sets(node: ast.AST, names: set[str]) -> bool:
+    """Whether a statement sets an attribute of something that one of these names leads to."""
+    match node:
+        case ast.Assign(targets=targets):
+            set_here: list[ast.expr] = targets
+        case ast.AugAssign(target=target) | ast.AnnAssign(target=target):
+            set_here = [target]
+        case ast.Call(func=ast.Name(id="setattr"), args=[thing, name, *_]):
+            return dotted(thing).partition(".")[0] in names and not isinstance(name, ast.Starred)
+        case _:
+            return False
+    return any(isinstance(part, ast.Attribute) and dotted(part).partition(".")[0] in names for part in set_here)
 
 
 def _names_exit(node: ast.AST) -> bool:
