@@ -185,6 +185,13 @@ def test_a_service_is_started_asked_and_ended(project: Project) -> None:
     assert results(verified(project, "wrong", check=1))["response_contains"] == "failed"
 
 
+def test_a_tag_does_not_stand_for_the_branch_of_its_name(project: Project) -> None:
+    started(project)
+    branch(project, **{".genba/config.yaml": "dod: []\n", "code_.py": "def twice(x): return 5\n"})
+    project.git("tag", "main", "work")
+    assert results(verified(project, "work", check=1))["tests_pass"] == "failed"
+
+
 def test_what_cannot_be_verified_is_refused(project: Project) -> None:
     started(project)
     assert '"nothing-such" is no task, no branch and no commit' in project.genba("verify", "nothing-such", check=4).err

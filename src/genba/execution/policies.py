@@ -5,6 +5,7 @@ Nothing of it is read from the branch that is verified, so a branch cannot chang
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -91,8 +92,11 @@ class Rulebook:
 
     async def freeze(self, base: str, base_branch: str, task: Task | None, may_change: tuple[str, ...] = ()) -> Policy:
         """The policy for a task, or for a run without one: then only the Definition of Done counts."""
-        rules, origin = await self.rules(base, base_branch)
-        detected = await self._detected(base)
+        names = tuple(f"{base}:{name}" for name in (*CONFIG_FILES, *DETECTION_FILES))
+        texts, files = await asyncio.gather(self.history.read(names), self.history.files(base))
+        found = {name.partition(":")[2]: text for name, text in texts.items()}
+        rules, origin = self._rules(found, base_branch or base[:7])
+        detected = detect({name: found[name] for name in DETECTION_FILES if name in found}, files)
         goals = _dod(rules, origin)
         settings = rules.task_types.get(task.type, TaskTypeSettings()) if task is not None else TaskTypeSettings()
         if task is not None:
@@ -111,21 +115,15 @@ class Rulebook:
             base=base,
         )
 
-    async def rules(self, base: str, base_branch: str) -> tuple[RulesFile, str]:
+    def _rules(self, found: dict[str, str], branch: str) -> tuple[RulesFile, str]:
         """What the base branch calls done, and where that stands."""
-        names = {f"{base}:{path}": path for path in CONFIG_FILES}
-        found = await self.history.read(tuple(names))
-        for name, path in names.items():
-            if name in found:
-                at = f"{path} at {base_branch or base[:7]}"
-                return rules_from(found[name], at) or RulesFile(), at
+        for path in CONFIG_FILES:
+            if path in found:
+                at = f"{path} at {branch}"
+                return rules_from(found[path], at) or RulesFile(), at
         if self.fallback is not None:
             return self.fallback, f"{self.fallback_source}, not committed"
         return RulesFile(), "built in"
-
-    async def _detected(self, base: str) -> Detected:
-        texts = await self.history.read(tuple(f"{base}:{name}" for name in DETECTION_FILES))
-        return detect({name.partition(":")[2]: text for name, text in texts.items()}, await self.history.files(base))
 
 
 def known_types(rules: RulesFile | None) -> tuple[str, ...]:

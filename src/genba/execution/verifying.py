@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -79,8 +80,11 @@ class Verifier:
         return judge_verification(subject, facts, missing, results, seconds)
 
     async def _view(self, subject: Subject, facts: BranchFacts, policy: Policy) -> View:
-        files, base_files = await self.history.files(facts.commit), await self.history.files(facts.base)
-        blobs = await self.history.read(tuple(_texts(facts)))
+        files, base_files, blobs = await asyncio.gather(
+            self.history.files(facts.commit),
+            self.history.files(facts.base),
+            self.history.read(tuple(_texts(facts))),
+        )
         commands = [command for frozen in policy.goals for command in _commands(frozen.goal)]
         judges = {path for command in commands for path in paths_in_command(command, base_files)}
         return View(

@@ -31,7 +31,7 @@ async def find(
             raise NotFoundError("say what to verify: a task, a branch or a commit", hint="genba verify 12")
         subject = await _subject(house, history, target, task, base_branch, needs_commit)
     base_name = subject.base_branch if subject is not None else base_branch or await _current(house)
-    tip = await known_commit(history, f"refs/heads/{base_name}" if await history.branch_of(base_name) else base_name)
+    tip = await known_commit(history, base_name)
     policy = await rulebook(house.layout, house.project).freeze(tip, base_name, task, may_change)
     return Examination(
         shown=target or base_name,
@@ -91,7 +91,7 @@ async def _subject(
             )
     else:
         branch = await history.branch_of(target)
-    commit = await known_commit(history, f"refs/heads/{branch}" if branch else target)
+    commit = await known_commit(history, branch or target)
     base_name = base_branch or await _base_for(house, history, branch)
     base_tip = await known_commit(history, base_name)
     fork = await history.fork_point(base_tip, commit)

@@ -7,6 +7,9 @@ from genba.domain.errors import GitError, NotFoundError
 from genba.domain.verification import BranchFacts, CommitFacts, FileChange
 
 _LARGEST_TEXT = 4 * 1024 * 1024
+_COMMITS = ("log", "-z", "--boundary", "--format=%m%x00%H%x00%T%x00%P%x00%s")
+"""The commits of a span, and behind a `-` those that it begins at: their trees tell which commits change nothing."""
+_BOUNDARY = "-"
 _TOUCHED = ("log", "-z", "--diff-merges=separate", "--root", "--name-only", "--no-renames", "--format=")
 
 
@@ -24,21 +27,22 @@ class GitHistory:
         return done.stdout.strip() or None
 
     async def facts(self, base: str, commit: str) -> BranchFacts:
-        tree, log, changes, touched = await asyncio.gather(
-            self.git.text("rev-parse", "--verify", f"{commit}^{{tree}}"),
-            self.git.run("log", "-z", "--format=%H%x00%T%x00%P%x00%s", f"{base}..{commit}"),
+        span = f"{base}..{commit}"
+        log, changes, touched = await asyncio.gather(
+            self.git.run(*_COMMITS, span),
             self.git.run("diff-tree", "-r", "-z", "--raw", "--no-renames", "--abbrev=64", base, commit),
-            self.git.run(*_TOUCHED, f"{base}..{commit}"),
+            self.git.run(*_TOUCHED, span),
         )
         rows = _rows(log.stdout)
-        trees = await self._trees(tuple({parent for row in rows for parent in row[2].split()}))
+        trees = {sha: tree for _, sha, tree, _, _ in rows}
+        own = [row for row in rows if row[0] != _BOUNDARY]
         return BranchFacts(
             base=base,
             commit=commit,
-            tree=tree,
+            tree=trees.get(commit) or await self.git.text("rev-parse", "--verify", f"{commit}^{{tree}}"),
             commits=tuple(
-                CommitFacts(sha=sha, subject=subject, empty=bool(parents) and _repeats(own, parents, trees))
-                for sha, own, parents, subject in rows
+                CommitFacts(sha=sha, subject=subject, empty=bool(parents) and _repeats(tree, parents, trees))
+                for _, sha, tree, parents, subject in own
             ),
             changes=tuple(_changes(changes.stdout)),
             touched=tuple(sorted({name for name in touched.stdout.split("\0") if name.strip("\n")})),
@@ -68,24 +72,19 @@ class GitHistory:
         done = await self.git.run("show-ref", "--verify", "--quiet", f"refs/heads/{name}", allow=(0, 1, 128))
         return name if done.returncode == 0 else ""
 
-    async def _trees(self, commits: tuple[str, ...]) -> dict[str, str]:
-        if not commits:
-            return {}
-        done = await self.git.run("log", "--no-walk=unsorted", "--format=%H %T", "--stdin", stdin="\n".join(commits))
-        return dict(line.split(" ", 1) for line in done.stdout.splitlines() if line)
-
 
 async def known_commit(history: GitHistory, name: str) -> str:
-    """The commit of a name that must be one."""
-    found = await history.commit_of(name)
+    """The commit of a name that must be one. A branch comes first: a tag of the same name does not stand for it."""
+    found = await history.commit_of(f"refs/heads/{name}") or await history.commit_of(name)
     if found is None:
         raise NotFoundError(f'"{name}" is no task, no branch and no commit', hint="genba task list   git branch --all")
     return found
 
 
-def _rows(output: str) -> list[tuple[str, str, str, str]]:
+def _rows(output: str) -> list[tuple[str, str, str, str, str]]:
+    """Mark, commit, tree, parents and subject of each commit. No text of a commit can pose as another one."""
     fields = output.split("\0")
-    return list(zip(fields[::4], fields[1::4], fields[2::4], fields[3::4], strict=False))
+    return list(zip(fields[::5], fields[1::5], fields[2::5], fields[3::5], fields[4::5], strict=False))
 
 
 def _repeats(own: str, parents: str, trees: dict[str, str]) -> bool:
