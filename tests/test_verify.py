@@ -452,7 +452,19 @@ def test_secrets_of_the_environment_are_in_no_log_of_a_goal(project: Project) ->
     done = project.genba("verify", "work", check=1, MY_API_TOKEN="token-123456789abcdef")
     log = next(line.split()[-1] for line in done.out.splitlines() if "log: genba logs goal" in line)
     kept = project.root / ".git" / "genba" / "goals" / f"{log}.log"
-    assert "123456789abcdef" not in kept.read_text()
+    assert "123456789abcdef" not in done.out + kept.read_text()
+
+
+def test_secrets_of_the_environment_are_not_on_the_blackboard_and_in_no_prompt(project: Project) -> None:
+    started(project, "dod:\n  - custom_script: 'echo token-$((1))23456789abcdef; false'\n")
+    project.issue(1, "One")
+    worker(project, "echo $GENBA_RUN > x; git add x; git commit -qm x")
+    for _ in range(2):
+        project.genba("run", "worker", "--issue", "1", check=1, MY_API_TOKEN="token-123456789abcdef")
+    assert "[redacted]" in project.prompts()[0]
+    assert "123456789abcdef" not in project.prompts()[0]
+    for file in (project.root / ".genba").glob("genba.db*"):
+        assert b"123456789abcdef" not in file.read_bytes()
 
 
 def test_nothing_is_left_behind_by_a_verification(project: Project) -> None:

@@ -59,6 +59,7 @@ class Bench:
             clock=ManualClock(),
             environment=environment,
             mark="m",
+            redact=lambda text: text.replace("hunter2", "[redacted]"),
         )
         subject = Subject(commit="tip", base="base", branch="work", base_branch="main")
         found = await verifier.verify(subject, policy, self.told.append, fresh)
@@ -213,6 +214,13 @@ async def test_a_whole_suite_that_is_red_on_the_base_alone_proves_nothing() -> N
     green = {"test_added": [said("test_added", PASSED)], "tests_pass": [said("tests_pass", PASSED)]}
     assert (await bench.verify(await bench.policy(), green)).done
     assert bench.checkouts.opened[1] == ("base", (("test_b.py", "blob:" + new["test_b.py"]),))
+
+
+async def test_a_secret_that_a_goal_prints_is_kept_nowhere() -> None:
+    bench = Bench("dod: [{custom_script: one}]\n")
+    leaky = said("custom_script", FAILED, "the password is hunter2", output="hunter2\n")
+    found = await bench.verify(await bench.policy(), {"custom_script": [leaky]})
+    assert "hunter2" not in repr(found) + repr(bench.results.logs) + repr(bench.results.kept) + evidence(found).output
 
 
 async def test_checkouts_are_closed_when_a_goal_raises() -> None:

@@ -75,7 +75,7 @@ class TestCheckouts(CheckoutsSuite):
 class TestResultStores(ResultStoreSuite):
     @pytest.fixture(params=["files", "double"])
     def results(self, request: pytest.FixtureRequest, tmp_path: Path) -> ResultStore:
-        return FileResults(tmp_path / "goals", lambda text: text) if request.param == "files" else MemoryResults()
+        return FileResults(tmp_path / "goals") if request.param == "files" else MemoryResults()
 
 
 async def test_a_checkout_has_the_commit_and_nothing_else(repository: Path) -> None:

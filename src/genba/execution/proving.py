@@ -1,7 +1,5 @@
 """The proof of a run: its work is verified as a commit before it leaves its branch, and again as it would land."""
 
-import msgspec
-
 from genba.domain.events import GoalChecked, VerificationFinished
 from genba.domain.evidence import CheckResult
 from genba.domain.verification import GoalResult, Subject, Verification
@@ -72,15 +70,12 @@ class Proof:
         return None if verification.done else evidence(verification)
 
     def _tell(self, found: GoalResult) -> None:
-        result = msgspec.structs.replace(
-            found.result, detail=self.world.redact(found.result.detail), output=self.world.redact(found.result.output)
-        )
         self.world.journal.emit(
             GoalChecked(
                 goal=found.goal.type,
                 level=found.goal.level,
                 required=found.goal.goal.required,
-                result=result,
+                result=found.result,
                 log=found.log,
                 cached=found.cached,
             )

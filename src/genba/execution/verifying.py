@@ -56,6 +56,7 @@ class Verifier:
         clock: Clock,
         environment: str,
         mark: str,
+        redact: Callable[[str], str],
     ) -> None:
         self.history = history
         self.checkouts = checkouts
@@ -66,6 +67,8 @@ class Verifier:
         self.environment = environment
         """What the results depend on besides the tree and the goal, as one word."""
         self.mark = mark
+        self.redact = redact
+        """Hides secrets in what a goal printed, before anybody keeps or shows it."""
 
     async def verify(self, subject: Subject, policy: Policy, told: Told, fresh: bool = False) -> Verification:
         """The verdict on a commit. With `fresh` every goal is checked again."""
@@ -136,8 +139,13 @@ class _Checking:
         result = await self._in_checkout(goal)
         if isinstance(goal, TestAdded) and result.passed and runs_whole_suite(goal.command):
             result = await self._with_control(goal, result)
+        result = self._without_secrets(result)
         log = self.verifier.results.keep(key, result, _reusable(result))
         return GoalResult(goal=frozen, result=_short(result), log=log)
+
+    def _without_secrets(self, result: CheckResult) -> CheckResult:
+        redact = self.verifier.redact
+        return msgspec.structs.replace(result, detail=redact(result.detail), output=redact(result.output))
 
     async def _with_control(self, goal: TestAdded, result: CheckResult) -> CheckResult:
         """A whole suite that is red on the base proves something only if it is green there without the new tests."""

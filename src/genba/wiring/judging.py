@@ -50,8 +50,8 @@ def validators(layout: RepositoryLayout, processes: Processes, environment: dict
     return ValidatorRunner(engine(layout, processes, environment))
 
 
-def results(layout: RepositoryLayout, redact: Callable[[str], str]) -> FileResults:
-    return FileResults(layout.own / "goals", redact)
+def results(layout: RepositoryLayout) -> FileResults:
+    return FileResults(layout.own / "goals")
 
 
 def verifier(
@@ -63,10 +63,11 @@ def verifier(
         history=history,
         checkouts=GitCheckouts(layout),
         runner_for=lambda more: engine(layout, processes, {**environment, **more}),
-        results=results(layout, redact),
+        results=results(layout),
         clock=SystemClock(),
         environment=fingerprint(environment),
         mark=mark,
+        redact=redact,
     )
     return made, history
 

@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -17,9 +16,8 @@ _NAME_LENGTH = 12
 class FileResults:
     """One file per result. What cannot be read is no result: the goal is checked again."""
 
-    def __init__(self, folder: Path, redact: Callable[[str], str]) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.redact = redact
 
     def find(self, key: str) -> CheckResult | None:
         try:
@@ -32,9 +30,9 @@ class FileResults:
         """Keep a result and its whole output; returns the name of the log."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         name = key[:_NAME_LENGTH] if reusable else f"{key[:_NAME_LENGTH]}-{os.urandom(3).hex()}"
-        self._write(self.folder / f"{name}.log", self.redact(result.output).encode("utf-8", "replace"))
+        self._write(self.folder / f"{name}.log", result.output.encode("utf-8", "replace"))
         if reusable:
-            told = msgspec.structs.replace(result, output="", detail=self.redact(result.detail))
+            told = msgspec.structs.replace(result, output="")
             self._write(self.folder / f"{key}.json", msgspec.json.encode(told))
         return name
 
