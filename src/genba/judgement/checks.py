@@ -1,7 +1,5 @@
 """Checks that need nothing but what git shows."""
 
-import re
-
 from genba.domain.evidence import (
     Check,
     CheckResult,
@@ -25,20 +23,11 @@ def judge_check(name: str, check: Check, facts: TreeFacts) -> CheckResult | None
         case CommitsExistCheck():
             return _result(name, bool(facts.commits), "the branch has no commit over its base")
         case FilesChangedCheck(pattern=pattern):
+            from genba.judgement.paths import matches  # noqa: PLC0415  (few agents have such a check)
+
             fitting = [path for path in facts.changed_files if matches(path, pattern)]
             return _result(name, bool(fitting), f"no commit changed a file that fits {pattern}")
     return None
-
-
-def matches(path: str, pattern: str) -> bool:
-    """Whether a path fits a glob: * stays in one folder, ** goes through any number of them."""
-    return re.fullmatch(_regex(pattern), path) is not None
-
-
-def _regex(pattern: str) -> str:
-    parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern)
-    words = {"**/": r"(?:[^/]+/)*", "**": r".*", "*": r"[^/]*", "?": r"[^/]"}
-    return "".join(words.get(part, re.escape(part)) for part in parts)
 
 
 def _result(name: str, passed: bool, complaint: str) -> CheckResult:
