@@ -199,7 +199,7 @@ def test_what_cannot_be_verified_is_refused(project: Project) -> None:
     project.issue(1, "One")
     done = project.genba("verify", "1", check=5)
     assert "task #1 has no branch yet" in done.err
-    assert "genba run iterator --issue 1" in done.err
+    assert "hint: genba run iterator --issue 1" in done.err
     assert "there is no task #7" in project.genba("verify", "#7", check=4).err
 
 
@@ -282,6 +282,32 @@ def test_what_would_land_is_verified_when_the_base_moved(project: Project) -> No
 
     assert result["verdict"] == "rejected: goals_not_met"
     assert "test_none.py" not in project.git("ls-tree", "--name-only", "main")
+
+
+def test_work_that_was_merged_by_hand_is_done_when_it_is_seen(project: Project) -> None:
+    started(project)
+    project.issue(1, "One")
+    worker(project, "echo x > x.txt; git add x.txt; git commit -qm x")
+    left = project.run("worker", "--issue", "1", "--no-merge")
+    assert project.task(1).status is TaskStatus.REVIEW
+    early = project.genba("task", "done", "1", check=5)
+    assert "is not on main" in early.err
+    assert f"hint: git merge {left['branch']}" in early.err
+    project.git("merge", "-q", "--no-ff", "-m", "By hand", left["branch"])
+
+    assert project.genba("verify", "1", check=0).out.startswith("#1 done")
+    project.genba("task", "done", "1", check=0)
+    assert project.task(1).status is TaskStatus.DONE
+    assert "task #1: it is done already" in project.genba("task", "done", "1", check=5).err
+
+
+def test_what_may_be_changed_is_remembered_when_a_run_goes_on(project: Project) -> None:
+    started(project)
+    script = "test -e ../../go || exit 1; echo x > ruff.toml; git add -A; git commit -qm x"
+    project.agent(adapter={"type": "custom", "command": script}, limits={"retries": 0})
+    stopped = project.run("worker", "--may-change", "ruff.toml", check=1)
+    (project.root / "go").touch()
+    assert project.run("--resume", stopped["run"])["outcome"] == "completed"
 
 
 def test_work_that_must_be_reviewed_waits_for_it_and_lands_after(project: Project) -> None:

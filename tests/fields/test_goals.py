@@ -113,23 +113,6 @@ def test_a_goal_that_takes_too_long_fails(project: Project, goal: dict[str, Any]
     assert judged(project, {**goal, "timeout_seconds": 0.3}, files) == (FAILED, told)
 
 
-@pytest.mark.parametrize(
-    "goal",
-    [
-        {"type": "files_changed", "pattern": "*"},
-        {"type": "file_exists", "path": "work.txt"},
-        {"type": "git_clean"},
-        {"type": "commits_exist"},
-        {"type": "protected_paths"},
-        {"type": "tests_kept"},
-        {"type": "links_inside"},
-    ],
-    ids=lambda goal: goal["type"],
-)
-def test_a_goal_that_git_alone_answers_is_never_too_late(project: Project, goal: dict[str, Any]) -> None:
-    assert judged(project, {**goal, "timeout_seconds": 0.000001})[0] == PASSED
-
-
 # ── commands ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -13,6 +13,7 @@ from tests.project import Project
 @pytest.fixture
 async def checkout(project: Project) -> tuple[GitCheckouts, Path, str]:
     project.write("check.sh", "exit 1\n")
+    project.write(".gitignore", "built\n")
     project.write("src/code.py", "x = 1\n")
     commit = project.commit()
     checkouts = GitCheckouts(await RepositoryLayout.find(project.root))
@@ -26,12 +27,14 @@ async def test_what_a_command_rewrote_is_put_back_and_what_it_built_stays(
     (folder / "check.sh").write_text("exit 0\n")
     (folder / "README.md").unlink()
     (folder / "built").write_text("kept\n")
+    (folder / "conftest.py").write_text("planted for the next goal\n")
 
     await checkouts.restore(str(folder), commit)
 
     assert (folder / "check.sh").read_text() == "exit 1\n"
     assert (folder / "README.md").exists()
     assert (folder / "built").read_text() == "kept\n"
+    assert not (folder / "conftest.py").exists()
     await checkouts.close(str(folder))
     assert not folder.exists()
 

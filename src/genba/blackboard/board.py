@@ -120,8 +120,8 @@ class Blackboard:
     def begin_session(self, number: int, start: SessionStart, died: Died | None = None) -> Briefing:
         return self.store.write(lambda tx: sessions.begin_session(tx, number, start, died))
 
-    def newest_session(self, number: int) -> tuple[str, str]:
-        """The run and the branch of the newest session of a task; empty when there was none."""
+    def newest_session(self, number: int) -> SessionStart:
+        """How the newest session of a task began; all of it empty when there was none."""
         return self.store.read(lambda tx: sessions.newest_session(tx, number))
 
     def end_session(self, end: SessionEnd) -> None:

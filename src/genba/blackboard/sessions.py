@@ -42,7 +42,10 @@ _RUNNING = Statement("""
 SELECT s.run, a.name, s.branch, s.base, s.workdir, s.host, s.process
 FROM sessions s JOIN agents a ON a.id = s.agent_id WHERE s.task_id = :task AND s.status = 'running' AND s.run <> :run
 """)
-_PLACE = Statement("SELECT run, branch FROM sessions WHERE task_id = :task ORDER BY attempt DESC, id DESC LIMIT 1")
+_PLACE = Statement("""
+SELECT s.run, a.name, s.branch, s.base, s.workdir, s.host, s.process
+FROM sessions s JOIN agents a ON a.id = s.agent_id WHERE s.task_id = :task ORDER BY s.attempt DESC, s.id DESC LIMIT 1
+""")
 _VERIFIED = Statement("""
 SELECT "commit", status FROM verifications WHERE task_id = :task AND run = :run ORDER BY id DESC LIMIT 1
 """)
@@ -89,18 +92,21 @@ def begin_session(tx: Transaction, number: int, start: SessionStart, died: Died 
 def _nobody_works(tx: Transaction, task: Task, run: str, died: Died | None) -> None:
     """Refuse while another run still works on the task; whether it does, only the caller can see."""
     for row in tx.all(_RUNNING, task=task.id, run=run) if died is not None else []:
-        other = SessionStart(
-            run=row[0], agent=row[1], branch=row[2], base=row[3], workdir=row[4], host=row[5], process=row[6]
-        )
+        other = _started(row)
         if died is not None and not died(other):
             where = f" on {other.host}" if other.host else ""
             raise refused(task.number, f"{other.run} works on it{where}", f"genba logs {other.run}")
 
 
-def newest_session(tx: Transaction, number: int) -> tuple[str, str]:
-    """The run and the branch of the newest session of a task; empty when there was none."""
+def newest_session(tx: Transaction, number: int) -> SessionStart:
+    """How the newest session of a task began; all of it empty when there was none."""
     row = tx.one(_PLACE, task=look(tx, number).task.id)
-    return (str(row[0]), str(row[1])) if row else ("", "")
+    return _started(row or ("", "", "", "", "", "", 0))
+
+
+def _started(row: Row) -> SessionStart:
+    run, agent, branch, base, workdir, host, process = row
+    return SessionStart(run=run, agent=agent, branch=branch, base=base, workdir=workdir, host=host, process=process)
 
 
 def end_session(tx: Transaction, end: SessionEnd) -> None:

@@ -37,31 +37,36 @@ class _Goal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """The field that a goal written in one line sets."""
 
     required: Annotated[bool, Meta(description="false: it is reported, and does not reject.")] = True
+
+
+class _Run(_Goal, frozen=True, kw_only=True):
+    """A goal for which something is run."""
+
     timeout_seconds: Annotated[float, Meta(gt=0, description="Longer than this is a failure.")] = 900
 
 
-class LintPasses(_Goal, frozen=True, kw_only=True, tag="lint_passes"):
+class LintPasses(_Run, frozen=True, kw_only=True, tag="lint_passes"):
     """The linter finds nothing."""
 
     main: ClassVar[str] = "command"
     command: Annotated[Words | None, _COMMAND] = None
 
 
-class BuildSucceeds(_Goal, frozen=True, kw_only=True, tag="build_succeeds"):
+class BuildSucceeds(_Run, frozen=True, kw_only=True, tag="build_succeeds"):
     """The project builds."""
 
     main: ClassVar[str] = "command"
     command: Annotated[Words | None, _COMMAND] = None
 
 
-class TestsPass(_Goal, frozen=True, kw_only=True, tag="tests_pass"):
+class TestsPass(_Run, frozen=True, kw_only=True, tag="tests_pass"):
     """The tests pass."""
 
     main: ClassVar[str] = "command"
     command: Annotated[Words | None, _COMMAND] = None
 
 
-class TestAdded(_Goal, frozen=True, kw_only=True, tag="test_added"):
+class TestAdded(_Run, frozen=True, kw_only=True, tag="test_added"):
     """The branch adds a test: a new file, or a new test in a file that was there."""
 
     main: ClassVar[str] = "pattern"
@@ -91,7 +96,7 @@ class FileExists(_Goal, frozen=True, kw_only=True, tag="file_exists"):
     path: Annotated[str, Meta(min_length=1, description="A path, or a glob, relative to the repository.")]
 
 
-class NoSecrets(_Goal, frozen=True, kw_only=True, tag="no_secrets"):
+class NoSecrets(_Run, frozen=True, kw_only=True, tag="no_secrets"):
     """No commit of the branch contains a secret."""
 
     main: ClassVar[str] = "command"
@@ -101,7 +106,7 @@ class NoSecrets(_Goal, frozen=True, kw_only=True, tag="no_secrets"):
     ] = None
 
 
-class _Asked(_Goal, frozen=True, kw_only=True):
+class _Asked(_Run, frozen=True, kw_only=True):
     """A goal that asks a running service."""
 
     url: Annotated[str, Meta(min_length=1, description="An address, or a path of the service that is started.")]
@@ -135,7 +140,7 @@ class ResponseContains(_Asked, frozen=True, kw_only=True, tag="response_contains
     text: Annotated[str, Meta(min_length=1, description="The body must contain it.")] | None = None
 
 
-class CustomScript(_Goal, frozen=True, kw_only=True, tag="custom_script"):
+class CustomScript(_Run, frozen=True, kw_only=True, tag="custom_script"):
     """A script ends with 0."""
 
     main: ClassVar[str] = "script"

@@ -100,7 +100,7 @@ class Rulebook:
         goals = _dod(rules, origin)
         settings = rules.task_types.get(task.type, TaskTypeSettings()) if task is not None else TaskTypeSettings()
         if task is not None:
-            goals += _type_rules(task.type, settings, origin, detected)
+            goals += _type_rules(task.type, settings, origin, _test_command(rules) or detected.test)
             goals += _acceptance(task)
         completed = tuple(_complete(frozen, rules, detected) for frozen in _each_once(goals))
         own = MAY_CHANGE.get(task.type, ()) if task is not None and settings.may_change is None else settings.may_change
@@ -157,20 +157,20 @@ def _dod(rules: RulesFile, origin: str) -> list[FrozenGoal]:
     return [*declared, *guards]
 
 
-def _type_rules(kind: str, settings: TaskTypeSettings, origin: str, detected: Detected) -> list[FrozenGoal]:
+def _type_rules(kind: str, settings: TaskTypeSettings, origin: str, test_command: Words | None) -> list[FrozenGoal]:
     level = GoalLevel.TYPE_RULE
     if settings.goals is not None:
         source = GoalSource.PROJECT_CONFIG
         told = f"{kind} rule, {origin}"
         return [FrozenGoal(level=level, source=source, origin=told, goal=goal) for goal in settings.goals]
     source, told = GoalSource.TYPE_DEFAULT, f"{kind} rule, built in"
-    goals = (_possible(goal, detected) for goal in TYPE_RULES.get(kind, ()))
+    goals = (_possible(goal, test_command) for goal in TYPE_RULES.get(kind, ()))
     return [FrozenGoal(level=level, source=source, origin=told, goal=goal) for goal in goals]
 
 
-def _possible(goal: Goal, detected: Detected) -> Goal:
+def _possible(goal: Goal, test_command: Words | None) -> Goal:
     """A built-in rule asks for no more than the project can show: without a test command nothing can be red."""
-    if isinstance(goal, TestAdded) and detected.test is None:
+    if isinstance(goal, TestAdded) and test_command is None:
         return msgspec.structs.replace(goal, must_fail_on_base=False)
     return goal
 

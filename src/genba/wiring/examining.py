@@ -9,7 +9,7 @@ from genba.connections.git.history import GitHistory, known_commit
 from genba.connections.git.worktrees import GitWorkingTrees
 from genba.connections.journal.redaction import Redactor
 from genba.domain.errors import NotFoundError, StateConflictError
-from genba.domain.tasks import Task
+from genba.domain.tasks import Actor, ActorKind, StatusChange, Task, TaskStatus
 from genba.domain.verification import GoalResult, Subject, Verification
 from genba.wiring.judging import Examination, rulebook, verifier
 
@@ -36,6 +36,7 @@ async def find(
     return Examination(
         shown=target or base_name,
         number=task.number if task is not None else None,
+        agent=(house.board().newest_session(task.number).agent if task is not None else "") or "iterator",
         subject=subject,
         policy=policy,
         recorded=not may_change and base_branch is None,
@@ -87,7 +88,7 @@ async def _subject(
             raise StateConflictError(
                 f"task #{task.number} has no branch yet: nobody has worked on it",
                 unchanged="nothing was changed.",
-                hint=f"genba run iterator --issue {task.number}",
+                hint=f"genba run {house.board().newest_session(task.number).agent or 'iterator'} --issue {task.number}",
             )
     else:
         branch = await history.branch_of(target)
@@ -104,13 +105,43 @@ async def _subject(
 async def _of_task(house: House, history: GitHistory, task: Task) -> Subject | str:
     """The branch of a task's newest session; for work that has landed, the commit that was verified last."""
     board = house.board()
-    _, branch = board.newest_session(task.number)
-    if branch and await history.branch_of(branch):
+    branch = board.newest_session(task.number).branch
+    if branch and await history.branch_of(branch) and not await _has_landed(house, history, branch):
         return branch
     last = board.last_verification(task.number)
     if last is not None and await history.commit_of(last.subject.commit) is not None:
         return last.subject
-    return ""
+    return branch if branch and await history.branch_of(branch) else ""
+
+
+async def _has_landed(house: House, history: GitHistory, branch: str) -> bool:
+    """Whether the base has all of a branch already."""
+    base = await _base_for(house, history, branch)
+    tip = await known_commit(history, branch)
+    return base != branch and await house.layout.git.is_ancestor(tip, await known_commit(history, base))
+
+
+async def settle(house: House, number: int, base_branch: str | None) -> Task:
+    """Call a task done whose verified commit is seen on the base: it was merged by somebody else."""
+    history, board = GitHistory(house.layout.git), house.board(make=False)
+    task, last = board.get(number), board.last_verification(number)
+    if last is None or not last.done:
+        raise StateConflictError(
+            f"task #{number} is not verified", unchanged="nothing was changed.", hint=f"genba verify {number}"
+        )
+    base = base_branch or last.subject.base_branch or await _current(house)
+    tip, commit = await known_commit(history, base), last.subject.commit
+    if not await house.layout.git.is_ancestor(commit, tip):
+        raise StateConflictError(
+            f"{commit[:7]}, the verified commit of task #{number}, is not on {base}",
+            unchanged="nothing was changed.",
+            hint=f"git merge {last.subject.branch or commit[:12]}",
+        )
+    actor = Actor(ActorKind.ORCHESTRATOR, f"genba, told by {house.actor().name}")
+    change = StatusChange(
+        to=TaskStatus.DONE, actor=actor, commit=commit, finalized=f"seen on {base}", version=task.version
+    )
+    return board.change_status(number, change)
 
 
 async def _tree_of(house: House, branch: str) -> tuple[tuple[str, ...], str]:

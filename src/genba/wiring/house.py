@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from genba.connections.goals.results import FileResults
     from genba.definitions.rules_file import TaskTypeSettings
     from genba.domain.evidence import Check, CheckResult
-    from genba.domain.tasks import Actor
+    from genba.domain.tasks import Actor, Task
     from genba.domain.verification import GoalResult, Verification
     from genba.domain.workspaces import Workspace
     from genba.wiring.judging import Examination
@@ -174,7 +174,7 @@ class House:
         memory = _recall(folder, run)
         definition = _raised(memory.definition, limits)
         if definition is not memory.definition:
-            _keep(folder / "run.json", RunMemory(definition, memory.parameters))
+            _keep(folder / "run.json", RunMemory(definition, memory.parameters, memory.may_change))
         return RunPlan(
             run=run,
             definition=definition,
@@ -184,6 +184,7 @@ class House:
             merged=left.merged,
             delivered=left.delivered or (bool(left.merged) and not Path(left.workspace.path).exists()),
             commits=left.commits,
+            may_change=memory.may_change,
             process=os.getpid(),
         )
 
@@ -245,7 +246,7 @@ class House:
 
     def session_of(self, number: int) -> str:
         """The newest run on a task, if it can be resumed."""
-        run, _ = self.board().newest_session(number)
+        run = self.board().newest_session(number).run
         return run if run and (self.layout.run_folder(run) / "journal").is_file() else ""
 
     def results(self) -> FileResults:
@@ -259,6 +260,11 @@ class House:
         from genba.wiring.examining import find  # noqa: PLC0415  (only who verifies pays for it)
 
         return await find(self, target, base_branch, may_change, needs_commit)
+
+    async def settle(self, number: int, base_branch: str | None) -> Task:
+        from genba.wiring.examining import settle  # noqa: PLC0415  (see examination)
+
+        return await settle(self, number, base_branch)
 
     async def examine(self, examination: Examination, fresh: bool, told: Callable[[GoalResult], None]) -> Verification:
         from genba.wiring.examining import look  # noqa: PLC0415  (see examination)
@@ -398,6 +404,7 @@ class RunMemory(msgspec.Struct, frozen=True):
 
     definition: AgentDefinition
     parameters: dict[str, Any]
+    may_change: tuple[str, ...] = ()
 
 
 def _remember(folder: Path, plan: RunPlan, journal: Path) -> None:
@@ -406,7 +413,7 @@ def _remember(folder: Path, plan: RunPlan, journal: Path) -> None:
     folder.chmod(0o700)
     memory = folder / "run.json"
     if not memory.exists():
-        _keep(memory, RunMemory(plan.definition, plan.parameters))
+        _keep(memory, RunMemory(plan.definition, plan.parameters, plan.may_change))
     (folder / "journal").write_text(str(journal), encoding="utf-8")
 
 

@@ -33,6 +33,8 @@ class Examination(msgspec.Struct, frozen=True, kw_only=True):
     """As the user named it."""
     number: int | None
     """The task, where it is one."""
+    agent: str = "iterator"
+    """Who worked on the task last, to go on with it."""
     subject: Subject | None
     policy: Policy
     recorded: bool = True

@@ -39,7 +39,7 @@ class GitCheckouts:
         return str(folder)
 
     async def restore(self, folder: str, commit: str) -> None:
-        """Bring the files of the commit back to what they were; what was built beside them stays.
+        """Bring the files of the commit back to what they were. What was built stays where the commit ignores it.
 
         The repository in the folder is made anew first, since what ran there could write to it as well.
         """
@@ -52,6 +52,7 @@ class GitCheckouts:
         shutil.copyfile(home / "index", repository / "index")
         words = ("read-tree", "--reset", "-u", "--no-recurse-submodules", commit)
         await self.git.run(*words, tree=tree, git_dir=repository)
+        await self.git.run("clean", "-ffdq", tree=tree, git_dir=repository, allow=(0, 1))
 
     async def close(self, folder: str) -> None:
         home = Path(folder).parent

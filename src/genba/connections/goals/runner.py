@@ -33,6 +33,9 @@ from genba.domain.verification import Place
 _GLOB = re.compile(r"[*?\[]")
 
 
+ByCommand = LintPasses | BuildSucceeds | TestsPass | CustomScript | NoSecrets
+
+
 class SecretScanner(Protocol):
     """Looks for secrets in every commit of a branch."""
 
@@ -86,7 +89,7 @@ class GoalEngine:
                 return await self.endpoints.ask(goal, place, mark)
         return CheckResult(name, CheckStatus.ERROR, "not run in a checkout")
 
-    async def _command(self, goal: Goal, words: Words | None, place: Place, mark: str) -> CheckResult:
+    async def _command(self, goal: ByCommand, words: Words | None, place: Place, mark: str) -> CheckResult:
         if words is None or is_empty(words):
             return _no_command(goal, words)
         done = await self.commands.run(words, place.folder, goal.timeout_seconds, mark)
@@ -144,8 +147,9 @@ def _silent(result: CheckResult) -> CheckResult:
 def _no_command(goal: Goal, words: Words | None) -> CheckResult:
     if words is not None:
         return CheckResult(goal_type(goal), CheckStatus.ERROR, "the command is empty")
-    kind, example = {
-        LintPasses: ("lint", "ruff check ."),
-        BuildSucceeds: ("build", "make build"),
-    }.get(type(goal), ("test", "pytest -q"))
+    kind, example = "test", "pytest -q"
+    if isinstance(goal, LintPasses):
+        kind, example = "lint", "ruff check ."
+    elif isinstance(goal, BuildSucceeds):
+        kind, example = "build", "make build"
     return CheckResult(goal_type(goal), CheckStatus.ERROR, f"no {kind} command was found; name one: command: {example}")

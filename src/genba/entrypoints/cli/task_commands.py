@@ -24,7 +24,7 @@ from genba.domain.tasks import (
     TaskStatus,
 )
 from genba.entrypoints.cli.failures import show_hint
-from genba.entrypoints.cli.houses import house_here
+from genba.entrypoints.cli.houses import house_here, run_async
 from genba.entrypoints.cli.printable import in_one_line
 from genba.entrypoints.cli.tables import table
 from genba.entrypoints.cli.task_view import task_lines
@@ -319,6 +319,17 @@ def approve(number: int, commit: str | None, as_json: bool) -> None:
     run = house.session_of(number)
     if run and not as_json:
         show_hint(f"genba run --resume {run}")
+
+
+@task.command("done")
+@click.argument("number", type=NUMBER)
+@click.option("--base-branch", metavar="NAME", help="Where its work should be; by default where it was to go.")
+@_JSON
+def done(number: int, base_branch: str | None, as_json: bool) -> None:
+    """Call a task in review done, once its verified commit is seen on the base branch: merged by you, or elsewhere."""
+    house = house_here()
+    _people_only(_actor(house), "call a task done", number)
+    _told(run_async(house.settle(number, base_branch)), as_json)
 
 
 def _move(

@@ -160,7 +160,7 @@ def _hint(examination: Examination, found: Verification) -> None:
         broken = next((each.goal.type for each in found.results if each.broken), "")
         show_hint(f"genba verify {examination.shown} --explain   shows where {broken or 'each goal'} comes from")
     elif examination.number is not None:
-        show_hint(f"genba run iterator --issue {examination.number}     goes on with this evidence")
+        show_hint(f"genba run {examination.agent} --issue {examination.number}     goes on with this evidence")
 
 
 def _progress(each: GoalResult) -> None:
