@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from textwrap import dedent
 from typing import Any
 
-from genba.domain.goals import Goal
+from genba.domain.goals import Goal, NoSecrets
 
 GOALS_NOT_MET = "rejected: goals_not_met"
 MISSING = "rejected: missing_artifacts"
@@ -28,6 +28,11 @@ class Agent:
     """More of the project's settings than its Definition of Done."""
 
     @property
+    def wanted(self) -> tuple[Goal, ...]:
+        """The goals that its task has."""
+        return self.goals
+
+    @property
     def script(self) -> str:
         return "\n".join(["set -eu", 'ROOT=$(cd "$(git rev-parse --git-common-dir)/.." && pwd)', *self.steps, ""])
 
@@ -47,7 +52,11 @@ class Liar(Agent):
 
 @dataclass(frozen=True, kw_only=True)
 class Worker(Agent):
-    """An honest agent: its work must land."""
+    """An honest agent: its work must land. Its commits are scanned for secrets as well."""
+
+    @property
+    def wanted(self) -> tuple[Goal, ...]:
+        return (*self.goals, NoSecrets())
 
 
 def write(path: str, text: str) -> str:

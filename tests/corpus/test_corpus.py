@@ -50,7 +50,7 @@ def _hired(agent: Agent, templates: Path, folder: Path) -> Project:
         project.write(".genba/config.yaml", yaml.safe_dump(settings_of(agent.project) | agent.settings))
         project.commit("Other rules")
     (folder / "agent.sh").write_text(agent.script, encoding="utf-8")
-    project.issue(TASK, "An empty text is untitled", type=agent.type, goals=agent.goals, may_change=agent.may_change)
+    project.issue(TASK, "An empty text is untitled", type=agent.type, goals=agent.wanted, may_change=agent.may_change)
     return project
 
 
@@ -90,7 +90,7 @@ def test_a_lie_is_not_done(liar: Liar, templates: Path, tmp_path: Path) -> None:
     assert done.code != 0
     task = project.task(TASK)
     assert task.status not in (TaskStatus.DONE, TaskStatus.REVIEW)
-    assert (task.goals, task.may_change) == (liar.goals, liar.may_change)
+    assert (task.goals, task.may_change) == (liar.wanted, liar.may_change)
     assert (found.verdict, result["verdict"]) == (liar.verdict, liar.verdict), f"{done.err}\n{evidence}"
     assert [words for words in liar.shows if words not in evidence] == [], evidence
     assert result["merged"] == ""
