@@ -170,10 +170,12 @@ def show(number: int, as_json: bool) -> None:
     board = house_here().board(make=False)
     found = board.get(number)
     comments, events, last = board.comments(number), board.events(number), board.last_verification(number)
+    session = board.newest_session(number)
     if as_json:
-        _print_json({"task": found, "comments": comments, "events": events, "verification": last})
+        shown = {"task": found, "comments": comments, "events": events, "verification": last}
+        _print_json(shown | {"session": session if session.run else None})
         return
-    for line in task_lines(found, comments, events, last):
+    for line in task_lines(found, comments, events, last, session):
         click.echo(line)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from genba.domain.goals import Goal, goal_type
+from genba.domain.sessions import SessionStart
 from genba.domain.tasks import Comment, Task, TaskEvent
 from genba.domain.verification import Verification
 from genba.entrypoints.cli.printable import in_one_line, printable
@@ -14,11 +15,15 @@ _HISTORY = 12
 
 
 def task_lines(
-    task: Task, comments: list[Comment], events: list[TaskEvent], last: Verification | None
+    task: Task,
+    comments: list[Comment],
+    events: list[TaskEvent],
+    last: Verification | None,
+    session: SessionStart,
 ) -> Iterator[str]:
     yield in_one_line(f"#{task.number} {task.title}")
     yield in_one_line("   " + " · ".join(_facts(task)))
-    for name, value in _more(task, last):
+    for name, value in _more(task, last, session):
         yield in_one_line(f"   {name:<12} {value}")
     if task.body.strip():
         yield ""
@@ -61,7 +66,7 @@ def _facts(task: Task) -> Iterator[str]:
         yield f"@{task.assignee}"
 
 
-def _more(task: Task, last: Verification | None) -> Iterator[tuple[str, str]]:
+def _more(task: Task, last: Verification | None, session: SessionStart) -> Iterator[tuple[str, str]]:
     if task.blocker is not None:
         yield "blocked", f"{task.blocker.kind}: {task.blocker.reason}"
     if task.parent is not None:
@@ -75,6 +80,8 @@ def _more(task: Task, last: Verification | None) -> Iterator[tuple[str, str]]:
         yield "review", f"{task.reviewer_type}{approved}"
     if task.may_change:
         yield "may change", ", ".join(task.may_change)
+    if session.run:
+        yield "last run", f"{session.run} on {session.branch}   genba logs {session.run}"
     if last is not None:
         yield "verdict", f"{last.verdict} on {last.subject.commit[:7]}   genba verify {task.number}"
 
