@@ -1,5 +1,6 @@
 """A checkout between two goals: the files of the commit are as they were, and what was built stays."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -37,6 +38,19 @@ async def test_what_a_command_rewrote_is_put_back_and_what_it_built_stays(
     assert not (folder / "conftest.py").exists()
     await checkouts.close(str(folder))
     assert not folder.exists()
+
+
+async def test_a_file_that_looks_the_same_to_stat_is_put_back_too(checkout: tuple[GitCheckouts, Path, str]) -> None:
+    checkouts, folder, commit = checkout
+    seen = (folder / "check.sh").stat()
+    (folder / "check.sh").write_text("exit 0\n")
+    os.utime(folder / "check.sh", ns=(seen.st_atime_ns, seen.st_mtime_ns))
+    kept = folder.parent / "index"
+    os.utime(kept, (kept.stat().st_mtime + 60, kept.stat().st_mtime + 60))
+
+    await checkouts.restore(str(folder), commit)
+
+    assert (folder / "check.sh").read_text() == "exit 1\n"
 
 
 async def test_a_command_cannot_hide_what_it_rewrote(
