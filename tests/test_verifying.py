@@ -141,6 +141,12 @@ async def test_a_guard_can_be_made_a_report_by_the_definition_of_done() -> None:
     assert [frozen.goal.required for frozen in policy.goals if frozen.type == "tests_kept"] == [False]
 
 
+async def test_a_line_that_does_more_than_gitleaks_is_run_as_it_is() -> None:
+    bench = Bench("dod: [{no_secrets: gitleaks detect}, {no_secrets: gitleaks detect && ./our-own-scan}]\n")
+    commands = [frozen.goal.command for frozen in (await bench.policy()).goals[:2]]  # type: ignore[union-attr]
+    assert commands == [None, "gitleaks detect && ./our-own-scan"]
+
+
 async def test_missing_artifacts_come_before_every_goal() -> None:
     bench = Bench("dod: [{custom_script: never}]\n")
     bench.history.trees["tip"] = dict(bench.history.trees["base"])
@@ -199,6 +205,21 @@ async def test_a_setup_that_fails_fails_what_needs_it_and_nothing_else() -> None
     details = {each.goal.type: each.result.detail for each in found.results}
     assert details["tests_pass"] == "the setup of the checkout: exit code 1"
     assert found.verdict == "rejected: goals_not_met"
+
+
+async def test_a_setup_that_fails_on_the_base_makes_no_test_red_and_fails_nothing_else() -> None:
+    new = {"tests/test_b.py": "def test_b():\n    g()\n"}
+    added = "{type: test_added, must_fail_on_base: true, command: pytest}"
+    bench = Bench(f"verification: {{setup: make deps}}\ndod: [{added}, {{tests_pass: pytest}}]\n", branch=new)
+    results = {
+        "custom_script": [said("custom_script", PASSED), said("custom_script", FAILED, "exit code 1")],
+        "tests_pass": [said("tests_pass", PASSED)],
+    }
+    found = await bench.verify(await bench.policy(), results)
+    assert found.verdict == "error"
+    assert [each.result.detail for each in found.results if each.broken] == [
+        "on the base: the setup of the checkout: exit code 1"
+    ]
 
 
 async def test_a_whole_suite_that_is_red_on_the_base_alone_proves_nothing() -> None:

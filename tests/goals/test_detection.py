@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genba.connections.goals.detection import detect_in
-from genba.domain.detection import DETECTION_FILES, Detected, detect
+from genba.domain.detection import DETECTION_FILES, Detected, detect, runs_whole_suite
 from tests.goals.conftest import Write
 
 
@@ -150,3 +150,21 @@ def test_links_out_of_the_folder_and_folders_in_the_place_of_files_are_not_read(
 
 def test_a_folder_that_is_not_there_has_no_commands(tmp_path: Path) -> None:
     assert detect_in(tmp_path / "nowhere") == Detected()
+
+
+@pytest.mark.parametrize(
+    ("command", "whole"),
+    [
+        ("pytest -q", False),
+        ("uv run pytest -q tests", False),
+        ("pytest -q {files} && echo ok", False),
+        ("pytest -k 'not slow'", True),
+        (("pytest", "-k", "not slow"), False),
+        ("make test", True),
+        (None, True),
+    ],
+)
+def test_a_command_that_cannot_be_told_files_runs_the_whole_suite(
+    command: str | tuple[str, ...] | None, whole: bool
+) -> None:
+    assert runs_whole_suite(command) is whole

@@ -3,6 +3,7 @@
 import configparser
 import json
 import re
+import shlex
 import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -175,13 +176,29 @@ def _table(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+_NOT_PLAIN = re.compile(r"[;&|<>()$`\\\"'*?\[\]#~{}!\n\r]")
 _ONE_RUNNER = re.compile(
     r"(?:(?:npx|pnpm|pnpm exec|yarn|uv run|poetry run|pipenv run) )?(?:\S*/)?"
     r"(?:python[\d.]* -m )?(?:pytest|py\.test|jest|vitest)(?: [^;&|<>$`\n]*)?"
 )
 
 
+def plain_words(words: str | tuple[str, ...]) -> tuple[str, ...] | None:
+    """The words of a command that needs no shell; None for a line that does."""
+    if not isinstance(words, str):
+        return words
+    return None if _NOT_PLAIN.search(words) else tuple(shlex.split(words))
+
+
+def is_gitleaks(command: str | tuple[str, ...]) -> bool:
+    """Whether a command is gitleaks and nothing else: Genba scans itself, so that an agent cannot switch it off."""
+    words = plain_words(command)
+    return bool(words) and words is not None and words[0].rpartition("/")[2] == "gitleaks"
+
+
 def runs_whole_suite(command: str | tuple[str, ...] | None) -> bool:
     """Whether a test command runs everything, because it can be told no files."""
     line = command if isinstance(command, str) else " ".join(command or ())
-    return "{files}" not in line and _ONE_RUNNER.fullmatch(" ".join(line.split())) is None
+    if "{files}" in line:
+        return False
+    return not plain_words(command or "") or _ONE_RUNNER.fullmatch(" ".join(line.split())) is None

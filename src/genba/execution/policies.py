@@ -12,7 +12,7 @@ import msgspec
 
 from genba.definitions.project import CONFIG_FILES, rules_from
 from genba.definitions.rules_file import RulesFile, TaskTypeSettings
-from genba.domain.detection import DETECTION_FILES, Detected, detect
+from genba.domain.detection import DETECTION_FILES, Detected, detect, is_gitleaks
 from genba.domain.goals import (
     GUARDS,
     BuildSucceeds,
@@ -214,7 +214,7 @@ def _complete(frozen: FrozenGoal, rules: RulesFile, detected: Detected) -> Froze
             goal = msgspec.structs.replace(
                 goal, serve=settings.serve, ready_when=goal.ready_when or settings.ready_when
             )
-        case NoSecrets(command=command) if command is not None and _is_gitleaks(command):
+        case NoSecrets(command=command) if command is not None and is_gitleaks(command):
             goal = msgspec.structs.replace(goal, command=None)
         case _:
             return frozen
@@ -224,9 +224,3 @@ def _complete(frozen: FrozenGoal, rules: RulesFile, detected: Detected) -> Froze
 def _test_command(rules: RulesFile) -> Words | None:
     """The command by which the project itself runs its tests."""
     return next((goal.command for goal in rules.dod if isinstance(goal, TestsPass) and goal.command), None)
-
-
-def _is_gitleaks(command: Words) -> bool:
-    """Whether a command is gitleaks, which Genba runs itself: on every commit, with trusted settings."""
-    words = command.split() if isinstance(command, str) else command
-    return bool(words) and words[0].rpartition("/")[2] == "gitleaks"

@@ -114,7 +114,8 @@ class _Checking:
         self.runner = verifier.runner_for(policy.environment)
         self.mark = verifier.mark
         self.folders: dict[str, str] = {}
-        self.not_ready: CheckResult | None = None
+        self.not_ready: dict[str, CheckResult] = {}
+        """Why nothing can be run in a folder, for those whose setup did not work."""
 
     async def all(self) -> tuple[GoalResult, ...]:
         try:
@@ -164,13 +165,16 @@ class _Checking:
             place = Place(folder="", commit=facts.commit, base=facts.base)
             return await self.runner.run(goal, place, self.mark)
         folder = await self._folder(facts.commit)
-        if self.not_ready is not None:
-            return msgspec.structs.replace(self.not_ready, name=name)
+        if folder in self.not_ready:
+            return msgspec.structs.replace(self.not_ready[folder], name=name)
         place = Place(folder=folder, commit=facts.commit, base=facts.base)
         if isinstance(goal, TestAdded):
             files, laid = test_files(self.view, goal), files_to_lay_over(self.view, goal)
             over = tuple((change.path, change.new_blob) for change in facts.changes if change.path in laid)
             base = await self._folder(facts.base, over)
+            if base in self.not_ready:  # nothing is red there for the right reason
+                why = f"on the base: {self.not_ready[base].detail}"
+                return CheckResult(name, CheckStatus.ERROR, why, self.not_ready[base].output)
             place = msgspec.structs.replace(place, base_folder=base, files=files)
         return await self.runner.run(goal, place, self.mark)
 
@@ -184,7 +188,7 @@ class _Checking:
         return self.folders[key]
 
     async def _set_up(self, folder: str, commit: str) -> None:
-        """Install what the commands need. If that fails, nothing that runs can be judged, and all of it fails."""
+        """Install what the commands need. If that fails, nothing that runs there can be judged."""
         if not self.policy.setup:
             return
         limit = self.policy.setup_timeout_seconds
@@ -192,7 +196,7 @@ class _Checking:
         place = Place(folder=folder, commit=commit, base=commit)
         done = await self.runner.run(script, place, self.mark)
         if not done.passed:
-            self.not_ready = msgspec.structs.replace(done, detail=f"the setup of the checkout: {done.detail}")
+            self.not_ready[folder] = msgspec.structs.replace(done, detail=f"the setup of the checkout: {done.detail}")
 
     async def _with_command(self, goal: Goal) -> Goal:
         """A goal whose command the base did not suggest takes the one that the commit itself suggests."""

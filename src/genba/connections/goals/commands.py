@@ -19,7 +19,6 @@ _FAILURE = re.compile(r"(FAILED|--- FAIL:|not ok|FAIL) (?!\()")
 _ERROR = re.compile(r"\b\w*(Error|Exception)\b|\berror\b(:|\[)|^Found \d+ error", re.ASCII)
 _NO_MODULE = re.compile(r"^\S*python[\d.]*: No module named '?(\w+)", re.MULTILINE)
 _TOOLS = frozenset({"pytest", "ruff", "flake8", "pylint", "mypy", "build", "tox", "nox", "unittest", "compileall"})
-_NOT_PLAIN = re.compile(r"[;&|<>()$`\\\"'*?\[\]#~{}!\n\r]")
 
 
 class GoalCommands:
@@ -60,13 +59,6 @@ def surroundings(environment: Mapping[str, str], folder: Path) -> dict[str, str]
 
 def is_empty(words: Words) -> bool:
     return not words.strip() if isinstance(words, str) else not words or not words[0].strip()
-
-
-def plain_words(words: Words) -> tuple[str, ...] | None:
-    """The words of a command that needs no shell; None for a line that does."""
-    if not isinstance(words, str):
-        return words
-    return None if _NOT_PLAIN.search(words) else tuple(shlex.split(words))
 
 
 def shown(words: Words) -> str:

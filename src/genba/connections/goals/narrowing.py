@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from genba.connections.goals.commands import plain_words
+from genba.domain.detection import plain_words
 from genba.domain.goals import Words
 
 _FILES = "{files}"

@@ -8,10 +8,11 @@ from typing import Protocol
 
 import msgspec
 
-from genba.connections.goals.commands import GoalCommands, bounded_line, is_empty, judged, plain_words
+from genba.connections.goals.commands import GoalCommands, bounded_line, is_empty, judged
 from genba.connections.goals.endpoints import Endpoints, RunnerSettings
 from genba.connections.goals.regression import fails_on_base
 from genba.connections.goals.suites import run_suite
+from genba.domain.detection import is_gitleaks
 from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.goals import (
     BuildSucceeds,
@@ -81,7 +82,7 @@ class GoalEngine:
                 complaint = "" if there else f"there is no file {bounded_line(path)}"
                 return CheckResult(name, CheckStatus.PASSED if there else CheckStatus.FAILED, complaint)
             case NoSecrets(command=command):
-                if command is not None and not _is_gitleaks(command):
+                if command is not None and not is_gitleaks(command):
                     return await self._command(goal, command, place, mark)
                 result = await self.secrets.scan(place.base, place.commit, goal.timeout_seconds, mark)
                 return msgspec.structs.replace(result, name=name)
@@ -128,12 +129,6 @@ def file_exists(folder: Path, path: str) -> bool:
 def _is_inside(path: Path, root: Path) -> bool:
     target = path.resolve()
     return target.is_relative_to(root) and not target.is_relative_to(root / ".git") and target.is_file()
-
-
-def _is_gitleaks(command: Words) -> bool:
-    """Whether this is the scan that Genba does itself, and does so that an agent cannot switch it off."""
-    words = plain_words(command)
-    return bool(words) and words is not None and Path(words[0]).name == "gitleaks"
 
 
 def _silent(result: CheckResult) -> CheckResult:

@@ -8,8 +8,9 @@ import re
 import tempfile
 from pathlib import Path
 
-from genba.connections.goals.commands import GoalCommands, plain_words
+from genba.connections.goals.commands import GoalCommands
 from genba.connections.goals.narrowing import runner_of
+from genba.domain.detection import plain_words
 from genba.domain.goals import Words
 from genba.domain.processes import Ending, Exit
 
