@@ -65,3 +65,15 @@ def test_what_is_not_there_is_not_found(board: Blackboard) -> None:
                 act(*pair, HUMAN)
     with pytest.raises(GenbaError):
         board.depend(number, number, Actor(ActorKind.HUMAN, ""))
+
+
+def test_several_changes_of_what_a_task_waits_for_happen_together_or_not_at_all(board: Blackboard) -> None:
+    first, second, third = add(board), add(board), add(board)
+    board.relate(third, (first,), (), HUMAN)
+    board.depend(second, third, HUMAN)
+    before = everything(board)
+    with pytest.raises(StateConflictError, match="#3 → #2 → #3"):
+        board.relate(third, (second,), (first,), HUMAN)
+    assert everything(board) == before
+    fourth = add(board)
+    assert board.relate(third, (fourth, fourth), (first,), HUMAN).dependencies == (fourth,)

@@ -5,7 +5,7 @@ import pytest
 from genba.blackboard.board import Blackboard
 from genba.domain.errors import NotFoundError, StateConflictError, UsageError
 from genba.domain.goals import EndpointResponds, FileExists, ResponseContains, TestsPass
-from genba.domain.tasks import Actor, ActorKind, Priority, TaskDraft, TaskEdit, TaskStatus
+from genba.domain.tasks import Actor, ActorKind, Priority, StatusChange, TaskDraft, TaskEdit, TaskStatus
 from genba.testing.conformance import a_session
 from tests.blackboard.acting import (
     HUMAN,
@@ -176,6 +176,20 @@ def test_an_edit_that_cannot_be_kept_or_comes_too_late_is_refused(board: Blackbo
     with pytest.raises(UsageError):
         board.edit(number, TaskEdit(title="x"), Actor(ActorKind.HUMAN, ""))
     assert everything(board) == before
+
+
+def test_an_edit_whose_status_is_refused_changes_nothing(board: Blackboard) -> None:
+    parent = add(board)
+    child = board.add(TaskDraft(title="Later", parent=parent, status=TaskStatus.BACKLOG), HUMAN).number
+    block(board, parent)
+    before = everything(board)
+    opened = StatusChange(to=TaskStatus.OPEN, actor=HUMAN)
+    with pytest.raises(StateConflictError, match="which is blocked"):
+        board.edit(child, TaskEdit(title="Now"), HUMAN, None, opened)
+    assert everything(board) == before
+    open_(board, parent)
+    edited = board.edit(child, TaskEdit(title="Now"), HUMAN, None, opened)
+    assert (edited.title, edited.status) == ("Now", TaskStatus.OPEN)
 
 
 def test_tasks_are_found_by_everything_that_they_say(board: Blackboard) -> None:

@@ -8,7 +8,7 @@ from types import TracebackType
 
 import msgspec
 
-from genba.blackboard import conditions, dependencies, gateway, history, rows, sessions, tasks, verifications
+from genba.blackboard import conditions, dependencies, families, gateway, history, rows, sessions, tasks, verifications
 from genba.blackboard.opening import open_store
 from genba.blackboard.ready import ReadyTasks
 from genba.blackboard.store import Statement, Store, Transaction
@@ -89,8 +89,23 @@ class Blackboard:
             )
         )
 
-    def edit(self, number: int, edit: TaskEdit, actor: Actor, version: int | None = None) -> Task:
-        return self.store.write(lambda tx: tasks.edit(tx, number, edit, actor, version))
+    def edit(
+        self,
+        number: int,
+        edit: TaskEdit,
+        actor: Actor,
+        version: int | None = None,
+        change: StatusChange | None = None,
+    ) -> Task:
+        """Change what a task says, and together with it its status, or nothing at all."""
+
+        def both(tx: Transaction) -> Task:
+            if change is not None:  # parents are held before their children
+                families.hold_line(tx, number, with_itself=False)
+            edited = tasks.edit(tx, number, edit, actor, version)
+            return edited if change is None else gateway.change_status(tx, number, change)
+
+        return self.store.write(both)
 
     def change_status(self, number: int, change: StatusChange) -> Task:
         """The gateway: nothing else changes a status."""
@@ -104,6 +119,10 @@ class Blackboard:
 
     def undepend(self, number: int, on: int, actor: Actor) -> Task:
         return self.store.write(lambda tx: dependencies.undepend(tx, number, on, actor))
+
+    def relate(self, number: int, add: tuple[int, ...], remove: tuple[int, ...], actor: Actor) -> Task:
+        """Change what a task depends on: all of it, or nothing."""
+        return self.store.write(lambda tx: dependencies.relate(tx, number, add, remove, actor))
 
     def comment(self, number: int, body: str, actor: Actor) -> Comment:
         return self.store.write(lambda tx: tasks.comment(tx, number, body, actor))

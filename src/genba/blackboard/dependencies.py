@@ -49,6 +49,16 @@ def undepend(tx: Transaction, number: int, on: int, actor: Actor) -> Task:
     return _told(tx, task, DEPENDENCY_REMOVED, on, actor)
 
 
+def relate(tx: Transaction, number: int, add: tuple[int, ...], remove: tuple[int, ...], actor: Actor) -> Task:
+    """Take dependencies away and add others; the order allows to put one in the place of another."""
+    hold_relations(tx)
+    for on in dict.fromkeys(remove):
+        undepend(tx, number, on, actor)
+    for on in dict.fromkeys(add):
+        depend(tx, number, on, actor)
+    return look(tx, number).task
+
+
 def check_new(tx: Transaction, draft: TaskDraft, dependencies: list[int]) -> None:
     """Refuse a new task whose parent could then never be done."""
     if draft.parent is None:

@@ -119,8 +119,9 @@ def _sqlite(url: URL, busy_seconds: float) -> Engine:
 
 
 def _postgres(url: URL, busy_seconds: float) -> Engine:
+    patience = {} if "connect_timeout" in url.query else {"connect_timeout": max(2, int(busy_seconds))}
     try:
-        engine = create_engine(url)
+        engine = create_engine(url, connect_args=patience)
     except (ImportError, NoSuchModuleError) as error:
         problem = Problem("", "", "PostgreSQL needs the package psycopg, which is not installed")
         raise ConfigurationError((problem,), hint="pip install 'genba[postgres]'") from error

@@ -208,10 +208,8 @@ def edit(number: int, as_json: bool, **given: Any) -> None:
     status: TaskStatus | None = given["status"]
     if status is not None and not (status is TaskStatus.OPEN and before.status is TaskStatus.BACKLOG):
         raise _not_by_edit(before, status)
-    found = board.edit(number, changes, actor, before.version) if changes != TaskEdit() else before
-    if status is not None:
-        found = board.change_status(number, StatusChange(to=status, actor=actor))
-    _told(found, as_json)
+    change = StatusChange(to=status, actor=actor) if status is not None else None
+    _told(board.edit(number, changes, actor, before.version, change), as_json)
 
 
 @task.command("block")
@@ -272,12 +270,7 @@ def depend(number: int, on: tuple[int, ...], remove: tuple[int, ...], as_json: b
     house = house_here()
     board, actor = house.board(make=False), _actor(house)
     _people_only(actor, "change what a task waits for", number)
-    found = board.get(number)
-    for other in remove:
-        found = board.undepend(number, other, actor)
-    for other in on:
-        found = board.depend(number, other, actor)
-    _told(found, as_json)
+    _told(board.relate(number, on, remove, actor), as_json)
 
 
 @task.command("comment")
