@@ -7,7 +7,7 @@ from genba.blackboard.store import Statement
 from genba.domain.errors import NotFoundError, StateConflictError, UsageError
 from genba.domain.outcomes import Outcome
 from genba.domain.sessions import SessionEnd
-from genba.domain.tasks import TaskDraft, TaskStatus
+from genba.domain.tasks import StatusChange, TaskDraft, TaskStatus
 from genba.domain.verification import VerdictStatus
 from genba.testing.conformance import a_session, a_verification, an_end
 from tests.blackboard.acting import (
@@ -139,3 +139,12 @@ def test_a_session_of_another_project_is_none_of_ours(postgres: Postgres) -> Non
             two.end_session(an_end("run-1"))
         with pytest.raises(StateConflictError):
             two.begin_session(add(two), a_session("run-1"))
+
+
+def test_a_run_that_comes_back_in_review_goes_on_with_the_commit_that_is_reviewed(board: Blackboard) -> None:
+    number = add(board)
+    board.begin_session(number, a_session("run-1"))
+    board.record_verification(number, "run-1", a_verification("c1"))
+    board.change_status(number, StatusChange(to=TaskStatus.REVIEW, actor=ORCHESTRATOR, commit="c1"))
+    board.record_verification(number, "run-1", a_verification("the merge of c1"))
+    assert board.begin_session(number, a_session("run-1")).verified == "c1"

@@ -104,6 +104,16 @@ def approved_commit(tx: Transaction, task: Task) -> str:
     return approved
 
 
+def reviewed_commit(tx: Transaction, task: Task) -> str:
+    """The commit with which a task came to review last."""
+    to_review = [
+        event
+        for event in events_of(tx, task.id)
+        if event.kind == STATUS_CHANGED and event.data.get("to") == TaskStatus.REVIEW
+    ]
+    return str(to_review[-1].data.get("commit", "")) if to_review else ""
+
+
 def _is_approved(tx: Transaction, task: Task, change: StatusChange) -> None:
     if task.requires_review and approved_commit(tx, task) != change.commit:
         raise refused(

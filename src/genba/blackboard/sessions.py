@@ -4,7 +4,7 @@ Law: a task has at most one running session. Whoever begins one holds the lock o
 that still says it runs has lost its process.
 """
 
-from genba.blackboard.conditions import refused
+from genba.blackboard.conditions import refused, reviewed_commit
 from genba.blackboard.families import hold_line
 from genba.blackboard.gateway import change_status
 from genba.blackboard.history import TAKEN_OVER, Line, tell
@@ -95,7 +95,8 @@ def _nobody_works(tx: Transaction, task: Task, run: str, died: Died | None) -> N
         other = _started(row)
         if died is not None and not died(other):
             where = f" on {other.host}" if other.host else ""
-            raise refused(task.number, f"{other.run} works on it{where}", f"genba logs {other.run}")
+            hint = f"genba logs {other.run}\nif that machine is gone: genba run --resume {other.run}"
+            raise refused(task.number, f"{other.run} works on it{where}", hint)
 
 
 def newest_session(tx: Transaction, number: int) -> SessionStart:
@@ -169,4 +170,6 @@ def _briefing(tx: Transaction, task: Task, run: str, attempt: int) -> Briefing:
     last, own = last_verification(tx, task.number), tx.one(_VERIFIED, task=task.id, run=run)
     sent_back = last is not None and last.status is VerdictStatus.REJECTED
     verified = str(own[0]) if own is not None and own[1] == VerdictStatus.DONE else ""
+    if task.status is TaskStatus.REVIEW:  # what is in review was verified; a merge of it may have been looked at since
+        verified = reviewed_commit(tx, task) or verified
     return Briefing(task=task, attempt=attempt, verified=verified, last=last if sent_back else None)
