@@ -249,6 +249,13 @@ def test_from_a_working_tree_the_same_blackboard_is_seen(project: Project) -> No
     assert [task["number"] for task in listed] == [1]
 
 
+def test_what_another_version_wrote_is_told_and_never_guessed(project: Project) -> None:
+    add(project, "x", "--goal", "tests_pass:pytest")
+    project.sql('UPDATE task_goals SET condition = \'{"type": "tests_shine"}\'')
+    done = project.genba("task", "show", "1", check=5)
+    assert "task #1 has a goal that this version of Genba does not know" in done.err
+
+
 def test_errors_are_json_for_programs(project: Project) -> None:
     done = project.genba("task", "show", "3", "--json", check=4)
     assert json.loads(done.out)["error"]["kind"] == "not_found"

@@ -6,7 +6,7 @@ import msgspec
 
 from genba.blackboard.store import Row, Statement, Transaction
 from genba.blackboard.texts import LARGEST
-from genba.domain.errors import NotFoundError
+from genba.domain.errors import NotFoundError, StateConflictError
 from genba.domain.goals import Goal
 from genba.domain.tasks import Blocker, BlockerKind, Priority, Task, TaskStatus
 
@@ -102,7 +102,7 @@ def task_of(row: Row) -> Task:
         assignee=row[11],
         requires_review=bool(row[12]),
         reviewer_type=row[13],
-        goals=() if goals is None else _goals.decode(f"[{goals}]"),
+        goals=() if goals is None else _read_goals(row[1], goals),
         may_change=() if may_change == "[]" else _texts.decode(may_change),
         blocker=None if kind is None else Blocker(BlockerKind(kind), row[17], row[18]),
         tracker=row[19],
@@ -111,6 +111,18 @@ def task_of(row: Row) -> Task:
         created_at=row[22],
         updated_at=row[23],
     )
+
+
+def _read_goals(number: int, joined: str) -> tuple[Goal, ...]:
+    """The acceptance criteria. One that is not understood must not be left out: the task would be done without it."""
+    try:
+        return _goals.decode(f"[{joined}]")
+    except msgspec.ValidationError as error:
+        raise StateConflictError(
+            f"task #{number} has a goal that this version of Genba does not know: {error}",
+            unchanged="nothing was changed.",
+            hint="pip install --upgrade genba",
+        ) from error
 
 
 def numbers_of(joined: str | int) -> tuple[int, ...]:

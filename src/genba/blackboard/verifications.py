@@ -58,8 +58,12 @@ def record_verification(tx: Transaction, number: int, run: str, verification: Ve
 
 
 def last_verification(tx: Transaction, number: int) -> Verification | None:
+    """The newest verdict; one that another version of Genba wrote in words of its own is no verdict here."""
     row = tx.one(_LAST, task=id_of(tx, number))
-    return _verification.decode(row[0]) if row else None
+    try:
+        return _verification.decode(row[0]) if row else None
+    except msgspec.ValidationError:
+        return None
 
 
 def _session(tx: Transaction, task: int, number: int, run: str, at: str) -> int | None:
