@@ -9,7 +9,10 @@ such as `[id].tsx` are common.
 import functools
 import re
 import sys
+from typing import NamedTuple
 
+_SAFE_LOOPS, _SAFE_LENGTH = 3, 300
+"""With more loops than this, or on a longer path, an expression can be tried in more ways than anybody can wait for."""
 _WILD = re.compile(r"((?:\*\*/)+|\*\*|\*|\?|\{[^{},]*(?:,[^{},]*)+\})")
 _WORDS = {"**": r".*", "*": r"[^/]*", "?": r"[^/]"}
 
@@ -46,7 +49,10 @@ def matches(path: str, pattern: str) -> bool:
             return is_test(path)
         case ":docs":
             return is_documentation(path)
-    return _compiled(pattern).fullmatch(path) is not None
+    glob = _compiled(pattern)
+    if glob.loops > _SAFE_LOOPS or len(path) > _SAFE_LENGTH:
+        return _walk(glob, path)
+    return glob.expression.fullmatch(path) is not None
 
 
 def matches_any(path: str, patterns: tuple[str, ...]) -> bool:
@@ -57,15 +63,65 @@ def is_glob(pattern: str) -> bool:
     return _WILD.search(pattern) is not None
 
 
+class _Glob(NamedTuple):
+    expression: re.Pattern[str]
+    parts: tuple[str, ...]
+    anywhere: bool
+    loops: int
+
+
 @functools.lru_cache(maxsize=2048)
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compiled(pattern: str) -> _Glob:
     anchored = pattern.removeprefix("./")
     anywhere = "/" not in anchored
     body = anchored.lstrip("/")
     if body.endswith("/"):
         body += "**"
-    words = "".join(_word(part) for part in _WILD.split(body))
-    return re.compile(rf"(?s:{'(?:.*/)?' if anywhere else ''}{words})")
+    parts = tuple(part for part in _WILD.split(body) if part)
+    words = "".join(_word(part) for part in parts)
+    return _Glob(
+        expression=re.compile(rf"(?s:{'(?:.*/)?' if anywhere else ''}{words})"),
+        parts=parts,
+        anywhere=anywhere,
+        loops=sum(part.startswith("*") for part in parts) + anywhere,
+    )
+
+
+def _walk(glob: _Glob, path: str) -> bool:
+    """The same answer as the expression gives, in a time that no pattern and no path can blow up."""
+    reached = _beginnings(path, {0}) if glob.anywhere else {0}
+    for part in glob.parts:
+        reached = _after(part, path, reached)
+        if not reached:
+            return False
+    return len(path) in reached
+
+
+def _after(part: str, path: str, reached: set[int]) -> set[int]:
+    """Where one can be behind a part of a glob, coming from these places."""
+    if part.startswith("**/"):
+        return reached | _beginnings(path, {at for at in reached if not path.startswith("/", at)})
+    if part == "**":
+        return set(range(min(reached), len(path) + 1))
+    if part == "*":
+        ends: set[int] = set()
+        for at in sorted(reached):
+            if at not in ends:
+                end = path.find("/", at)
+                ends.update(range(at, (len(path) if end < 0 else end) + 1))
+        return ends
+    if part == "?":
+        return {at + 1 for at in reached if at < len(path) and path[at] != "/"}
+    choices = part[1:-1].split(",") if part.startswith("{") and _WILD.fullmatch(part) else [part]
+    return {at + len(choice) for choice in choices for at in reached if path.startswith(choice, at)}
+
+
+def _beginnings(path: str, reached: set[int]) -> set[int]:
+    """These places, and the beginning of every folder and file behind the first of them."""
+    if not reached:
+        return reached
+    first = min(reached)
+    return reached | {at + 1 for at in range(first, len(path)) if path[at] == "/"}
 
 
 def _word(part: str) -> str:
