@@ -1,9 +1,12 @@
 """Hostile users of tasks, goals and verification: told what is wrong, never kept waiting, and nothing is changed."""
 
+import json
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from genba.judgement.paths import _compiled, _walk, matches
+from tests.project import Project
 
 _PARTS = st.sampled_from(("*", "**", "**/", "a", "b", "/", "?", "{a,b}", "{ab,a}", "a/", "."))
 _NAMES = st.text("ab.", min_size=1, max_size=4)
@@ -20,3 +23,40 @@ def test_no_glob_and_no_path_takes_longer_than_anybody_can_wait() -> None:
     assert not matches("a" * 4000, "*a*a*b")
     assert not matches("a/" * 2000 + "a", "**/a" * 30 + "/b")
     assert matches("a/" * 2000 + "b", "**/a/" * 30 + "**/b")
+
+
+def branch_with_dod(project: Project, *goals: object, **files: str) -> None:
+    """A branch `work` with a file of its own, held to these goals."""
+    project.write(".genba/config.yaml", json.dumps({"dod": list(goals)}))
+    for name, text in files.items():
+        project.write(f"{name}.py", text)
+    project.commit("Say what done means")
+    project.git("checkout", "-q", "-b", "work")
+    project.write("work.txt", "work\n")
+    project.commit("work")
+    project.git("checkout", "-q", "main")
+
+
+SERVER = """
+import http.server, os
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(ANSWER)
+    def log_message(self, *words): pass
+http.server.HTTPServer(("127.0.0.1", int(os.environ["PORT"])), Handler).serve_forever()
+"""
+
+
+def test_a_path_into_an_answer_that_would_take_for_ever_is_given_up(project: Project) -> None:
+    goal = {
+        "type": "response_contains", "url": "/x", "serve": "exec python3 serve.py", "timeout_seconds": 2,
+        "json_path": "$[?search(@, '(a+)+$')]",
+    }  # fmt: skip
+    branch_with_dod(project, goal, serve="""ANSWER = b'["' + b'a' * 5000 + b'!"]'\n""" + SERVER)
+
+    done = project.genba("verify", "work", check=1)
+
+    assert "rejected: goals_not_met" in done.out
+    assert "took longer than 2 s" in done.out

@@ -21,6 +21,7 @@ from genba.connections.goals.asking import (
 )
 from genba.connections.goals.commands import argv_of, bounded, bounded_line, is_empty, shown, surroundings, telling_line
 from genba.connections.goals.contents import Unusable, expectation_of
+from genba.connections.goals.path_judge import judged_by_path
 from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.goals import EndpointResponds, ResponseContains, Words, goal_type
 from genba.domain.ports import Processes
@@ -93,8 +94,16 @@ class Endpoints:
             answer = await _answer(question, goal.timeout_seconds)
             if service.done():
                 raise _Settled(CheckStatus.FAILED, f"the service ended while it was asked: {said.telling()}")
-        passed, told = await asyncio.to_thread(expectation.judge, answer)
+        passed, told = expectation.judge(answer) or await self._by_path(goal, answer, mark)
         return CheckStatus.PASSED if passed else CheckStatus.FAILED, f"{question.shown} → {told}", answer.text
+
+    async def _by_path(self, goal: Asked, answer: Answer, mark: str) -> tuple[bool, str]:
+        assert isinstance(goal, ResponseContains)  # noqa: S101  (nothing else has a path)
+        try:
+            passed, told = await judged_by_path(self.processes, goal, answer.text, mark)
+        except TimeoutError as error:
+            raise _Settled(CheckStatus.FAILED, str(error), timed_out=True) from error
+        return passed, f"{answer.status}, {told}"
 
     @contextlib.asynccontextmanager
     async def _service(
