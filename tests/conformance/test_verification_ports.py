@@ -139,3 +139,13 @@ async def test_replaced_objects_and_grafts_change_nothing(repository: Path) -> N
     (repository / ".git" / "info" / "grafts").write_text(f"{work} {main}\n")
 
     assert await history.facts(main, work) == before
+
+
+async def test_what_is_too_long_to_read_is_passed_over_and_hides_nothing_behind_it(repository: Path) -> None:
+    (repository / "huge.txt").write_text("x" * 5_000_000)
+    (repository / "z.txt").write_text("seen\n")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-q", "-m", "Huge")
+    history = GitHistory((await RepositoryLayout.find(repository)).git)
+    asked = ("HEAD:a.txt", "HEAD:huge.txt", "HEAD:no such", "HEAD^{tree}", "HEAD:z.txt")
+    assert await history.read(asked) == {"HEAD:a.txt": "two", "HEAD:z.txt": "seen\n"}

@@ -4,8 +4,10 @@ import asyncio
 import functools
 import os
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import IO
 
 from genba.domain.errors import DiskFullError, GitError
 
@@ -13,6 +15,7 @@ _HARDENED = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c
 _FORGET = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_PREFIX",
            "GIT_NAMESPACE", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CEILING_DIRECTORIES")  # fmt: skip
 _SMALLEST_ROOM = 64 * 1024
+_PIECE = 1024 * 1024
 _IDENTITY = {
     "GIT_AUTHOR_NAME": "Genba",
     "GIT_AUTHOR_EMAIL": "genba@localhost",
@@ -43,17 +46,25 @@ class Git:
         argv = ["git", *_HARDENED, *where, *arguments]
         return await _call(argv, str(self.git_dir), environment, stdin, allow)
 
-    def batch(self, names: list[str]) -> dict[str, bytes]:
-        """The content of each object that a name leads to and that is a file; the others are left out."""
+    def batch(self, names: list[str], largest: int | None = None) -> dict[str, bytes]:
+        """The content of each object that a name leads to and that is a file; the others are left out.
+
+        So is what is longer than `largest`: it is passed over piece by piece, since anybody can commit a huge file.
+        """
         argv = ["git", *_HARDENED, "--git-dir", str(self.git_dir), "cat-file", "--batch"]
-        asked = "".join(f"{name}\n" for name in names).encode("utf-8", "surrogateescape")
-        done = subprocess.run(
-            argv, cwd=self.git_dir, env=_environment(), input=asked, capture_output=True, check=False,
-            start_new_session=True,
-        )  # fmt: skip
-        if done.returncode != 0:
-            raise GitError(f"git cat-file: {done.stderr.decode('utf-8', 'replace').strip()}")
-        return _batch(names, done.stdout)
+        with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as said:
+            asked.write("".join(f"{name}\n" for name in names).encode("utf-8", "surrogateescape"))
+            asked.seek(0)
+            with subprocess.Popen(
+                argv, cwd=self.git_dir, env=_environment(), stdin=asked, stdout=subprocess.PIPE, stderr=said,
+                start_new_session=True,
+            ) as process:  # fmt: skip
+                assert process.stdout is not None  # noqa: S101  (it is a pipe)
+                found = _batch(names, process.stdout, largest)
+            if process.returncode != 0:
+                said.seek(0)
+                raise GitError(f"git cat-file: {said.read().decode('utf-8', 'replace').strip()}")
+        return found
 
     async def text(self, *arguments: str) -> str:
         return (await self.run(*arguments)).stdout.strip()
@@ -81,21 +92,25 @@ class Git:
         return done.returncode == 0
 
 
-def _batch(names: list[str], told: bytes) -> dict[str, bytes]:
+def _batch(names: list[str], told: IO[bytes], largest: int | None) -> dict[str, bytes]:
     """The answers of `cat-file --batch`, in the order of the questions."""
     found: dict[str, bytes] = {}
-    at = 0
     for name in names:
-        end = told.index(b"\n", at)
-        header = told[at:end].rsplit(b" ", 2)
-        at = end + 1
+        header = told.readline().rstrip(b"\n").rsplit(b" ", 2)
         if len(header) != 3 or not header[2].isdigit():  # noqa: PLR2004  (name, kind, size; or `name missing`)
             continue
         size = int(header[2])
-        if header[1] == b"blob":
-            found[name] = told[at : at + size]
-        at += size + 1
+        if header[1] == b"blob" and (largest is None or size <= largest):
+            found[name] = told.read(size)
+        else:
+            _pass_over(told, size)
+        told.read(1)
     return found
+
+
+def _pass_over(told: IO[bytes], size: int) -> None:
+    while size > 0 and (piece := told.read(min(size, _PIECE))):
+        size -= len(piece)
 
 
 async def discover(folder: Path) -> tuple[Path, Path, Path]:

@@ -57,10 +57,10 @@ class GitHistory:
         askable = [name for name in dict.fromkeys(names) if "\n" not in name]
         if not askable:
             return {}
-        found = await asyncio.to_thread(self.git.batch, askable)
+        found = await asyncio.to_thread(self.git.batch, askable, _LARGEST_TEXT)
         texts: dict[str, str] = {}
         for name, content in found.items():
-            if len(content) <= _LARGEST_TEXT and b"\0" not in content:
+            if b"\0" not in content:
                 try:
                     texts[name] = content.decode("utf-8")
                 except UnicodeDecodeError:
