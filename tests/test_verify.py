@@ -195,6 +195,7 @@ def test_a_tag_does_not_stand_for_the_branch_of_its_name(project: Project) -> No
 def test_what_cannot_be_verified_is_refused(project: Project) -> None:
     started(project)
     assert '"nothing-such" is no task, no branch and no commit' in project.genba("verify", "nothing-such", check=4).err
+    assert "is no task, no branch and no commit" in project.genba("verify", "²", check=4).err
     assert "say what to verify" in project.genba("verify", check=4).err
     project.issue(1, "One")
     done = project.genba("verify", "1", check=5)

@@ -241,7 +241,8 @@ class Run:
         """Loop, then deliver; what turns out red on the way out goes back into the loop."""
         if self.plan.delivered:
             await self.world.trees.close(workspace)
-            return Finalized(done=True, commit=self.plan.merged)
+            merge = MergeStatus.MERGED if self.plan.merged else None
+            return Finalized(done=True, merge=merge, commit=self.plan.merged)
         goals = self.proof.policy.told() if self.proof is not None else ""
         prompts = Prompts(self.definition, self.plan.run, workspace, self.plan.parameters, issue, requirements, goals)
         while True:
@@ -288,8 +289,8 @@ class Run:
             return Finalized(done=False, waits=True, reason=waits, hint=hint)
         settings = self.settings.execution.finalize
         finalizer = Finalizer(self.world, workspace, settings, self.plan.run, verify if checks else None)
-        if self.proof is not None and self.proof.last is not None:
-            finalizer.hold_to(self.proof.last.tree, self.proof.of_merge)
+        if self.proof is not None:  # where there was nothing to verify, no tree holds: what lands after all is verified
+            finalizer.hold_to(self.proof.last.tree if self.proof.last is not None else "", self.proof.of_merge)
         return await finalizer.finalize(self._delivery(workspace, issue))
 
     def _delivery(self, workspace: Workspace, issue: Issue | None) -> Delivery:

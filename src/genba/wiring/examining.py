@@ -11,7 +11,7 @@ from genba.connections.journal.redaction import Redactor
 from genba.domain.errors import NotFoundError, StateConflictError
 from genba.domain.tasks import Actor, ActorKind, StatusChange, Task, TaskStatus
 from genba.domain.verification import GoalResult, Subject, Verification
-from genba.wiring.judging import Examination, rulebook, verifier
+from genba.wiring.judging import VERIFY, Examination, rulebook, verifier
 
 if TYPE_CHECKING:
     from genba.wiring.house import House
@@ -48,7 +48,7 @@ async def look(house: House, examination: Examination, fresh: bool, told: Callab
     import os  # noqa: PLC0415  (beside its use)
 
     assert examination.subject is not None  # noqa: S101  (asked for with needs_commit)
-    mark = f"verify-{os.getpid()}-{os.urandom(3).hex()}"
+    mark = f"{VERIFY}{os.getpid()}-{os.urandom(3).hex()}"
     judge, _ = verifier(house.layout, house.processes, Redactor(os.environ).text, mark)
     found = await judge.verify(examination.subject, examination.policy, told, fresh)
     if examination.number is not None and examination.recorded:
@@ -58,9 +58,10 @@ async def look(house: House, examination: Examination, fresh: bool, told: Callab
 
 def _task(house: House, target: str | None) -> Task | None:
     """The task that is meant; a number that is no task may still be a commit."""
-    if target is None or not target.removeprefix("#").isdigit():
+    digits = (target or "").removeprefix("#")
+    if target is None or not (digits.isascii() and digits.isdigit()):
         return None
-    number = int(target.removeprefix("#")[:18])
+    number = int(digits[:18])
     if not house.has_board():
         if target.startswith("#"):
             raise NotFoundError(f"there is no task #{number}", hint='genba task add "what is to be done"')
