@@ -21,9 +21,13 @@ from genba.connections.process.environment import passed_on
 from genba.connections.secrets.scanner import GitSecretScanner
 from genba.definitions.project import Project
 from genba.domain.ports import Processes
+from genba.domain.processes import service_mark
 from genba.domain.verification import Subject
 from genba.execution.policies import Policy, Rulebook
 from genba.execution.verifying import Verifier
+
+VERIFY = "verify-"
+"""Begins the mark of everything that `genba verify` starts."""
 
 
 class Examination(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,9 +65,15 @@ def verifier(
 ) -> tuple[Verifier, GitHistory]:
     environment = passed_on(os.environ)
     history = GitHistory(layout.git)
+
+    async def left_by(dead: str) -> None:
+        """End what a killed `genba verify` left running. A run may have been resumed, and ends its own."""
+        for each in (dead, service_mark(dead)) if dead.startswith(VERIFY) else ():
+            await processes.sweep(each)
+
     made = Verifier(
         history=history,
-        checkouts=GitCheckouts(layout),
+        checkouts=GitCheckouts(layout, mark, left_by),
         runner_for=lambda more: engine(layout, processes, {**environment, **more}),
         results=results(layout),
         clock=SystemClock(),

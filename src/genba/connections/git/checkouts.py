@@ -8,16 +8,23 @@ import asyncio
 import os
 import shutil
 import stat
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.locks import FileLock
 from genba.connections.git.removal import remove_tree
 
+LeftBy = Callable[[str], Awaitable[None]]
+
 
 class GitCheckouts:
-    def __init__(self, layout: RepositoryLayout) -> None:
+    """`holder` names who verifies; `left_by` is called with the name of one that died and left a checkout behind."""
+
+    def __init__(self, layout: RepositoryLayout, holder: str = "verification", left_by: LeftBy | None = None) -> None:
         self.layout = layout
+        self.holder = holder
+        self.left_by = left_by
         self.git = layout.git
         self.root = layout.own / "checkouts"
         self._locks: dict[str, FileLock] = {}
@@ -27,7 +34,7 @@ class GitCheckouts:
         home = self._home(commit)
         folder, repository = home / "tree", home / "tree" / ".git"
         try:
-            self._sweep()
+            await self._sweep()
             await asyncio.to_thread(self._bare, repository, commit)
             words = ("read-tree", "-m", "-u", "--no-recurse-submodules", commit)
             await self.git.run(*words, tree=folder, git_dir=repository)
@@ -69,7 +76,7 @@ class GitCheckouts:
         while True:
             home = self.root / f"{commit[:12]}-{os.getpid()}-{os.urandom(3).hex()}"
             lock = FileLock(home.with_suffix(".lock"))
-            if lock.try_acquire("verification"):
+            if lock.try_acquire(self.holder):
                 self._locks[str(home / "tree")] = lock
                 return home
 
@@ -99,13 +106,15 @@ class GitCheckouts:
             target.write_bytes(found.get(blob, b""))
             target.chmod(target.stat().st_mode | stat.S_IXUSR)  # a test may be a script that is called by its name
 
-    def _sweep(self) -> None:
+    async def _sweep(self) -> None:
         """Remove the checkouts of processes that died: their locks are nobody's."""
         for path in self.root.glob("*.lock"):
             if str(path.with_suffix("") / "tree") in self._locks:
                 continue
             lock = FileLock(path)
             if lock.try_acquire("sweep"):
-                remove_tree(path.with_suffix(""))
+                if self.left_by is not None and lock.before:
+                    await self.left_by(lock.before)
+                await asyncio.to_thread(remove_tree, path.with_suffix(""))
                 path.unlink(missing_ok=True)
                 lock.release()
