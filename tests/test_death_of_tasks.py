@@ -1,10 +1,14 @@
 """Kill anything that works on a task or verifies it: nothing is lost, done twice, or left running."""
 
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
 
+import pytest
+
+from genba.domain.tasks import TaskStatus
 from tests.project import GENBA, Project, ordinary_environment, until
 
 
@@ -72,3 +76,56 @@ def test_ctrl_c_ends_a_verification_with_all_that_it_started(project: Project, t
     assert stopped.wait(20) == 1
     assert below(project.root) == []
     assert checkouts(project) == []
+
+
+def with_task(project: Project) -> None:
+    """An agent that works on issues, and a task for it."""
+    project.agent(parameters={"issue": {"type": "number"}}, integrations={"github": {"enabled": True}})
+    project.issue(1, "One")
+
+
+def git_that_kills(folder: Path, at: str) -> str:
+    """A PATH on which git kills whoever asks it for this, without doing it."""
+    real = shutil.which("git")
+    folder.mkdir()
+    script = folder / "git"
+    script.write_text(f'#!/bin/sh\ncase "$*" in {at}) kill -9 $PPID; exit 1;; esac\nexec {real} "$@"\n')
+    script.chmod(0o755)
+    return f"{folder}:{os.environ['PATH']}"
+
+
+def newest_run(project: Project) -> str:
+    with project.board() as board:
+        return board.newest_session(1).run
+
+
+@pytest.fixture
+def cut_off(project: Project, tmp_path: Path) -> Project:
+    """A run died when the user's checkout was brought forward, and its branch was not."""
+    with_task(project)
+    path = git_that_kills(tmp_path / "bin", '*"update-ref -m genba: merge"*')
+    project.genba("run", "worker", "--issue", "1", check=-signal.SIGKILL, PATH=path)
+    assert project.git("status", "--porcelain", "--untracked-files=no") == "A  work.txt"
+    return project
+
+
+@pytest.mark.parametrize("how", ["resumed", "again"])
+def test_who_dies_between_the_files_and_the_branch_of_a_merge_stands_in_nobodys_way(cut_off: Project, how: str) -> None:
+    if how == "again":
+        cut_off.sql("UPDATE tasks SET status = 'open'")
+    words = ("--resume", newest_run(cut_off)) if how == "resumed" else ("worker", "--issue", "1")
+
+    assert cut_off.run(*words)["outcome"] == "completed"
+
+    assert cut_off.task(1).status is TaskStatus.DONE
+    assert len(cut_off.git("log", "--merges", "--format=%h").splitlines()) == 1
+    assert cut_off.git("status", "--porcelain", "--untracked-files=no") == ""
+
+
+def test_what_the_user_changed_since_is_never_put_back(cut_off: Project) -> None:
+    cut_off.write("work.txt", "mine\n")
+
+    done = cut_off.genba("run", "--resume", newest_run(cut_off), check=5)
+
+    assert "has uncommitted changes (work.txt)" in done.err
+    assert cut_off.read("work.txt") == "mine\n"

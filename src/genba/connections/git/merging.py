@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 from genba.connections.git.commands import Git
+from genba.connections.git.landing import Landing, last_line
 from genba.connections.git.layout import RepositoryLayout, is_folder
 from genba.connections.git.locks import held
 from genba.connections.git.rescue import rescue
@@ -72,17 +73,19 @@ class GitRepository:
         async with held(self.layout.repository_lock, f"merge of {workspace.branch}"):
             checkout = (await self.layout.checkouts()).get(workspace.base_branch)
             checkout = checkout if checkout is not None and is_folder(checkout) else None
+            landing = Landing(self.layout)
+            await landing.put_back_what_was_cut_off(checkout)
             busy = await self._in_the_way(workspace.base_branch, checkout)
             if busy:
                 return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=busy)
             if checkout is not None:
-                return await self._fast_forward(checkout, base_ref, proposal)
+                return await landing.fast_forward(checkout, base_ref, proposal)
             moved = await self.git.run("update-ref", base_ref, proposal.commit, proposal.base, allow=(0, 128))
             if moved.returncode == 0:
                 return MergeResult(status=MergeStatus.MERGED, commit=proposal.commit)
             if await self.git.commit_of(base_ref) != proposal.base:
                 return None
-            raise GitError(f"{workspace.base_branch} could not be moved: {_last_line(moved.stderr)}")
+            raise GitError(f"{workspace.base_branch} could not be moved: {last_line(moved.stderr)}")
 
     async def push(self, remote: str, branch: str) -> None:
         words = ("push", "--quiet", remote, f"refs/heads/{branch}:refs/heads/{branch}")
@@ -117,65 +120,9 @@ class GitRepository:
             return f"{checkout} has uncommitted changes ({shown})"
         return ""
 
-    async def _fast_forward(self, checkout: Path, base_ref: str, proposal: Proposal) -> MergeResult | None:
-        """Bring the user's clean checkout forward together with its branch, or leave both as they are."""
-        base, changes = await asyncio.gather(self.git.commit_of(base_ref), self._changes(proposal))
-        if base != proposal.base:
-            return None
-        git_dir = self.layout.git_dir_of(checkout)
-        there = [name for status, name in changes if status == "A" and _exists(checkout / name)]
-        if there:
-            shown = ", ".join(there[:_SHOWN])
-            told = f"{checkout} has files that the merge would overwrite ({shown})"
-            return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=told)
-        # A file that was only touched looks changed to read-tree until git has looked into it again.
-        await self.git.run("update-index", "-q", "--refresh", tree=checkout, git_dir=git_dir, allow=(0, 1))
-        forward = ("read-tree", "-m", "-u", proposal.base, proposal.commit)
-        done = await self.git.run(*forward, tree=checkout, git_dir=git_dir, allow=(0, 1, 128))
-        said = done.stderr
-        if done.returncode == 0:
-            moved = await self.git.run("update-ref", "-m", "genba: merge", base_ref, proposal.commit, proposal.base,
-                                       allow=(0, 128))  # fmt: skip
-            if moved.returncode == 0:
-                return MergeResult(status=MergeStatus.MERGED, commit=proposal.commit)
-            said = moved.stderr
-        await self._put_back(checkout, git_dir, proposal, changes)
-        if await self.git.commit_of(base_ref) != proposal.base:
-            return None
-        return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=f"{checkout}: {_last_line(said)}")
-
-    async def _changes(self, proposal: Proposal) -> list[tuple[str, str]]:
-        """What a proposal changes: the status and the name of each file."""
-        words = ("diff-tree", "-r", "-z", "--name-status", "--no-renames", proposal.base, proposal.commit)
-        fields = (await self.git.run(*words)).stdout.split("\0")
-        return list(zip(fields[::2], fields[1::2], strict=False))
-
-    async def _put_back(
-        self, checkout: Path, git_dir: Path, proposal: Proposal, changes: list[tuple[str, str]]
-    ) -> None:
-        """Undo a fast-forward that failed: the tracked files were clean, and the added ones were not there before."""
-        await self.git.run("read-tree", "--reset", proposal.base, git_dir=git_dir)
-        there = "\0".join(name for status, name in changes if status != "A")
-        restore = ("checkout-index", "--force", "--quiet", "-z", "--stdin")
-        await self.git.run(*restore, tree=checkout, git_dir=git_dir, stdin=there, allow=(0, 1, 128))
-        for status, name in changes:
-            if status == "A" and (checkout / name).is_file():
-                (checkout / name).unlink()
-        await self.git.run("update-index", "-q", "--refresh", tree=checkout, git_dir=git_dir, allow=(0, 1))
-
-
-def _exists(path: Path) -> bool:
-    """Whether something of this name is there; a folder of tracked files that become one file is git's to judge."""
-    return path.is_symlink() or path.is_file()
-
 
 def _telling_line(text: str) -> str:
     """The line that says why a push failed, among those that give advice."""
     lines = [line.strip() for line in text.splitlines()]
     wanted = [line for mark in ("rejected", "fatal:", "error:") for line in lines if mark in line]
-    return wanted[0] if wanted else _last_line(text)
-
-
-def _last_line(text: str) -> str:
-    lines = text.strip().splitlines()
-    return lines[-1] if lines else "git gave no reason"
+    return wanted[0] if wanted else last_line(text)
