@@ -86,3 +86,27 @@ async def test_a_link_that_a_command_left_is_not_followed(
     assert (outside / "code.py").read_text() == "precious\n"
     assert sorted(path.name for path in outside.iterdir()) == ["code.py"]
     assert (folder / "src/code.py").read_text() == "x = 1\n"
+
+
+async def test_what_a_setup_made_stays_and_what_it_rewrote_does_not(project: Project) -> None:
+    project.write("check.sh", "exit 1\n")
+    commit = project.commit()
+    blob = project.git("rev-parse", f"{commit}:check.sh")
+    checkouts = GitCheckouts(await RepositoryLayout.find(project.root))
+    folder = Path(await checkouts.open(commit, (("test_new.py", blob), ("README.md", blob))))
+    (folder / "node_modules" / "a b").mkdir(parents=True)
+    (folder / "node_modules" / "a b" / "index.js").write_text("installed\n")
+    (folder / "a*[1].txt").write_text("made by the setup\n")
+    (folder / "check.sh").write_text("exit 0\n")
+
+    await checkouts.restore(str(folder), commit, keep=True)
+    (folder / "planted.py").write_text("by a goal\n")
+    (folder / "test_new.py").write_text("by a goal\n")
+    await checkouts.restore(str(folder), commit)
+
+    assert (folder / "node_modules" / "a b" / "index.js").read_text() == "installed\n"
+    assert (folder / "a*[1].txt").exists()
+    assert (folder / "check.sh").read_text() == "exit 1\n"
+    assert (folder / "test_new.py").read_text() == (folder / "README.md").read_text() == "exit 1\n"
+    assert not (folder / "planted.py").exists()
+    await checkouts.close(str(folder))

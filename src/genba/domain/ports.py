@@ -133,8 +133,11 @@ class Checkouts(Protocol):
         """The files of a commit in a new folder; `over` lays other blobs over it, as (path, blob)."""
         ...
 
-    async def restore(self, folder: str, commit: str) -> None:
-        """Bring the files of the commit back to what they were, after something ran there."""
+    async def restore(self, folder: str, commit: str, keep: bool = False) -> None:
+        """Bring the files of the commit back to what they were, after something ran there; the rest goes.
+
+        What is there when it is called with `keep` stays: a setup has put it there.
+        """
         ...
 
     async def close(self, folder: str) -> None: ...

@@ -181,11 +181,20 @@ class _Checking:
     async def _folder(self, commit: str, over: tuple[tuple[str, str], ...] = ()) -> str:
         key = f"{commit} {over}"
         if key not in self.folders:
-            self.folders[key] = await self.verifier.checkouts.open(commit, over)
-            await self._set_up(self.folders[key], commit)
-        elif not over:  # what one goal ran must not rewrite what the next one looks at
+            self.folders[key] = await self._opened(commit, over)
+        else:  # what one goal ran must not rewrite what the next one looks at
             await self.verifier.checkouts.restore(self.folders[key], commit)
         return self.folders[key]
+
+    async def _opened(self, commit: str, over: tuple[tuple[str, str], ...]) -> str:
+        """A new checkout with what its commands need."""
+        folder = await self.verifier.checkouts.open(commit, over)
+        try:
+            await self._set_up(folder, commit)
+        except BaseException:
+            await self.verifier.checkouts.close(folder)
+            raise
+        return folder
 
     async def _set_up(self, folder: str, commit: str) -> None:
         """Install what the commands need. If that fails, nothing that runs there can be judged."""
@@ -195,6 +204,7 @@ class _Checking:
         script = CustomScript(script=self.policy.setup, timeout_seconds=limit)
         place = Place(folder=folder, commit=commit, base=commit)
         done = await self.runner.run(script, place, self.mark)
+        await self.verifier.checkouts.restore(folder, commit, keep=True)  # a setup runs code of the commit
         if not done.passed:
             self.not_ready[folder] = msgspec.structs.replace(done, detail=f"the setup of the checkout: {done.detail}")
 
@@ -219,7 +229,7 @@ class _Checking:
         parts = [facts.tree, self.verifier.environment, msgspec.json.encode(self.policy.setup).decode()]
         parts.append(msgspec.json.encode(msgspec.structs.replace(goal, required=True)).decode())
         parts.append(msgspec.json.encode(self.policy.environment, order="sorted").decode())
-        if isinstance(goal, NoSecrets | TestAdded):
+        if isinstance(goal, NoSecrets | TestAdded | CustomScript):  # a script may ask git for its history
             parts += [facts.base, facts.commit]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 

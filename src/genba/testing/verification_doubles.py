@@ -97,7 +97,7 @@ class MemoryCheckouts:
         self.open_now.add(folder)
         return folder
 
-    async def restore(self, folder: str, commit: str) -> None:
+    async def restore(self, folder: str, commit: str, keep: bool = False) -> None:  # noqa: ARG002  (names have no files)
         assert folder in self.open_now, f"{folder} is not open"
         assert folder.endswith(f"-{commit}"), f"{folder} is a checkout of another commit than {commit}"
 

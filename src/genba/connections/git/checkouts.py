@@ -28,6 +28,9 @@ class GitCheckouts:
         self.git = layout.git
         self.root = layout.own / "checkouts"
         self._locks: dict[str, FileLock] = {}
+        self._kept: dict[str, tuple[str, ...]] = {}
+        """What a setup made in each folder, beside the files of the commit."""
+        self._over: dict[str, tuple[tuple[str, str], ...]] = {}
 
     async def open(self, commit: str, over: tuple[tuple[str, str], ...] = ()) -> str:
         """The files of a commit in a new folder; `over` lays other blobs over it, as (path, blob)."""
@@ -39,14 +42,17 @@ class GitCheckouts:
             words = ("read-tree", "-m", "-u", "--no-recurse-submodules", commit)
             await self.git.run(*words, tree=folder, git_dir=repository)
             shutil.copyfile(repository / "index", home / "index")
+            self._over[str(folder)] = over
             await self._lay_over(folder, over)
         except BaseException:
             await self.close(str(folder))
             raise
         return str(folder)
 
-    async def restore(self, folder: str, commit: str) -> None:
-        """Bring the files of the commit back to what they were. What was built stays where the commit ignores it.
+    async def restore(self, folder: str, commit: str, keep: bool = False) -> None:
+        """Bring the files of the commit, and those laid over it, back to what they were; remove what else is there.
+
+        What the commit ignores stays; so does, from now on, what is there when it is called with `keep`.
 
         The repository in the folder is made anew first, since what ran there could write to it as well.
         """
@@ -60,12 +66,20 @@ class GitCheckouts:
         os.utime(repository / "index", (1, 1))  # older than every file: git then compares contents, not times and sizes
         words = ("read-tree", "--reset", "-u", "--no-recurse-submodules", commit)
         await self.git.run(*words, tree=tree, git_dir=repository)
-        await self.git.run("clean", "-ffdq", tree=tree, git_dir=repository, allow=(0, 1))
+        if keep:
+            words = ("ls-files", "--others", "--directory", "--exclude-standard", "-z")
+            done = await self.git.run(*words, tree=tree, git_dir=repository)
+            self._kept[folder] = tuple(name for name in done.stdout.split("\0") if name)
+        spared = [word for name in self._kept.get(folder, ()) for word in ("-e", f"/{_literal(name)}")]
+        await self.git.run("clean", "-ffdq", *spared, tree=tree, git_dir=repository, allow=(0, 1))
+        await self._lay_over(tree, self._over.get(folder, ()))
 
     async def close(self, folder: str) -> None:
         home = Path(folder).parent
         if home.parent == self.root:
             await asyncio.to_thread(remove_tree, home)
+        self._kept.pop(folder, None)
+        self._over.pop(folder, None)
         lock = self._locks.pop(folder, None)
         if lock is not None:
             lock.path.unlink(missing_ok=True)
@@ -118,3 +132,8 @@ class GitCheckouts:
                 await asyncio.to_thread(remove_tree, path.with_suffix(""))
                 path.unlink(missing_ok=True)
                 lock.release()
+
+
+def _literal(name: str) -> str:
+    """A path as a pattern of git that fits nothing else."""
+    return "".join(f"\\{letter}" if letter in "\\*?[]!# " else letter for letter in name)
