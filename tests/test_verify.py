@@ -302,6 +302,23 @@ def test_work_that_was_merged_by_hand_is_done_when_it_is_seen(project: Project) 
     assert "task #1: it is done already" in project.genba("task", "done", "1", check=5).err
 
 
+def test_approved_work_that_finds_no_way_to_land_keeps_its_approval(project: Project) -> None:
+    started(project)
+    project.genba("task", "add", "One", "--review", check=0)
+    worker(project, "echo '# more' >> code_.py; git commit -qam x")
+    waits = project.run("worker", "--issue", "1", check=1)
+    project.genba("task", "approve", "1", check=0)
+    project.write("code_.py", CODE + "# mine\n")
+
+    stuck = project.run("--resume", waits["run"], check=5)
+
+    assert stuck["merge"] == "checkout_in_the_way"
+    assert project.task(1).status is TaskStatus.REVIEW
+    project.git("checkout", "-q", "code_.py")
+    assert project.run("--resume", waits["run"])["outcome"] == "completed"
+    assert project.task(1).status is TaskStatus.DONE
+
+
 def test_what_may_be_changed_is_remembered_when_a_run_goes_on(project: Project) -> None:
     started(project)
     script = "test -e ../../go || exit 1; echo x > ruff.toml; git add -A; git commit -qm x"

@@ -54,6 +54,8 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     refused: MergeResult | None = None
     """Why there is nothing to land."""
     base: str = ""
+    tip: str = ""
+    """The commit of the branch that is merged."""
     commit: str = ""
     tree: str = ""
 

@@ -64,14 +64,12 @@ class Finalizer:
         self.run = run
         self.verify = verify
         self.verified = ("", "")
+        """The base and the commit of the branch on which the goals hold."""
         self.verify_merged: VerifyMerged | None = None
 
-    def hold_to(self, tree: str, verify_merged: VerifyMerged) -> None:
-        """The goals hold on this tree over this base; what lands otherwise is verified first.
-
-        The base counts too: a branch that has taken in a newer base and undone it has the tree that was verified.
-        """
-        self.verified, self.verify_merged = (self.workspace.base, tree), verify_merged
+    def hold_to(self, commit: str, verify_merged: VerifyMerged) -> None:
+        """The goals hold on this commit over this base; what lands otherwise is verified first."""
+        self.verified, self.verify_merged = (self.workspace.base, commit), verify_merged
 
     async def finalize(self, delivery: Delivery) -> Finalized:
         result = Finalized(done=True)
@@ -108,12 +106,12 @@ class Finalizer:
                 if red is not None:
                     return Finalized(done=False, red=red, base=proposal.base)
                 judged = proposal.tree
-            if self.verify_merged is not None and (proposal.base, proposal.tree) != self.verified:
+            if self.verify_merged is not None and (proposal.base, proposal.tip) != self.verified:
                 red = await self.verify_merged(workspace, proposal)
                 if red is not None:
                     self._tell_rescued(await self.world.repository.try_out(workspace, proposal.commit, adopt=True))
                     return Finalized(done=False, red=red, base=proposal.base)
-                self.verified = (proposal.base, proposal.tree)
+                self.verified = (proposal.base, proposal.tip)
             landed = await uncut(self.world.repository.land(workspace, proposal))
             if landed is not None:
                 return self._told(landed)
@@ -133,6 +131,9 @@ class Finalizer:
     async def _keep_branch(self, delivery: Delivery) -> Finalized:
         """The branch itself is what is handed over: it stays, and it was checked as it is."""
         seen = await self.world.trees.observe(self.workspace)
+        if self.verify_merged is not None and seen.commits and seen.head != self.verified[1]:
+            told = f"{self.workspace.branch} has moved to {seen.head[:7]}, which is not verified"
+            return Finalized(done=False, reason=told, hint=f"genba run --resume {self.run}")
         same = not (seen.dirty or seen.strayed) and seen.tree == delivery.judged
         red = None if same else await self._try_out(seen.head)
         return Finalized(done=red is None, red=red, arrived=not seen.commits)

@@ -289,8 +289,11 @@ class Run:
             return Finalized(done=False, waits=True, reason=waits, hint=hint)
         settings = self.settings.execution.finalize
         finalizer = Finalizer(self.world, workspace, settings, self.plan.run, verify if checks else None)
-        if self.proof is not None:  # where there was nothing to verify, no tree holds: what lands after all is verified
-            finalizer.hold_to(self.proof.last.tree if self.proof.last is not None else "", self.proof.of_merge)
+        if (
+            self.proof is not None
+        ):  # where there was nothing to verify, no commit holds: what lands after all is verified
+            held = self.proof.last.subject.commit if self.proof.last is not None else ""
+            finalizer.hold_to(held, self.proof.of_merge)
         return await finalizer.finalize(self._delivery(workspace, issue))
 
     def _delivery(self, workspace: Workspace, issue: Issue | None) -> Delivery:
@@ -351,9 +354,10 @@ class Run:
         if not finalized.waits:
             await self.issues.end(outcome, reason)
         if self.tasks is not None:
-            landed = finalized.merge is MergeStatus.MERGED
-            if outcome is not Outcome.COMPLETED and not finalized.waits and not landed:
-                await self.tasks.stop(outcome, reason, finalized.merge is MergeStatus.CONFLICT)
+            conflict = finalized.merge is MergeStatus.CONFLICT
+            verified = state.outcome is Outcome.COMPLETED and not conflict
+            if outcome is not Outcome.COMPLETED and not verified:  # verified work stays in review until it lands
+                await self.tasks.stop(outcome, reason, conflict)
             await self.tasks.end(outcome, reason, state)
         merged = finalized.commit if finalized.merge is MergeStatus.MERGED else self.plan.merged
         seconds = round(self.world.clock.elapsed() - began, 3)

@@ -241,7 +241,7 @@ class MemoryRepository:
         self.messages.append(message)
         if self.results and self.results[0].status in (MergeStatus.CONFLICT, MergeStatus.NOTHING_TO_MERGE):
             return Proposal(refused=self.results.pop(0))
-        return Proposal(base="c0", commit="m1", tree=self.tree)
+        return Proposal(base="c0", tip="c1", commit="m1", tree=self.tree)
 
     async def try_out(self, workspace: Workspace, commit: str, adopt: bool = False) -> str:  # noqa: ARG002
         self.tried.append(commit)

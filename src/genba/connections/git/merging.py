@@ -7,12 +7,12 @@ from genba.connections.git.commands import Git
 from genba.connections.git.landing import Landing, last_line
 from genba.connections.git.layout import RepositoryLayout, is_folder
 from genba.connections.git.locks import held
+from genba.connections.git.naming import OWN_BRANCHES
+from genba.connections.git.records import read_record
 from genba.connections.git.rescue import rescue
 from genba.domain.errors import GitError, StateConflictError
 from genba.domain.workspaces import MergeResult, MergeStatus, Proposal, Workspace
 
-_OURS = (":(top,exclude).genba/issues",)
-"""What Genba itself writes in the user's checkout: not a change of the user's."""
 _SHOWN = 5
 _UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
 """What git keeps while the user is in the middle of something."""
@@ -48,7 +48,7 @@ class GitRepository:
             paths = tuple(dict.fromkeys(rest[: rest.index("")] if "" in rest else rest))
             return Proposal(refused=MergeResult(status=MergeStatus.CONFLICT, paths=paths))
         commit = await self.git.commit_tree(tree, (base, tip), message)
-        return Proposal(base=base, commit=commit, tree=tree)
+        return Proposal(base=base, tip=tip, commit=commit, tree=tree)
 
     async def try_out(self, workspace: Workspace, commit: str, adopt: bool = False) -> str:
         """Bring the working tree to a commit, and nothing but that; returns the rescue ref of what else was there.
@@ -94,11 +94,19 @@ class GitRepository:
             raise GitError(f"{branch} could not be pushed to {remote}: {_telling_line(done.stderr)}")
 
     async def left_elsewhere(self, email: str, workspace: Workspace) -> tuple[str, ...]:
-        """Other branches whose newest commit is by this author and has not arrived on the base."""
+        """Other branches whose newest commit is by this author and has not arrived on the base.
+
+        Those that Genba gave out itself are work on other issues, and not left anywhere.
+        """
         words = ("for-each-ref", "--format=%(refname:short)%00%(authoremail:trim)",
                  f"--no-merged={workspace.base}", "refs/heads")  # fmt: skip
         listed = (line.split("\0") for line in (await self.git.run(*words)).stdout.splitlines())
-        return tuple(name for name, author in listed if author == email and name != workspace.branch)
+        given = {record.branch for path in self.layout.tree_records() if (record := read_record(path)) is not None}
+        return tuple(
+            name
+            for name, author in listed
+            if author == email and name not in given and not name.startswith(OWN_BRANCHES)
+        )
 
     async def _in_the_way(self, branch: str, checkout: Path | None) -> str:
         """Why the user's own work forbids to move the branch now."""
@@ -113,7 +121,7 @@ class GitRepository:
         if busy:
             return f"{checkout} is in the middle of something ({busy[0]})"
         words = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=no", "--ignore-submodules=all")
-        done = await self.git.run(*words, "--", ":/", *_OURS, tree=checkout, git_dir=git_dir)
+        done = await self.git.run(*words, tree=checkout, git_dir=git_dir)
         changed = [entry[3:] for entry in done.stdout.split("\0") if entry]
         if changed:
             shown = ", ".join(changed[:_SHOWN]) + (" …" if len(changed) > _SHOWN else "")

@@ -6,6 +6,10 @@ import unicodedata
 _LONGEST_SLUG = 48
 
 
+OWN_BRANCHES = "genba/"
+"""The folder of the branches that Genba gives out."""
+
+
 def generated_branch(agent: str, run: str, issue: int | None, title: str) -> str:
     """genba/12-add-login for an issue, genba/writer-20260105-143022-x7 otherwise: always two levels deep."""
     if issue is not None:
