@@ -1,7 +1,9 @@
 """Hostile users of tasks, goals and verification: told what is wrong, never kept waiting, and nothing is changed."""
 
 import json
+import subprocess
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,3 +62,26 @@ def test_a_path_into_an_answer_that_would_take_for_ever_is_given_up(project: Pro
 
     assert "rejected: goals_not_met" in done.out
     assert "took longer than 2 s" in done.out
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("log.showSignature", "true"), ("diff.orderFile", "/nowhere"), ("diff.external", "false")]
+)
+def test_no_setting_of_the_users_comes_between_git_and_what_is_read(project: Project, key: str, value: str) -> None:
+    branch_with_dod(project, "commits_exist", {"files_changed": "work.txt"})
+    head, _, message = project.git("cat-file", "commit", "work").partition("\n\n")
+    signed = f"{head}\ngpgsig -----BEGIN PGP SIGNATURE-----\n \n iQEz\n -----END PGP SIGNATURE-----\n\n{message}\n"
+    words = ["git", "hash-object", "-t", "commit", "-w", "--stdin"]
+    made = subprocess.run(words, cwd=project.root, input=signed, capture_output=True, text=True, check=True)
+    project.git("update-ref", "refs/heads/work", made.stdout.strip())
+    project.git("config", key, value)
+
+    seen = project.genba("verify", "work", "--json", check=0).json["verification"]
+
+    assert [artifact["sha"] for artifact in seen["artifacts"] if artifact["type"] == "commit"] == [made.stdout.strip()]
+
+
+def test_what_is_wrong_with_git_is_told_in_its_own_words(project: Project) -> None:
+    done = project.genba("task", "list", check=1, GIT_CONFIG_COUNT="nonsense")
+    assert "bogus count" in done.err
+    assert "hint: " in done.err

@@ -11,7 +11,11 @@ from typing import IO
 
 from genba.domain.errors import DiskFullError, GitError
 
-_HARDENED = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "protocol.ext.allow=never")
+_HARDENED = (
+    "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "protocol.ext.allow=never",
+    "-c", "log.showSignature=false", "-c", "diff.orderFile=/dev/null", "-c", "advice.graftFileDeprecated=false",
+)  # fmt: skip
+"""Settings of the user's that would run something, or say something in between what is read."""
 _FORGET = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_PREFIX",
            "GIT_NAMESPACE", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CEILING_DIRECTORIES")  # fmt: skip
 _SMALLEST_ROOM = 64 * 1024
@@ -138,6 +142,9 @@ def _not_usable(folder: Path, said: str) -> GitError:
         return GitError(f"{folder} belongs to another user", hint=f"git config --global --add safe.directory {folder}")
     if "must be run in a work tree" in said:
         return GitError(f"{folder} is a bare repository: there is no checkout to work from", hint="git clone it first")
+    if said and "not a git repository" not in said:
+        told = "; ".join(line.removeprefix("fatal: ").removeprefix("error: ") for line in said.strip().splitlines())
+        return GitError(f"git cannot work in {folder}: {told}", hint="git status   says the same")
     hint = "git init && git commit --allow-empty -m start"
     return GitError(f"{folder} is not inside a git repository", hint=hint)
 
