@@ -289,9 +289,8 @@ class Run:
             return Finalized(done=False, waits=True, reason=waits, hint=hint)
         settings = self.settings.execution.finalize
         finalizer = Finalizer(self.world, workspace, settings, self.plan.run, verify if checks else None)
-        if (
-            self.proof is not None
-        ):  # where there was nothing to verify, no commit holds: what lands after all is verified
+        if self.proof is not None:
+            # Where there was nothing to verify no commit holds, so what lands after all is verified first.
             held = self.proof.last.subject.commit if self.proof.last is not None else ""
             finalizer.hold_to(held, self.proof.of_merge)
         return await finalizer.finalize(self._delivery(workspace, issue))
