@@ -43,10 +43,11 @@ def goals_from_yaml(text: str, shown: str) -> list[Any]:
     """A list of goals in YAML, as plain data."""
     import yaml  # noqa: PLC0415  (only who writes goals in YAML pays for it)
 
+    from genba.definitions.plain_yaml import load_yaml  # noqa: PLC0415
     from genba.domain.shapes import read_plain  # noqa: PLC0415
 
     try:
-        value, problems = read_plain(lambda: yaml.safe_load(text), shown, "YAML")
+        value, problems = read_plain(lambda: load_yaml(text), shown, "YAML")
     except yaml.YAMLError as error:
         told = getattr(error, "problem", None) or str(error)
         raise ConfigurationError((Problem(shown, "", f"not YAML: {told}"),), hint="genba schema goal") from error
@@ -99,7 +100,7 @@ def _written(raw: Any) -> Any:
 def _short(kind: str, value: Any) -> Any:
     if kind not in GOAL_TYPES:
         return {"type": kind}
-    if value is None or value in ("", True):
+    if value is None or value is True or value == "":
         return {"type": kind}
     main = GOAL_TYPES[kind].main
     if kind in ("endpoint_responds", "response_contains") and isinstance(value, str):

@@ -131,8 +131,10 @@ def _forge_problems(file: ProjectFile, shown: str) -> Iterator[Problem]:
 def _yaml(read: Callable[[], str], shown: str) -> Any:
     import yaml  # noqa: PLC0415  (most runs have no YAML to read, and its import is a fifth of their time)
 
+    from genba.definitions.plain_yaml import load_yaml  # noqa: PLC0415
+
     try:
-        value, problems = read_plain(lambda: yaml.safe_load(read()), shown, "YAML")
+        value, problems = read_plain(lambda: load_yaml(read()), shown, "YAML")
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         at = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
