@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -129,3 +130,86 @@ def test_what_the_user_changed_since_is_never_put_back(cut_off: Project) -> None
 
     assert "has uncommitted changes (work.txt)" in done.err
     assert cut_off.read("work.txt") == "mine\n"
+
+
+def test_who_dies_in_review_is_gone_on_with_by_the_command_that_the_task_shows(
+    project: Project, tmp_path: Path
+) -> None:
+    with_task(project)
+    path = git_that_kills(tmp_path / "bin", "*merge-tree*")
+    project.genba("run", "worker", "--issue", "1", check=-signal.SIGKILL, PATH=path)
+    assert project.task(1).status is TaskStatus.REVIEW
+
+    refused = project.genba("run", "worker", "--issue", "1", check=5)
+
+    assert "hint: genba task show 1" in refused.err
+    assert f"genba run --resume {newest_run(project)}" in project.genba("task", "show", "1", check=0).out
+    assert project.run("--resume", newest_run(project))["outcome"] == "completed"
+    assert project.task(1).status is TaskStatus.DONE
+    assert len(project.git("log", "--merges", "--format=%h").splitlines()) == 1
+
+
+@pytest.mark.parametrize("verb", ["cancel", "block"])
+def test_a_task_that_is_taken_away_while_it_is_verified_lands_nothing(
+    project: Project, tmp_path: Path, verb: str
+) -> None:
+    hold = f"touch {tmp_path}/seen; while test ! -e {tmp_path}/go; do sleep 0.02; done"
+    project.write(".genba/config.yaml", f"dod: [{{custom_script: '{hold}'}}]\n")
+    with_task(project)
+    before = project.git("rev-parse", "main")
+    run = start(project, "run", "worker", "--issue", "1")
+    until((tmp_path / "seen").exists)
+    project.genba("task", verb, "1", "--reason", "not now", check=0)
+    (tmp_path / "go").touch()
+
+    assert run.wait(30) == 1
+    assert project.task(1).status is {"cancel": TaskStatus.CANCELLED, "block": TaskStatus.BLOCKED}[verb]
+    assert project.git("rev-parse", "main") == before
+    assert "work" in project.git("log", "--all", "--format=%s").splitlines()
+
+
+def test_of_five_who_start_on_a_task_one_works(project: Project) -> None:
+    with_task(project)
+    runs = [start(project, "run", "worker", "--issue", "1") for _ in range(5)]
+
+    assert sorted(run.wait(60) for run in runs) == [0, 5, 5, 5, 5]
+    assert project.task(1).status is TaskStatus.DONE
+    assert len(project.git("log", "--merges", "--format=%h").splitlines()) == 1
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of three megabytes, mounted for this test alone."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(disk)]
+    if subprocess.run(words, capture_output=True, check=False).returncode != 0:
+        pytest.skip("NOT RUN: a small disk needs the right to mount")
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+@pytest.mark.parametrize("room", [0, 20_000])
+def test_a_full_disk_is_told_and_leaves_verdicts_and_tasks_whole(project: Project, small_disk: Path, room: int) -> None:
+    branch_held_to(project, "  - {type: custom_script, script: 'test -e work.txt'}")
+    project.git("checkout", "-q", "work")
+    (project.root / "big").write_bytes(os.urandom(100_000))
+    project.commit("big")
+    project.git("checkout", "-q", "main")
+    project.issue(1, "One")
+    shutil.copytree(project.root, small_disk / "repository")
+    there = Project(small_disk / "repository", project.environment)
+    free = os.statvfs(small_disk)
+    (small_disk / "ballast").write_bytes(b"x" * (free.f_bavail * free.f_frsize - room))
+
+    for words in (("verify", "work"), ("task", "add", "y" * 30_000)):
+        done = there.genba(*words, check=1)
+        assert "the disk is full" in done.err
+        assert "hint: " in done.err
+
+    (small_disk / "ballast").unlink()
+    assert [task["number"] for task in there.genba("task", "list", "--json", check=0).json] == [1]
+    there.genba("verify", "work", check=0)
+    assert checkouts(there) == []

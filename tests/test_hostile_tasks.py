@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genba.judgement.paths import _compiled, _walk, matches
-from tests.project import Project
+from tests.project import GENBA, Project, ordinary_environment
 
 _PARTS = st.sampled_from(("*", "**", "**/", "a", "b", "/", "?", "{a,b}", "{ab,a}", "a/", "."))
 _NAMES = st.text("ab.", min_size=1, max_size=4)
@@ -85,3 +85,82 @@ def test_what_is_wrong_with_git_is_told_in_its_own_words(project: Project) -> No
     done = project.genba("task", "list", check=1, GIT_CONFIG_COUNT="nonsense")
     assert "bogus count" in done.err
     assert "hint: " in done.err
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("dod: [git_clean]\ndod: []\n", 'the key "dod" stands there twice'),
+        ("dod:\n- {type: custom_script, script: a, script: b}\n", 'the key "script" stands there twice'),
+        ("dod:\n- tests_pass: 1\n", "expected str"),
+        ("dod: &a [*a]\n", "nested too deeply"),
+        ("dod:\n- {type: custom_script, script: 2020-01-01}\n", "is a date"),
+        ("database: {url: 'mysql://x'}\n", "neither sqlite:// nor postgresql://"),
+    ],
+)
+def test_settings_that_say_nothing_clear_are_refused(project: Project, text: str, told: str) -> None:
+    project.write(".genba/config.yaml", text)
+    done = project.genba("task", "add", "x", check=3)
+    assert told in done.err
+    assert "hint: " in done.err
+    assert not (project.root / ".genba" / "genba.db").exists()
+
+
+def test_a_key_of_an_anchor_may_be_said_again(project: Project) -> None:
+    project.write("goals.yaml", "- &a {type: custom_script, script: a}\n- {<<: *a, script: b}\n")
+    added = project.genba("task", "add", "x", "--goals", "goals.yaml", "--json", check=0).json
+    assert [goal["script"] for goal in added["goals"]] == ["a", "b"]
+
+
+@pytest.mark.parametrize("words", ["task add x --body -", "task add x --goals -"])
+def test_who_has_no_standard_input_is_told(project: Project, words: str) -> None:
+    environment = {**ordinary_environment(), **project.environment}
+    line = f"{GENBA} {words} <&-"
+    done = subprocess.run(line, shell=True, cwd=project.root, env=environment, capture_output=True, check=False)
+    assert done.returncode == 2
+    assert b"there is no standard input" in done.stderr
+
+
+@pytest.mark.parametrize("number", ["²", "１", "0", "-1", "9" * 30])
+def test_what_is_no_number_is_no_task(project: Project, number: str) -> None:
+    project.agent(parameters={"issue": {"type": "number"}})
+    project.issue(1, "One")
+    for words in (("verify", "--", number), ("run", "worker", f"--issue={number}"), ("task", "show", "--", number)):
+        done = project.genba(*words)
+        assert done.code in (2, 4), (words, done)
+        assert "hint: " in done.err
+        assert "GENBA_DEBUG" not in done.err
+
+
+@pytest.mark.parametrize("kind", ["a folder", "a link to nowhere", "a link to itself", "half a page"])
+def test_what_is_no_database_is_told_and_left_alone(project: Project, kind: str) -> None:
+    where = project.root / ".genba" / "genba.db"
+    where.parent.mkdir()
+    match kind:
+        case "a folder":
+            where.mkdir()
+        case "a link to nowhere":
+            where.symlink_to(project.root / "nowhere" / "x.db")
+        case "a link to itself":
+            where.symlink_to(where.name)
+        case _:
+            project.issue(1, "One")
+            where.write_bytes(where.read_bytes()[:2048])
+    for words in (("task", "list"), ("task", "add", "x"), ("verify", "1")):
+        done = project.genba(*words, check=5)
+        assert "hint: " in done.err
+
+
+def test_the_file_of_the_blackboard_alone_has_all_of_it(project: Project) -> None:
+    project.genba("task", "add", "x", check=0)
+    assert [path.name for path in (project.root / ".genba").iterdir()] == ["genba.db"]
+
+
+def test_hostile_texts_reach_no_terminal(project: Project) -> None:
+    evil = "\x1b]0;pwn\x07\u202ered\n\tline"
+    project.genba("task", "add", evil, "--body", evil, "--label", evil, check=0)
+    project.genba("task", "comment", "1", evil, check=0)
+    project.genba("task", "block", "1", "--reason", evil, check=0)
+    for words in (("list",), ("show", "1")):
+        done = project.genba("task", *words, check=0)
+        assert not set(done.out) & {"\x1b", "\x07", "\u202e"}

@@ -1,11 +1,13 @@
 """What a database says when it cannot, in the words of the house."""
 
+import os
 import sqlite3
 from typing import Any
 
 from genba.domain.errors import DiskFullError, GenbaError, StateConflictError, UnrecoverableError
 
 _UNCHANGED = "nothing was changed."
+_SMALLEST_ROOM = 64 * 1024
 _TRY_AGAIN = frozenset({"40001", "40P01"})
 
 
@@ -31,7 +33,7 @@ def _of_sqlite(error: sqlite3.Error, place: str, waited: float) -> GenbaError:
                 unchanged=_UNCHANGED,
                 hint=f"see who has it open with `fuser {place}`, end that or wait, then try again",
             )
-        case sqlite3.SQLITE_FULL:
+        case sqlite3.SQLITE_FULL | sqlite3.SQLITE_IOERR if code == sqlite3.SQLITE_FULL or _is_full(place):
             return DiskFullError(
                 f"the disk is full: {place} cannot grow",
                 unchanged=_UNCHANGED,
@@ -57,7 +59,17 @@ def _of_sqlite(error: sqlite3.Error, place: str, waited: float) -> GenbaError:
             )
         case sqlite3.SQLITE_CONSTRAINT:
             return _contradiction(error)
-    return UnrecoverableError(f"the blackboard at {place} said: {error}", unchanged=_UNCHANGED)
+    hint = f"keep a copy of it, then look: sqlite3 {place} 'PRAGMA integrity_check'"
+    return UnrecoverableError(f"the blackboard at {place} said: {error}", unchanged=_UNCHANGED, hint=hint)
+
+
+def _is_full(place: str) -> bool:
+    """Whether there is hardly any room beside a file. SQLite calls that an I/O error where it maps memory to it."""
+    try:
+        room = os.statvfs(os.path.dirname(place))  # noqa: PTH120  (a name, not a path to walk)
+    except OSError:
+        return False
+    return room.f_bavail * room.f_frsize < _SMALLEST_ROOM
 
 
 def _of_postgres(error: Any, place: str, waited: float) -> GenbaError:

@@ -23,6 +23,7 @@ from genba.domain.problems import Problem
 _ADVISORY_LOCK = 0x67656E6261
 """Held on PostgreSQL while the tables are made: the letters of genba."""
 
+_WHERE = "see GENBA_DATABASE_URL in the environment, and database in .genba/config.yaml"
 _WAL_PAUSE = 0.01
 _MAKING = threading.Lock()
 
@@ -70,7 +71,7 @@ def _url(address: str) -> URL:
 
 
 def _bad_address(shown: str, why: str) -> ConfigurationError:
-    return ConfigurationError((Problem("", "", f"the blackboard cannot be at {shown!r}: {why}"),))
+    return ConfigurationError((Problem("", "", f"the blackboard cannot be at {shown!r}: {why}"),), hint=_WHERE)
 
 
 def _make_file(path: Path) -> None:

@@ -196,7 +196,7 @@ class House:
     def has_board(self) -> bool:
         """Whether there is a blackboard already; asking makes none."""
         where = self.database()
-        return "://" in where or Path(where).is_file()
+        return "://" in where or os.path.lexists(where)
 
     def board(self, make: bool = True) -> Blackboard:
         """The blackboard of this project. It is made when it is first needed, but not by an agent or a mere look."""
@@ -213,6 +213,12 @@ class House:
             patience = self.project.file.database.busy_seconds
             self._board = Blackboard.open(where, self.project.name or self.layout.main.name, patience)
         return self._board
+
+    def close(self) -> None:
+        """Let go of the blackboard: what is in its log is then in its file, which can be copied as it is."""
+        if self._board is not None:
+            self._board.close()
+            self._board = None
 
     def tracker(self) -> Tracker:
         if not self.has_board():

@@ -101,12 +101,23 @@ def _call(arguments: list[str]) -> int:
 
 
 def _told(error: GenbaError, arguments: list[str]) -> int:
+    error.hint = error.hint or _next_command(error)
     with contextlib.suppress(OSError):
         show_error(error)
     with contextlib.suppress(OSError):
         if "--json" in arguments:
             click.echo(error_as_json(error))
     return error.exit_code
+
+
+def _next_command(error: GenbaError) -> str:
+    """What to do about an error that names nothing itself."""
+    match error:
+        case DiskFullError():
+            return "free some space, then try again"
+        case UsageError():
+            return "genba --help"
+    return ""
 
 
 def _usage(error: click.ClickException) -> UsageError:

@@ -6,6 +6,8 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
+import click
+
 from genba.domain.errors import GenbaError
 from genba.wiring import House
 
@@ -13,7 +15,10 @@ T = TypeVar("T")
 
 
 def house_here() -> House:
-    return asyncio.run(House.find(_here()))
+    """The house for as long as the command runs."""
+    house = asyncio.run(House.find(_here()))
+    click.get_current_context().call_on_close(house.close)
+    return house
 
 
 def _here() -> Path:

@@ -41,6 +41,8 @@ class NumberType(click.ParamType[Any]):
 
     def number(self, text: str) -> int | float | None:
         """A number that JSON and a computer can hold; nothing for anything else."""
+        if not text.isascii():
+            return None
         for read in (int, float):
             with contextlib.suppress(ValueError):
                 found = read(text)

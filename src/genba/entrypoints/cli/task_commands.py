@@ -413,7 +413,7 @@ def _goals(lines: tuple[str, ...], file: str | None) -> tuple[Goal, ...]:
     if file is None:
         return found
     if file == "-":
-        text, shown = sys.stdin.read(), "standard input"
+        text, shown = _standard_input(), "standard input"
     else:
         text, shown = _file(file), file
     return found + read_goals(goals_from_yaml(text, shown), shown)
@@ -440,8 +440,14 @@ def _said(text: str) -> str:
     return text
 
 
+def _standard_input() -> str:
+    if sys.stdin is None:
+        raise UsageError("there is no standard input to read from", hint="genba task --help")
+    return sys.stdin.read()
+
+
 def _text(value: str) -> str:
-    text = sys.stdin.read() if value == "-" else value
+    text = _standard_input() if value == "-" else value
     return text.replace("\0", "").encode("utf-8", "replace").decode()
 
 

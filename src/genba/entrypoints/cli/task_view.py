@@ -7,7 +7,7 @@ import msgspec
 
 from genba.domain.goals import Goal, goal_type
 from genba.domain.sessions import SessionStart
-from genba.domain.tasks import Comment, Task, TaskEvent
+from genba.domain.tasks import Comment, Task, TaskEvent, TaskStatus
 from genba.domain.verification import Verification
 from genba.entrypoints.cli.printable import in_one_line, printable
 
@@ -81,7 +81,8 @@ def _more(task: Task, last: Verification | None, session: SessionStart) -> Itera
     if task.may_change:
         yield "may change", ", ".join(task.may_change)
     if session.run:
-        yield "last run", f"{session.run} on {session.branch}   genba logs {session.run}"
+        onward = "run --resume" if task.status is TaskStatus.REVIEW else "logs"
+        yield "last run", f"{session.run} on {session.branch}   genba {onward} {session.run}"
     if last is not None:
         yield "verdict", f"{last.verdict} on {last.subject.commit[:7]}   genba verify {task.number}"
 
