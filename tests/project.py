@@ -32,6 +32,7 @@ class Finished:
 
     @property
     def json(self) -> Any:
+        assert self.out, f"exit {self.code}, and nothing was printed\n{self.err}"
         return json.loads(self.out)
 
 
