@@ -32,6 +32,7 @@ $repo worktree list --porcelain >/dev/null
 git $hard --git-dir "$1/.git" --work-tree "$1" status --porcelain -z --no-renames --untracked-files=no >/dev/null
 $repo rev-parse --verify --quiet 'refs/heads/main^{commit}' >/dev/null
 $repo diff-tree -r -z --name-status --no-renames "$base" "$commit" >/dev/null
+git $hard --git-dir "$1/.git" --work-tree "$1" update-index -q --refresh
 git $hard --git-dir "$1/.git" --work-tree "$1" read-tree -m -u "$base" "$commit"
 $repo update-ref -m merge refs/heads/main "$commit" "$base"
 $own status --porcelain=v2 --branch -z --untracked-files=all --ignore-submodules=all --no-renames >/dev/null
