@@ -1,7 +1,5 @@
 """`genba agent`: what agents there are, what they are made of, and whether they hold."""
 
-from typing import Any
-
 import click
 import msgspec
 
@@ -14,13 +12,10 @@ from genba.domain.errors import ConfigurationError
 from genba.domain.problems import Problem
 from genba.entrypoints.cli.failures import show_error, show_hint, show_warning
 from genba.entrypoints.cli.houses import house_here
+from genba.entrypoints.cli.json_output import print_json
 from genba.entrypoints.cli.printable import printable
 from genba.entrypoints.cli.tables import table
 from genba.wiring import House
-
-
-def _print_json(value: Any) -> None:
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
 @click.group("agent")
@@ -38,7 +33,7 @@ def list_agents(capability: str | None, as_json: bool) -> int:
     if capability is not None:
         infos = registry.by_capability(capability)
     if as_json:
-        _print_json({"agents": infos, "broken": broken})
+        print_json({"agents": infos, "broken": broken})
         return 0
     rows = [("agent", "can do", "from", "what it is for")]
     rows += [(info.name, ", ".join(info.capabilities) or "-", info.source, info.description) for info in infos]
@@ -60,7 +55,7 @@ def show(name: str, explain: bool, as_json: bool) -> None:
     if explain:
         _explain(definition, as_json)
     elif as_json:
-        _print_json({"agent": definition.file, "steps": definition.registry, "hash": definition.digest})
+        print_json({"agent": definition.file, "steps": definition.registry, "hash": definition.digest})
     else:
         for line in _portrait(definition):
             click.echo(printable(line))
@@ -73,7 +68,7 @@ def _explain(definition: AgentDefinition, as_json: bool) -> None:
         source = definition.sources.get(path) or _source_above(path, definition.sources)
         rows.append((path, msgspec.json.encode(value).decode(), source))
     if as_json:
-        _print_json(
+        print_json(
             [{"path": path, "value": msgspec.json.decode(value), "from": source} for path, value, source in rows]
         )
         return
@@ -142,7 +137,7 @@ def check(name: str | None, as_json: bool) -> int:
     found = {each: _problems(house, each) for each in names}
     problems = [problem for each in found.values() for problem in each]
     if as_json:
-        _print_json({"ok": not problems, "problems": problems})
+        print_json({"ok": not problems, "problems": problems})
         return ConfigurationError.exit_code if problems else 0
     for each, wrong in found.items():
         if not wrong:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from genba.definitions.goal_text import goals_from_yaml, read_goal_line, read_goals
 from genba.domain.errors import ConfigurationError, NotFoundError, StateConflictError, UsageError
@@ -25,6 +24,7 @@ from genba.domain.tasks import (
 )
 from genba.entrypoints.cli.failures import show_hint
 from genba.entrypoints.cli.houses import house_here, run_async
+from genba.entrypoints.cli.json_output import print_json
 from genba.entrypoints.cli.printable import in_one_line
 from genba.entrypoints.cli.tables import table
 from genba.entrypoints.cli.task_view import task_lines
@@ -150,7 +150,7 @@ def list_tasks(
     else:
         found = board.find(status=wanted, type=kind, label=label, assignee=assignee, parent=parent)
     if as_json:
-        _print_json(found)
+        print_json(found)
         return
     if not found:
         click.echo("no tasks", err=True)
@@ -173,7 +173,7 @@ def show(number: int, as_json: bool) -> None:
     session = board.newest_session(number)
     if as_json:
         shown = {"task": found, "comments": comments, "events": events, "verification": last}
-        _print_json(shown | {"session": session if session.run else None})
+        print_json(shown | {"session": session if session.run else None})
         return
     for line in task_lines(found, comments, events, last, session):
         click.echo(line)
@@ -474,10 +474,6 @@ def _line(task_: Task) -> str:
 
 def _told(found: Task, as_json: bool) -> None:
     if as_json:
-        _print_json(found)
+        print_json(found)
     else:
         click.echo(f"#{found.number} {_MARKS[found.status]} {found.status}  {in_one_line(_line(found))}")
-
-
-def _print_json(value: Any) -> None:
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())

@@ -1,16 +1,15 @@
 """`genba verify`: is it done? The verdict first, then the reasons, each with its evidence."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import click
-import msgspec
 
 from genba.domain.evidence import CheckStatus
 from genba.domain.goals import GoalLevel
 from genba.domain.verification import GoalResult, VerdictStatus, Verification
 from genba.entrypoints.cli.failures import show_hint
 from genba.entrypoints.cli.houses import house_here, run_async
+from genba.entrypoints.cli.json_output import print_json
 from genba.entrypoints.cli.lines import duration
 from genba.entrypoints.cli.printable import in_one_line, printable
 from genba.entrypoints.cli.tables import table
@@ -54,7 +53,7 @@ def verify(
         return 0
     found = run_async(house.examine(examination, fresh, _progress if not as_json else _silent))
     if as_json:
-        _print_json({"task": examination.number, "verification": found})
+        print_json({"task": examination.number, "verification": found})
     else:
         for line in verdict_lines(examination, found):
             click.echo(line)
@@ -131,7 +130,7 @@ def _output(each: GoalResult) -> Iterator[str]:
 def _explain(examination: Examination, as_json: bool) -> None:
     policy = examination.policy
     if as_json:
-        _print_json({"task": examination.number, "policy": policy})
+        print_json({"task": examination.number, "policy": policy})
         return
     rows = [("level", "goal", "from")]
     for frozen in policy.goals:
@@ -170,7 +169,3 @@ def _progress(each: GoalResult) -> None:
 
 def _silent(each: GoalResult) -> None:
     """With --json nothing but the result is said."""
-
-
-def _print_json(value: Any) -> None:
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
