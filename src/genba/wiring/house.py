@@ -288,7 +288,7 @@ class House:
             return {}
         from genba.wiring.judging import rulebook, verifier  # noqa: PLC0415  (only a run with goals pays for it)
 
-        judge, _ = verifier(self.layout, self.processes, redactor.text, plan.run)
+        judge = verifier(self.layout, self.processes, redactor.text, plan.run)
         return {
             "ledger": ledger,
             "rulebook": rulebook(self.layout, self.project),

@@ -60,19 +60,16 @@ def results(layout: RepositoryLayout) -> FileResults:
     return FileResults(layout.own / "goals")
 
 
-def verifier(
-    layout: RepositoryLayout, processes: Processes, redact: Callable[[str], str], mark: str
-) -> tuple[Verifier, GitHistory]:
+def verifier(layout: RepositoryLayout, processes: Processes, redact: Callable[[str], str], mark: str) -> Verifier:
     environment = passed_on(os.environ)
-    history = GitHistory(layout.git)
 
     async def left_by(dead: str) -> None:
         """End what a killed `genba verify` left running. A run may have been resumed, and ends its own."""
         for each in (dead, service_mark(dead)) if dead.startswith(VERIFY) else ():
             await processes.sweep(each)
 
-    made = Verifier(
-        history=history,
+    return Verifier(
+        history=GitHistory(layout.git),
         checkouts=GitCheckouts(layout, mark, left_by),
         runner_for=lambda more: engine(layout, processes, {**environment, **more}),
         results=results(layout),
@@ -81,7 +78,6 @@ def verifier(
         mark=mark,
         redact=redact,
     )
-    return made, history
 
 
 def rulebook(layout: RepositoryLayout, project: Project) -> Rulebook:
