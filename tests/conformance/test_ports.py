@@ -60,15 +60,15 @@ class TestAgentAdapters(AgentAdapterSuite):
         match request.param:
             case "custom":
                 settings = CustomSettings(type="custom", command="cat >/dev/null; echo hello")
-                return CustomAdapter(settings, ProcessSupervisor(), tmp_path)
+                return CustomAdapter(settings, tmp_path)
             case "custom by file":
                 line = """printf '{"text": "hello"}' > {reply_file}; test -s {prompt_file}"""
-                return CustomAdapter(CustomSettings(type="custom", command=line), ProcessSupervisor(), tmp_path)
+                return CustomAdapter(CustomSettings(type="custom", command=line), tmp_path)
             case "scripted":
                 script = {"turns": [{"reply": "hello"}, {"reply": "hello again"}]}
                 (tmp_path / "script.yaml").write_text(yaml.safe_dump(script))
                 settings_ = ScriptedSettings(type="scripted", script="script.yaml")
-                return ScriptedAdapter(settings_, ProcessSupervisor(), tmp_path)
+                return ScriptedAdapter(settings_, tmp_path)
         return ReplyingAgent(Reply(text="hello"), Reply(text="hello again"))
 
     @pytest.fixture
@@ -79,6 +79,7 @@ class TestAgentAdapters(AgentAdapterSuite):
             workdir=str(tmp_path),
             folder=str(tmp_path / "asks"),
             environment={"PATH": os.environ["PATH"]},
+            processes=ProcessSupervisor(),
         )
 
 

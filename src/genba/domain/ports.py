@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from genba.domain.events import Event
@@ -16,6 +17,7 @@ if TYPE_CHECKING:  # a run without a task and without goals never pays for their
     from genba.domain.sessions import Briefing, Died, SessionEnd, SessionStart
     from genba.domain.tasks import StatusChange, Task
     from genba.domain.verification import BranchFacts, Place, Verification
+    from genba.domain.walls import Cell
 
 
 class AgentInstance(Protocol):
@@ -49,6 +51,35 @@ class Processes(Protocol):
     async def sweep(self, mark: str) -> int:
         """End every living process that carries the mark; say how many there were."""
         ...
+
+
+class Walls(Protocol):
+    """Processes inside one cell. What runs there reaches what the cell names, and nothing else."""
+
+    @property
+    def ports(self) -> Mapping[str, int]:
+        """The port on the loopback inside, by the name of its gate."""
+        ...
+
+    async def run(self, command: Command, heard: Heard) -> Exit: ...
+
+    async def sweep(self, mark: str) -> int:
+        """End every living process that carries the mark; say how many there were."""
+        ...
+
+    async def close(self) -> None:
+        """Close the gates, and end whatever still runs. Safe to repeat."""
+        ...
+
+
+class Sandbox(Protocol):
+    """One kind of walls."""
+
+    def problem(self) -> str:
+        """Why this kind cannot be used on this machine; empty when it can."""
+        ...
+
+    async def open(self, cell: Cell) -> Walls: ...
 
 
 class WorkingTrees(Protocol):

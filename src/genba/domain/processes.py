@@ -5,6 +5,8 @@ from enum import StrEnum
 
 import msgspec
 
+from genba.domain.walls import Violation
+
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
     argv: tuple[str, ...]
@@ -15,6 +17,8 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     idle_seconds: float
     mark: str
     """Put into the environment of the whole process tree, so that no child can hide from its end."""
+    lines: Callable[[bytes], None] | None = None
+    """Called with each whole line of stdout, without its end. A line that is too long to be held is left out."""
 
 
 def service_mark(mark: str) -> str:
@@ -40,6 +44,8 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     stdout: str
     stderr: str
     seconds: float
+    violations: tuple[Violation, ...] = ()
+    """The walls that it ran into, and that ended it."""
 
     @property
     def never_ran(self) -> bool:
@@ -48,4 +54,7 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Heard = Callable[[str, str], None]
-"""Called with the stream and the line while a process speaks; with `started` and the pid when it begins."""
+"""Called with the stream and the line while a process speaks; with `started` and the pid when it begins.
+
+An adapter that understands what is said adds `tool` with a tool and what it was used on, and `notice` with a sentence.
+"""

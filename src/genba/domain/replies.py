@@ -1,12 +1,18 @@
 """A question to an instance, and what it answered."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from genba.domain.outcomes import PermissionMode
+
+if TYPE_CHECKING:  # ports name these types themselves
+    from genba.domain.ports import Processes
+    from genba.domain.walls import McpServer
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -20,7 +26,7 @@ class Usage(msgspec.Struct, frozen=True):
     def tokens(self) -> int:
         return self.input_tokens + self.output_tokens
 
-    def plus(self, other: "Usage") -> "Usage":
+    def plus(self, other: Usage) -> Usage:
         return Usage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
@@ -59,6 +65,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     session_id: str | None = None
     usage: Usage = Usage()
     tools_used: tuple[str, ...] = ()
+    tools_denied: tuple[str, ...] = ()
+    """What it wanted to use and was not allowed to."""
     exit_code: int = 0
     seconds: float = 0.0
 
@@ -70,10 +78,23 @@ class InstanceStatus(StrEnum):
 
 
 class AgentSession(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an instance lives: its working tree, its own folder for files, and its environment."""
+    """Where an instance lives: its working tree, its own folders, its environment, and what runs it."""
 
     run: str
     agent: str
     workdir: str
     folder: str
+    """For the files of the questions. The instance can read and write it."""
     environment: Mapping[str, str]
+    processes: Processes
+    """What starts the instance, inside its walls where there are any."""
+    home: str = ""
+    """The private HOME of this session; it lasts as long as the run can be resumed."""
+    walled: bool = False
+    model_url: str = ""
+    """Where the model is asked; empty: where the tool itself knows."""
+    model_key: str = ""
+    """What is sent as the key: with a broker a word that is good for this session alone."""
+    proxy_url: str = ""
+    """The way to the rest of the network; empty where there is none, or none is needed."""
+    mcp: tuple[McpServer, ...] = ()

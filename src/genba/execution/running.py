@@ -267,6 +267,7 @@ class Run:
             workdir=workspace.path,
             folder=self.world.files,
             environment=self.world.environment,
+            processes=self.world.processes,
         )
         instance = await self.world.adapter.start(session)
         asking = Asking(self.definition, self.world, instance, self.plan.issue)

@@ -90,7 +90,7 @@ class House:
         settings, problems = shape(raw, kind.settings_type, source, "runner.adapter")
         if settings is None:
             raise ConfigurationError(problems, hint=f"genba agent check {definition.name}")
-        adapter = kind(settings, self.processes, Path(definition.folder))
+        adapter = kind(settings, Path(definition.folder))
         look = getattr(adapter, "problem", None)  # adapters of other packages may have none
         told = look(passed_on(os.environ)) if look is not None else ""
         if told:

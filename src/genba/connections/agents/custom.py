@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from genba.connections.agents.one_shot import OneShotAdapter, OneShotInstance, reply_from_exit
 from genba.domain.errors import AgentUnavailable, NotFoundError, RateLimited
-from genba.domain.ports import AgentInstance, Processes
+from genba.domain.ports import AgentInstance
 from genba.domain.processes import Command, Exit, Heard
 from genba.domain.replies import AgentSession, Ask, Reply, Usage
 
@@ -67,8 +67,7 @@ class CustomAdapter(OneShotAdapter):
 
     settings_type = CustomSettings
 
-    def __init__(self, settings: CustomSettings, processes: Processes, folder: Path) -> None:
-        super().__init__(processes)
+    def __init__(self, settings: CustomSettings, folder: Path) -> None:
         self.settings = settings
         self.folder = folder
         self.commits = settings.commit
@@ -102,7 +101,7 @@ class CustomAdapter(OneShotAdapter):
         whole = ask.prompt if files.system_by_file else _with_system(ask)
         files.write(whole)
         with shot.running():
-            done = await self.processes.run(
+            done = await shot.session.processes.run(
                 Command(
                     argv=argv,
                     workdir=shot.session.workdir,

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from genba.domain.errors import AgentTimeout, AgentUnavailable, UnrecoverableError
-from genba.domain.ports import AgentInstance, Processes
+from genba.domain.errors import AgentTimeout, AgentUnavailable, BoundaryViolationError, UnrecoverableError
+from genba.domain.ports import AgentInstance
 from genba.domain.processes import Ending, Exit
 from genba.domain.replies import AgentSession, InstanceStatus, Reply
 
@@ -41,9 +41,6 @@ class OneShotInstance:
 class OneShotAdapter:
     """What adapters that start one process per question have in common."""
 
-    def __init__(self, processes: Processes) -> None:
-        self.processes = processes
-
     def problem(self, environment: Mapping[str, str]) -> str:  # noqa: ARG002  (for adapters that look at it)
         """Why the agent could not be started, where that is known before anything is touched."""
         return ""
@@ -54,29 +51,39 @@ class OneShotAdapter:
     async def stop(self, instance: AgentInstance) -> None:
         shot = OneShotInstance.of(instance)
         if shot.status is InstanceStatus.RUNNING:
-            await self.processes.sweep(shot.session.run)
+            await shot.session.processes.sweep(shot.session.run)
         shot.status = InstanceStatus.STOPPED
 
 
 def reply_from_exit(done: Exit) -> Reply:
     """The reply of a process that answers on stdout; an end that is no answer is an error of the right kind."""
-    last_words = _tail(done.stderr) or _tail(done.stdout)
+    check_end(done)
+    if done.code < 0:
+        raise AgentUnavailable(f"the agent was killed by signal {-done.code}")
+    if done.code != 0:
+        raise AgentUnavailable(with_words(f"the agent ended with exit code {done.code}", last_words(done)))
+    return Reply(text=done.stdout, exit_code=done.code, seconds=done.seconds)
+
+
+def check_end(done: Exit) -> None:
+    """Raise for an end that was not the agent's own: a wall, the clock, or no start at all."""
+    if done.violations:
+        raise BoundaryViolationError("the agent " + "; ".join(each.detail for each in done.violations))
     if done.ending is Ending.TIMED_OUT:
         raise AgentTimeout(f"the agent gave no answer within its time ({done.seconds:.1f} s)")
     if done.ending is Ending.WENT_SILENT:
         raise AgentTimeout(f"the agent went silent ({done.seconds:.1f} s)")
     if done.never_ran:
         raise UnrecoverableError(
-            _with_words("the agent cannot be started", last_words), hint="check runner.adapter.command"
+            with_words("the agent cannot be started", last_words(done)), hint="check runner.adapter"
         )
-    if done.code < 0:
-        raise AgentUnavailable(f"the agent was killed by signal {-done.code}")
-    if done.code != 0:
-        raise AgentUnavailable(_with_words(f"the agent ended with exit code {done.code}", last_words))
-    return Reply(text=done.stdout, exit_code=done.code, seconds=done.seconds)
 
 
-def _with_words(what: str, said: str) -> str:
+def last_words(done: Exit) -> str:
+    return _tail(done.stderr) or _tail(done.stdout)
+
+
+def with_words(what: str, said: str) -> str:
     return f"{what}: {said}" if said else what
 
 

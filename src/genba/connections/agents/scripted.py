@@ -12,7 +12,7 @@ from msgspec import Meta
 from genba.connections.agents.one_shot import OneShotAdapter, OneShotInstance, reply_from_exit
 from genba.connections.agents.player import UNEXPECTED
 from genba.domain.errors import ConfigurationError, RateLimited, UnrecoverableError
-from genba.domain.ports import AgentInstance, Processes
+from genba.domain.ports import AgentInstance
 from genba.domain.problems import Problem
 from genba.domain.processes import Command, Heard
 from genba.domain.replies import AgentSession, Ask, Reply, Usage
@@ -85,8 +85,7 @@ class ScriptedAdapter(OneShotAdapter):
     settings_type = ScriptedSettings
     commits = False
 
-    def __init__(self, settings: ScriptedSettings, processes: Processes, folder: Path) -> None:
-        super().__init__(processes)
+    def __init__(self, settings: ScriptedSettings, folder: Path) -> None:
         self.script = read_script(folder, settings.script)
 
     async def start(self, session: AgentSession) -> AgentInstance:
@@ -100,7 +99,7 @@ class ScriptedAdapter(OneShotAdapter):
         part = {"expect": turn.expect, "model": turn.model, "do": turn.do, "asked_model": ask.model}
         part["prompt"] = f"{ask.system_prompt}\n\n{ask.prompt}"
         with shot.running():
-            done = await self.processes.run(
+            done = await shot.session.processes.run(
                 Command(
                     argv=(sys.executable, "-P", "-m", "genba.connections.agents.player"),
                     workdir=shot.session.workdir,

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
+from collections.abc import Callable
 from typing import Any
 
 from genba.connections.process.tree import MARK, end_all
@@ -15,6 +16,8 @@ _KEPT_BYTES = 32 * 1024 * 1024
 _LINE_BYTES = 16 * 1024
 _OVERLAP_BYTES = 512
 """Held back of a line that is told in pieces, so that a secret is not cut in two."""
+_LONGEST_LINE = 16 * 1024 * 1024
+"""Bytes of a line that is handed on whole. A longer one is told in pieces, and is no line for anybody."""
 _POLL_SECONDS = 0.1
 _PIPE_GRACE_SECONDS = 0.5
 
@@ -39,7 +42,7 @@ class ProcessSupervisor:
             said = f"{command.argv[0]}: {error.strerror if isinstance(error, OSError) else error}"
             return Exit(ending=Ending.CANNOT_START, code=127, stdout="", stderr=said, seconds=0.0)
         heard("started", str(process.pid))
-        watch = _Watch(loop, process, heard)
+        watch = _Watch(loop, process, heard, command.lines)
         try:
             ending = await watch.until_end(command)
         finally:
@@ -69,10 +72,17 @@ class ProcessSupervisor:
 class _Watch:
     """Reads both streams, and knows when something was last said."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, process: asyncio.subprocess.Process, heard: Heard) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        process: asyncio.subprocess.Process,
+        heard: Heard,
+        lines: Callable[[bytes], None] | None,
+    ) -> None:
         self.loop = loop
         self.process = process
         self.heard = heard
+        self.lines = _WholeLines(lines) if lines is not None else None
         self.last_sign = loop.time()
         self.buffers: dict[str, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
         self.deaf: asyncio.Future[Any] = loop.create_future()
@@ -156,6 +166,8 @@ class _Watch:
             self.last_sign = self.loop.time()
             room = _KEPT_BYTES - len(self.buffers[name])
             self.buffers[name] += chunk[: max(room, 0)]
+            if self.lines is not None and name == "stdout":
+                self.lines.feed(chunk)
             *lines, pending = (pending + chunk).split(b"\n")
             for line in lines:
                 self._tell(name, line)
@@ -164,6 +176,33 @@ class _Watch:
                 pending = pending[-_OVERLAP_BYTES:]
         if pending:
             self._tell(name, pending)
+        if self.lines is not None and name == "stdout":
+            self.lines.feed(b"\n")
 
     def _tell(self, name: str, line: bytes) -> None:
         self.heard(name, line.decode("utf-8", errors="replace"))
+
+
+class _WholeLines:
+    """Puts lines together, however they arrive; one that never ends is dropped, and the next one counts again."""
+
+    def __init__(self, lines: Callable[[bytes], None]) -> None:
+        self.lines = lines
+        self.pieces: list[bytes] = []
+        self.length = 0
+
+    def feed(self, chunk: bytes) -> None:
+        *whole, rest = chunk.split(b"\n")
+        for line in whole:
+            self._add(line)
+            if 0 < self.length <= _LONGEST_LINE:
+                self.lines(b"".join(self.pieces))
+            self.pieces, self.length = [], 0
+        self._add(rest)
+
+    def _add(self, piece: bytes) -> None:
+        self.length += len(piece)
+        if self.length > _LONGEST_LINE:
+            self.pieces = []
+        elif piece:
+            self.pieces.append(piece)

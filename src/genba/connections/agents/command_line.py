@@ -1,0 +1,148 @@
+"""Agents that are command-line tools with a machine-readable output: one process per question.
+
+Each tool is a translator. `invocation` makes words, environment and stdin of a question; a `Reading` makes typed events
+of the lines as they come, and a reply or an error of the end. An exit code of 0 is no success by itself.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar, Protocol, TypeVar
+
+import msgspec
+
+from genba.connections.agents.one_shot import OneShotAdapter, OneShotInstance, check_end
+from genba.domain.errors import NotFoundError
+from genba.domain.ports import AgentInstance
+from genba.domain.processes import Command, Exit, Heard
+from genba.domain.replies import AgentSession, Ask, Reply, Usage
+from genba.domain.walls import Provider
+
+
+class Invocation(msgspec.Struct, frozen=True, kw_only=True):
+    """How a tool is started for one question."""
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    """On top of the environment of the session."""
+    stdin: str
+
+
+class Reading(Protocol):
+    """Understands what one process of a tool says."""
+
+    def line(self, line: bytes) -> None:
+        """Take one line of stdout. Whatever it is, it is never an error by itself."""
+        ...
+
+    def reply(self, done: Exit) -> Reply:
+        """The reply; raises the error that fits when there is none. It is asked once, after the end."""
+        ...
+
+
+class CommandLineAdapter(OneShotAdapter):
+    """What the tools have in common: found, started with a private HOME, read line by line, classified by events."""
+
+    binary: ClassVar[str]
+    install: ClassVar[str]
+    """The command that installs the tool."""
+    commits: ClassVar[bool] = False
+    """Whether Genba commits what the tool changed, because it cannot do so itself."""
+
+    def provider(self, environment: Mapping[str, str]) -> Provider | None:
+        """Where the model is, as the settings and the user's environment have it."""
+        raise NotImplementedError
+
+    def invocation(self, session: AgentSession, ask: Ask) -> Invocation:
+        raise NotImplementedError
+
+    def reading(self, session: AgentSession, ask: Ask, heard: Heard) -> Reading:
+        raise NotImplementedError
+
+    def executable(self, environment: Mapping[str, str]) -> str | None:
+        """The tool as an absolute path, found as the user's own shell would find it."""
+        return found_on_path(self.binary, environment)
+
+    def problem(self, environment: Mapping[str, str]) -> str:
+        if self.executable(environment) is None:
+            return f"{self.binary} is not installed: {self.install}"
+        return ""
+
+    async def start(self, session: AgentSession) -> AgentInstance:
+        if self.executable(session.environment) is None:
+            raise NotFoundError(f"{self.binary} is not installed", hint=self.install)
+        return OneShotInstance(session)
+
+    async def execute(self, instance: AgentInstance, ask: Ask, heard: Heard) -> Reply:
+        shot = OneShotInstance.of(instance)
+        session = shot.session
+        invocation = self.invocation(session, ask)
+        reading = self.reading(session, ask, heard)
+        with shot.running():
+            done = await session.processes.run(
+                Command(
+                    argv=invocation.argv,
+                    workdir=session.workdir,
+                    environment={**session.environment, **invocation.environment},
+                    stdin=invocation.stdin,
+                    timeout_seconds=ask.timeout_seconds,
+                    idle_seconds=ask.idle_seconds,
+                    mark=ask.run,
+                    lines=reading.line,
+                ),
+                heard,
+            )
+        check_end(done)
+        return reading.reply(done)
+
+
+class Totals:
+    """Turns what a tool reports as the total of a session into what the last question cost. Survives a restart."""
+
+    def __init__(self, folder: str) -> None:
+        self.path = Path(folder) / "totals.json"
+
+    def delta(self, session_id: str, total: Usage) -> Usage:
+        """What came on top since the last time; a total that is smaller than before was counted from nothing."""
+        known = self._read()
+        before = known.get(session_id, Usage())
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = self.path.with_suffix(".new")
+        fresh.write_bytes(msgspec.json.encode({**known, session_id: total}))
+        fresh.replace(self.path)
+        return Usage(
+            _since(before.input_tokens, total.input_tokens),
+            _since(before.output_tokens, total.output_tokens),
+            _since(before.cost_usd, total.cost_usd),
+        )
+
+    def _read(self) -> dict[str, Usage]:
+        try:
+            return msgspec.json.decode(self.path.read_bytes(), type=dict[str, Usage])
+        except (OSError, msgspec.DecodeError, msgspec.ValidationError):
+            return {}
+
+
+_Number = TypeVar("_Number", int, float)
+
+
+def _since(before: _Number, total: _Number) -> _Number:
+    return total - before if total >= before else total
+
+
+def found_on_path(word: str, environment: Mapping[str, str]) -> str | None:
+    """A command as an absolute path; None where there is none."""
+    if "/" in word:
+        return word if _can_run(word) else None
+    for folder in environment.get("PATH", os.defpath).split(os.pathsep):
+        path = os.path.join(folder, word)  # noqa: PTH118  (an empty folder must stay one)
+        if folder and _can_run(path):
+            return path
+    return None
+
+
+def _can_run(path: str) -> bool:
+    try:
+        return Path(path).is_file() and os.access(path, os.X_OK)
+    except (OSError, ValueError):
+        return False

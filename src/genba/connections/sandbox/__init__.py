@@ -1,0 +1,1 @@
+"""The walls around an instance, one module per kind."""

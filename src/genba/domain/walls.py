@@ -1,0 +1,145 @@
+"""The walls around an instance: what it can see, write and reach, and what it tried beyond that."""
+
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+
+class SandboxKind(StrEnum):
+    """How an instance is kept apart."""
+
+    WORKTREE = "worktree"
+    """A working tree of its own, and no walls."""
+    BUBBLEWRAP = "bubblewrap"
+    DOCKER = "docker"
+    PODMAN = "podman"
+
+    @property
+    def has_walls(self) -> bool:
+        return self is not SandboxKind.WORKTREE
+
+
+class Network(StrEnum):
+    """What an instance can reach, from narrow to wide. The host itself is never part of it."""
+
+    NONE = "none"
+    ALLOWLIST = "allowlist"
+    FULL = "full"
+
+    @property
+    def width(self) -> int:
+        return list(Network).index(self)
+
+
+class Credentials(StrEnum):
+    """How the key of the model's provider gets to it, from narrow to wide."""
+
+    NONE = "none"
+    BROKER = "broker"
+    """A proxy on the host adds the key; the instance never holds it."""
+    ENV = "env"
+    """The instance gets the key in its environment."""
+
+    @property
+    def width(self) -> int:
+        return list(Credentials).index(self)
+
+
+class WallLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How much an instance may use. None is no limit. Time is limited by the command itself."""
+
+    memory_mb: int | None = None
+    processes: int | None = None
+    """Processes and threads."""
+    cpus: float | None = None
+    disk_mb: int | None = None
+    """What it may write, in all of its places together."""
+
+
+class Overlay(msgspec.Struct, frozen=True, kw_only=True):
+    """A working tree that is a thin layer over a template; it is only mounted where something runs in it."""
+
+    lower: str
+    upper: str
+    work: str
+
+
+class Bind(msgspec.Struct, frozen=True, kw_only=True):
+    """A file or folder of the host that is seen under another name inside."""
+
+    source: str
+    target: str
+    writable: bool = False
+
+
+Serve = Callable[[Any, Any], Awaitable[None]]
+"""Handles one connection: an asyncio reader and writer."""
+
+
+class Gate(msgspec.Struct, frozen=True, kw_only=True):
+    """A port on the loopback inside the walls that leads to a handler on the host, and nowhere else."""
+
+    name: str
+    port: int
+    """The port inside. Where the loopback is the host's own, another one may be taken: see `Walls.ports`."""
+    serve: Serve
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
+    """What one instance can see and write. Everything has the same path inside and outside, but for the binds."""
+
+    run: str
+    folder: str
+    """A folder on the host for what the walls need themselves, such as sockets; it is not seen inside."""
+    tree: str
+    """The working tree: it can be written."""
+    home: str
+    """The private HOME: it can be written."""
+    writable: tuple[str, ...] = ()
+    readable: tuple[str, ...] = ()
+    """Seen besides the system's own folders, and never written."""
+    binds: tuple[Bind, ...] = ()
+    """Laid over all the rest, in this order."""
+    overlay: Overlay | None = None
+    """What is mounted at `tree`, where it is no plain folder."""
+    gates: tuple[Gate, ...] = ()
+    limits: WallLimits = WallLimits()
+    image: str = ""
+    """The image of a container; empty: the host's own system folders, read-only."""
+    host_loopback: bool = False
+    """Share the host's network: only for a service that Genba itself must reach from outside."""
+
+
+class Violation(msgspec.Struct, frozen=True, kw_only=True):
+    """A limit or a wall that was run into, and that ended the command."""
+
+    kind: str
+    """memory, processes, disk."""
+    detail: str
+
+
+class McpServer(msgspec.Struct, frozen=True, kw_only=True):
+    """A server of tools that an instance is given: by an address, or as a command that it starts itself."""
+
+    name: str
+    url: str = ""
+    token_variable: str = ""
+    """The variable of the instance's environment that holds the bearer token."""
+    command: tuple[str, ...] = ()
+    environment: dict[str, str] = {}
+    required: bool = True
+    """Whether a server that cannot be reached is an error of the run."""
+
+
+class Provider(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the model of an adapter is, and which key opens it."""
+
+    name: str
+    url: str
+    """The address as the command-line tool wants it, without the path of a single call."""
+    key_variables: tuple[str, ...]
+    """Where the user's key may be; the first that is set counts."""
+    header: str = "authorization"
+    """The header that carries the key; `authorization` means a bearer token."""
