@@ -51,6 +51,7 @@ def test_every_package_that_is_imported_is_declared() -> None:
         "alembic",
         "click",
         "detect_secrets",
+        "h11",
         "jsonpath_rfc9535",
         "jsonschema_rs",
         "msgspec",
