@@ -48,6 +48,7 @@ def test_the_wheel_runs_the_demo_in_a_new_environment(wheel: Path, tmp_path: Pat
 
 def test_every_package_that_is_imported_is_declared() -> None:
     declared = {
+        "acp",
         "alembic",
         "click",
         "detect_secrets",
