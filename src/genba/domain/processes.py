@@ -19,6 +19,8 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     """Put into the environment of the whole process tree, so that no child can hide from its end."""
     lines: Callable[[bytes], None] | None = None
     """Called with each whole line of stdout, without its end. A line that is too long to be held is left out."""
+    inherited: tuple[int, ...] = ()
+    """Open files, by their number, that the process gets from Genba besides its three streams."""
 
 
 def service_mark(mark: str) -> str:

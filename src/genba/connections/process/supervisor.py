@@ -37,6 +37,7 @@ class ProcessSupervisor:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 start_new_session=True,
+                pass_fds=command.inherited,
             )
         except (OSError, ValueError) as error:
             said = f"{command.argv[0]}: {error.strerror if isinstance(error, OSError) else error}"
