@@ -1,0 +1,44 @@
+"""A model server that follows a script: it lets real agents run with no model, no key and no network.
+
+It speaks Anthropic Messages, OpenAI Responses, OpenAI Chat Completions and Gemini on one loopback port. The scenario is
+a part of the address, and where a conversation stands is read from the conversation:
+
+    with ModelServer() as server:
+        url = server.scenario("fix", Write("hello.txt", "hello"), Say("done"))
+
+`python -m genba.testing.model_server scenarios.json` does the same for people. Its file names each scenario and lists
+the turns, with the kind of turn under `do`: `{"fix": [{"do": "write", "path": "hello.txt", "text": "hello"}]}`.
+"""
+
+from genba.testing.model_server.server import ModelServer, Request
+from genba.testing.model_server.turns import (
+    Answer,
+    Call,
+    Cut,
+    Fail,
+    Hang,
+    Run,
+    Say,
+    Scenario,
+    Together,
+    Tokens,
+    Turn,
+    Write,
+)
+
+__all__ = [
+    "Answer",
+    "Call",
+    "Cut",
+    "Fail",
+    "Hang",
+    "ModelServer",
+    "Request",
+    "Run",
+    "Say",
+    "Scenario",
+    "Together",
+    "Tokens",
+    "Turn",
+    "Write",
+]
