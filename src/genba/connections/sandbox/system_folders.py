@@ -1,0 +1,153 @@
+"""What of the host is shown behind walls, read-only: a list of what is allowed, and nothing beside it.
+
+The system's own programs and libraries; of /etc only what programs need to run, never a key or a password; and the
+folders of tools that the user's PATH names, without the credentials that lie beside them.
+"""
+
+import os
+import stat
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+_PLACES = ("/usr", "/nix/store")
+_MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+"""Folders of the root that today are links into /usr, and on older systems are folders of their own."""
+_ETC = (
+    "passwd", "group", "hosts", "host.conf", "resolv.conf", "nsswitch.conf", "protocols", "services", "localtime",
+    "timezone", "locale.conf", "locale.alias", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "ld-musl-x86_64.path",
+    "alternatives", "os-release", "debian_version", "lsb-release", "redhat-release", "alpine-release", "mime.types",
+    "magic", "terminfo", "inputrc", "bash.bashrc", "profile", "fonts", "python3", "perl",
+    *(f"java-{version}-openjdk/{name}" for version in (11, 17, 21) for name in ("security", "jvm-amd64.cfg")),
+    "ssl/certs", "ssl/openssl.cnf", "ssl/cert.pem", "ca-certificates",
+    "ca-certificates.conf", "pki/tls/certs", "pki/tls/cert.pem", "pki/tls/openssl.cnf", "pki/ca-trust/extracted",
+    "crypto-policies/back-ends",
+)  # fmt: skip
+_HOMES = frozenset({"home", "Users"})
+_NOT_TOOLS = _HOMES | {"etc", "var", "proc", "sys", "dev", "run", "tmp", "root", "boot", "srv", "mnt", "media", "opt"}
+_SECRET = (
+    ".ssh", ".aws", ".azure", ".gnupg", ".config", ".kube", ".docker", ".password-store", ".netrc", ".npmrc", ".pypirc",
+    ".git-credentials", ".gitconfig", ".claude", ".claude.json", ".codex", ".gemini", ".mozilla", ".cache",
+    ".local/share/keyrings", ".local/share/opencode", ".local/state", ".cargo/credentials", ".cargo/credentials.toml",
+    ".gem/credentials", ".m2/settings.xml", ".gradle/gradle.properties",
+)  # fmt: skip
+_TOOLS_AT_HOME = (
+    ".rustup/toolchains", ".rustup/settings.toml", ".pyenv", ".rbenv", ".nvm/versions", ".nvm/alias", ".volta",
+    ".asdf", ".sdkman/candidates", ".local/share/uv", ".local/share/mise", ".local/share/pnpm", ".local/share/claude",
+    ".local/lib", ".bun", ".deno/bin", ".opencode/bin", ".jenv", ".goenv",
+)  # fmt: skip
+"""What the programs on the PATH of a home folder stand on."""
+_HOPS = 16
+
+
+def system_places() -> tuple[str, ...]:
+    """Files and folders of the system itself, as they are on this host."""
+    merged = [f"/{name}" for name in _MERGED if _is_own_folder(f"/{name}")]
+    etc = [f"/etc/{name}" for name in _ETC if os.path.exists(f"/etc/{name}")]  # noqa: PTH110  (forty, per command)
+    return (*(place for place in _PLACES if Path(place).is_dir()), *merged, *etc)
+
+
+def system_links() -> dict[str, str]:
+    """Links of the root into /usr: the path of each, and what it says."""
+    return {f"/{name}": str(Path(f"/{name}").readlink()) for name in _MERGED if Path(f"/{name}").is_symlink()}
+
+
+def is_of_the_system(path: str) -> bool:
+    """Whether a path is seen behind walls anyway."""
+    real = os.path.realpath(path)
+    return any(_within(real, place) for place in _PLACES)
+
+
+def toolchain_folders(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """What the tools on PATH need besides the system: safe to be read by anybody who may run them.
+
+    Never a home folder itself, and never what holds a key: beside a `bin` with credentials only the `bin` is shown.
+    """
+    home = environment.get("HOME", "")
+    tools = _Tools(home)
+    on_path = [entry for entry in environment.get("PATH", "").split(os.pathsep) if entry.startswith("/")]
+    for entry in (*on_path, *(f"{prefix}/bin" for prefix in (sys.prefix, sys.base_prefix))):
+        tools.add_programs(os.path.normpath(entry))
+    if any(_within(entry, home) for entry in on_path):
+        tools.add_at_home()
+    return tools.found()
+
+
+class _Tools:
+    """Gathers folders, and what their links lead to."""
+
+    def __init__(self, home: str) -> None:
+        self.home = os.path.normpath(home) if home.startswith("/") else ""
+        self.secrets = tuple(f"{self.home}/{name}" for name in _SECRET) if self.home else ()
+        self.places: set[str] = set()
+
+    def found(self) -> tuple[str, ...]:
+        outermost: list[str] = []
+        for place in sorted(self.places):
+            if not any(_within(place, other) for other in outermost):
+                outermost.append(place)
+        return tuple(outermost)
+
+    def add_programs(self, folder: str) -> None:
+        """A folder of programs, what belongs to it, and whatever its links lead to."""
+        if is_of_the_system(folder) or not Path(folder).is_dir() or self._is_private(folder):
+            return
+        self.places.add(self._root_of(folder))
+        for link in _links_in(folder):
+            self._follow(link)
+
+    def add_at_home(self) -> None:
+        self.places |= {f"{self.home}/{name}" for name in _TOOLS_AT_HOME if Path(f"{self.home}/{name}").exists()}
+
+    def _follow(self, link: str) -> None:
+        for _ in range(_HOPS):
+            if not Path(link).is_symlink():
+                return
+            link = os.path.normpath(Path(link).parent / Path(link).readlink())
+            if is_of_the_system(link) or not Path(link).exists() or self._is_private(link):
+                return
+            folder = str(Path(link).parent)
+            self.places.add(self._root_of(folder) if self._is_for_programs(folder) else link)
+
+    def _is_for_programs(self, folder: str) -> bool:
+        return "node_modules" in Path(folder).parts or (Path(folder).name == "bin" and not self._is_private(folder))
+
+    def _root_of(self, folder: str) -> str:
+        """The whole tool that a folder of programs belongs to, where it is one; otherwise the folder alone."""
+        parts = Path(folder).parts
+        if "node_modules" in parts:
+            return str(Path(*parts[: parts.index("node_modules") + 1]))
+        parent = str(Path(folder).parent)
+        whole = any(os.path.exists(f"{parent}/{name}") for name in ("pyvenv.cfg", "lib", "libexec"))  # noqa: PTH110
+        alone = not whole or self._is_private(parent) or os.path.exists(f"{parent}/.git")  # noqa: PTH110
+        return folder if alone else parent
+
+    def _is_private(self, path: str) -> bool:
+        """Whether showing this path would show more than a tool."""
+        parts = Path(path).parts
+        if len(parts) < 2 or (len(parts) == 2 and parts[1] in _NOT_TOOLS) or (len(parts) == 3 and parts[1] in _HOMES):
+            return True
+        if self.home and _within(self.home, path):
+            return True
+        return any(_within(secret, path) and Path(secret).exists() for secret in self.secrets) or any(
+            _within(path, secret) for secret in self.secrets
+        )
+
+
+def _links_in(folder: str) -> Iterator[str]:
+    try:
+        with os.scandir(folder) as entries:
+            yield from [entry.path for entry in entries if entry.is_symlink()]
+    except OSError:
+        return
+
+
+def _is_own_folder(path: str) -> bool:
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def _within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
