@@ -12,11 +12,12 @@ from typing import ClassVar, Protocol, TypeVar
 import msgspec
 
 from genba.connections.agents.one_shot import OneShotAdapter, OneShotInstance, check_end
+from genba.connections.agents.tool_settings import ToolSettings, copy_home_files, servers_of, setting_problem
 from genba.domain.errors import NotFoundError
 from genba.domain.ports import AgentInstance
 from genba.domain.processes import Command, Exit, Heard
 from genba.domain.replies import AgentSession, Ask, Reply, Usage
-from genba.domain.walls import Provider
+from genba.domain.walls import McpServer, Provider
 
 
 class Invocation(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +33,7 @@ class Reading(Protocol):
     """Understands what one process of a tool says."""
 
     def line(self, line: bytes) -> None:
-        """Take one line of stdout. Whatever it is, it is never an error by itself."""
+        """Take one line of stdout. Garbage is never an error; a GenbaError that is raised here ends the process."""
         ...
 
     def reply(self, done: Exit) -> Reply:
@@ -48,6 +49,12 @@ class CommandLineAdapter(OneShotAdapter):
     """The command that installs the tool."""
     commits: ClassVar[bool] = False
     """Whether Genba commits what the tool changed, because it cannot do so itself."""
+    aliases: ClassVar[Mapping[str, str]] = {}
+    """Names of models that mean the same to every tool, and what this one calls them."""
+
+    def __init__(self, settings: ToolSettings, folder: Path) -> None:
+        self.settings = settings
+        self.folder = folder
 
     def provider(self, environment: Mapping[str, str]) -> Provider | None:
         """Where the model is, as the settings and the user's environment have it."""
@@ -61,17 +68,33 @@ class CommandLineAdapter(OneShotAdapter):
 
     def executable(self, environment: Mapping[str, str]) -> str | None:
         """The tool as an absolute path, found as the user's own shell would find it."""
-        return found_on_path(self.binary, environment)
+        return found_on_path(self.settings.command or self.binary, environment)
+
+    def folders(self, environment: Mapping[str, str]) -> tuple[str, ...]:
+        """Where the tool itself is, with all that it is made of."""
+        path = self.executable(environment)
+        return () if path is None else tuple(dict.fromkeys((str(Path(path).parent), _root_of(Path(path).resolve()))))
+
+    def mcp_servers(self) -> tuple[McpServer, ...]:
+        return servers_of(self.settings)
+
+    def model(self, name: str) -> str:
+        """A model as the tool calls it. What no table knows is passed on as it is."""
+        return {**self.aliases, **self.settings.models}.get(name, name)
 
     def problem(self, environment: Mapping[str, str]) -> str:
         if self.executable(environment) is None:
-            return f"{self.binary} is not installed: {self.install}"
-        return ""
+            return self._missing() + f": {self.install}"
+        return setting_problem(self.settings, environment)
 
     async def start(self, session: AgentSession) -> AgentInstance:
         if self.executable(session.environment) is None:
-            raise NotFoundError(f"{self.binary} is not installed", hint=self.install)
+            raise NotFoundError(self._missing(), hint=self.install)
+        copy_home_files(self.settings.home_files, session.home)
         return OneShotInstance(session)
+
+    def _missing(self) -> str:
+        return f"{self.settings.command or self.binary} is not installed"
 
     async def execute(self, instance: AgentInstance, ask: Ask, heard: Heard) -> Reply:
         shot = OneShotInstance.of(instance)
@@ -139,6 +162,14 @@ def found_on_path(word: str, environment: Mapping[str, str]) -> str | None:
         if folder and _can_run(path):
             return path
     return None
+
+
+def _root_of(program: Path) -> str:
+    """The folder that a program is made of: its own, or all the packages that it was installed with."""
+    parts = program.parts
+    if "node_modules" in parts:
+        return str(Path(*parts[: parts.index("node_modules") + 1]))
+    return str(program.parent)
 
 
 def _can_run(path: str) -> bool:
