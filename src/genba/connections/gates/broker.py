@@ -1,0 +1,215 @@
+"""The broker: the way to the model's provider, which adds the key that the instance never holds.
+
+An instance is given a word in the place of the key. The broker takes requests that carry the word, puts the real key in
+its place and sends them to the one upstream it was made for, whatever the request says about its host. Responses flow
+back as they come. The key is blotted out of every header and, as it stands, of every body that comes back; a body that
+the upstream compresses against our wish, or in which it encoded the key, is beyond that.
+"""
+
+import asyncio
+import hmac
+import os
+from collections.abc import Iterable
+from urllib.parse import unquote
+
+import h11
+
+from genba.connections.gates.doorway import Doorway, close
+from genba.connections.gates.events import Ledger, Told, Verdict
+from genba.connections.gates.exchange import Mask, pass_on
+from genba.connections.gates.upstream import Dialler, parse_upstream
+from genba.connections.gates.wire import (
+    BAD_REQUEST,
+    HEAD_SECONDS,
+    UNAUTHORIZED,
+    FarGone,
+    Gone,
+    Header,
+    Refusal,
+    Wire,
+    end_to_end,
+    framing,
+)
+from genba.domain.errors import ConfigurationError
+from genba.domain.problems import Problem
+
+GATE = "model"
+_METHODS = frozenset({b"GET", b"HEAD", b"POST"})
+_KEY_HEADERS = frozenset({b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"})
+_NOT_SENT = _KEY_HEADERS | {b"accept-encoding", b"cookie", b"cookie2", b"host"}
+_NOT_RETURNED = frozenset({b"alt-svc", b"set-cookie", b"set-cookie2"})
+_IDLE_SECONDS = 300.0
+"""How long a connection of the instance may wait for its next request."""
+_REUSE_SECONDS = 4.0
+"""A connection to the upstream that was idle for longer is not used again: it may be closing at that very moment."""
+_LAST_FAULT_OF_THE_CLIENT = 499
+_ROUNDS = 4
+"""How often a path is decoded before it is judged."""
+
+
+def new_word() -> str:
+    """What an instance shows the broker in the place of a key. It opens nothing but this session's broker."""
+    return f"genba-{os.urandom(24).hex()}"
+
+
+class Broker:
+    """A reverse proxy for one session to one upstream."""
+
+    def __init__(self, upstream: str, header: str, secret: str, word: str, told: Told, *, proxy: str = "") -> None:
+        if not secret or not (secret.isascii() and secret.isprintable()) or secret != secret.strip():
+            problem = Problem("", "sandbox.credentials", "the key of the model's provider is empty or not plain text")
+            raise ConfigurationError((problem,))
+        self._upstream = parse_upstream(upstream)
+        self._dialler = Dialler(self._upstream, proxy)
+        self._header = header.lower().encode()
+        self._secret = secret.encode()
+        self._word = word.encode()
+        self.ledger = Ledger(GATE, told)
+        self._doorway = Doorway(self.ledger)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        near = Wire(h11.SERVER, reader, writer)
+        await self._doorway.admit(writer, lambda: self._converse(near))
+
+    async def _converse(self, near: Wire) -> None:
+        line = _Line(self._dialler)
+        try:
+            while await near.begins(_IDLE_SECONDS):
+                if not await self._one(near, line) or not near.again():
+                    await near.linger()
+                    return
+        except Gone:
+            near.cut()
+        finally:
+            await line.close()
+
+    async def _one(self, near: Wire, line: "_Line") -> bool:
+        """One request and its answer. Whether the connection can be used for another."""
+        try:
+            event = await near.next(HEAD_SECONDS)
+            if not isinstance(event, h11.Request):
+                return False
+            request = self._changed(event)
+            self.ledger.note(Verdict.ALLOWED, self._upstream.target)
+            far = await line.send(request)
+            await pass_on(near, far, self._shaped, Mask(self._secret))
+            line.keep_if_in_order()
+        except Refusal as refusal:
+            self.ledger.note(Verdict.DENIED, self._upstream.target, refusal.message)
+            await _refuse(near, refusal)
+            return False
+        except FarGone as gone:
+            await self._failed(near, gone.status, gone.why)
+            return False
+        except Gone as gone:
+            if not gone.status or not near.can_answer():
+                raise
+            await _refuse(near, Refusal(gone.status, "this is no request that can be understood"))
+            return False
+        return True
+
+    async def _failed(self, near: Wire, status: int, why: str) -> None:
+        self.ledger.note(Verdict.FAILED, self._upstream.target, why)
+        if not near.can_answer():
+            near.cut()
+            return
+        await _refuse(near, Refusal(status, f"{self._upstream.target} could not be reached: {why}"))
+
+    def _changed(self, request: h11.Request) -> h11.Request:
+        """The request as the upstream gets it: the same question, under another name."""
+        self._check_word(request.headers)
+        if request.method not in _METHODS:
+            raise Refusal(405, "only GET, HEAD and POST are passed on", ((b"allow", b"GET, HEAD, POST"),))
+        if any(name == b"upgrade" and b"websocket" in value.lower() for name, value in request.headers):
+            raise Refusal(426, "no WebSocket is passed on: use plain HTTP", ((b"upgrade", b"HTTP/1.1"),))
+        path = self._path(request.target)
+        if self._dialler.through_plain_proxy:
+            path = f"http://{self._upstream.target}{path}"
+        headers = end_to_end(request.headers, _NOT_SENT | {self._header})
+        headers = [(name, value) for name, value in headers if self._word not in value]
+        headers += [
+            (b"host", self._upstream.authority.encode()),
+            (b"accept-encoding", b"identity"),
+            (self._header, b"Bearer " + self._secret if self._header == b"authorization" else self._secret),
+            *framing(request.headers),
+        ]
+        if self._dialler.through_plain_proxy:
+            headers += self._dialler.proxy_headers
+        return h11.Request(method=request.method, target=path.encode(), headers=headers)
+
+    def _check_word(self, headers: Iterable[Header]) -> None:
+        shown = [
+            bytes(value).split(b" ", 1)[-1].strip() if name == b"authorization" else bytes(value)
+            for name, value in headers
+            if name in _KEY_HEADERS | {self._header}
+        ]
+        if not any(hmac.compare_digest(value, self._word) for value in shown):
+            raise Refusal(UNAUTHORIZED, "the word of this session was not shown in the place of the key")
+
+    def _path(self, target: bytes) -> str:
+        """Where the request goes at the upstream: always below its own path."""
+        path = target.decode("ascii")
+        if not path.startswith("/"):
+            raise Refusal(BAD_REQUEST, "only a path is passed on, and no other host")
+        plain = path.partition("?")[0]
+        for _ in range(_ROUNDS):
+            plain = unquote(plain, errors="replace")
+        segments = plain.replace("\\", "/").split("/")
+        if ("%" in plain and unquote(plain) != plain) or any(s.partition(";")[0] in {".", ".."} for s in segments):
+            raise Refusal(BAD_REQUEST, "a path that leads upwards is not passed on")
+        return self._upstream.prefix + path
+
+    def _shaped(self, response: h11.Response) -> h11.Response:
+        mask = Mask(self._secret)
+        headers = [(name, mask.whole(value)) for name, value in end_to_end(response.headers, _NOT_RETURNED)]
+        return h11.Response(
+            status_code=response.status_code, headers=headers, reason=mask.whole(bytes(response.reason))
+        )
+
+
+class _Line:
+    """The connection to the upstream that belongs to one connection of the instance. Nobody else ever uses it."""
+
+    def __init__(self, dialler: Dialler) -> None:
+        self._dialler = dialler
+        self._far: Wire | None = None
+        self._ready_since: float | None = None
+
+    async def send(self, request: h11.Request) -> Wire:
+        now = asyncio.get_running_loop().time()
+        if self._far is not None and not self._is_fresh(self._far, now):
+            await self.close()
+        if self._far is None:
+            self._far = await self._dialler.dial()
+        self._ready_since = None
+        try:
+            await self._far.send(request)
+        except Gone as gone:
+            raise FarGone(gone.why) from gone
+        return self._far
+
+    def keep_if_in_order(self) -> None:
+        if self._far is not None and self._far.again():
+            self._ready_since = asyncio.get_running_loop().time()
+
+    async def close(self) -> None:
+        far, self._far = self._far, None
+        if far is not None and self._ready_since is None:
+            far.writer.transport.abort()
+        if far is not None:
+            await close(far.writer)
+
+    def _is_fresh(self, far: Wire, now: float) -> bool:
+        idle = now - self._ready_since if self._ready_since is not None else None
+        return idle is not None and idle < _REUSE_SECONDS and not far.reader.at_eof() and not far.state.trailing_data[0]
+
+
+async def _refuse(near: Wire, refusal: Refusal) -> None:
+    """Answer in the words that the tools of all providers can read."""
+    import json  # noqa: PLC0415  (only a refusal pays for it)
+
+    kind = "authentication_error" if refusal.status == UNAUTHORIZED else "invalid_request_error"
+    kind = "api_error" if refusal.status > _LAST_FAULT_OF_THE_CLIENT else kind
+    told = {"type": "error", "error": {"type": kind, "message": f"Genba's broker: {refusal.message}"}}
+    headers: list[Header] = [(b"content-type", b"application/json"), *refusal.headers]
+    await near.answer(refusal.status, json.dumps(told).encode(), headers)

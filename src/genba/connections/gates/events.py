@@ -1,0 +1,52 @@
+"""What a gate decided, told once and counted always."""
+
+from collections.abc import Callable
+from enum import StrEnum
+
+import msgspec
+
+_MOST_EVENTS = 500
+"""Decisions that are told by one gate. A hostile instance can ask for as many hosts as it likes."""
+_LONGEST_TARGET = 300
+
+
+class Verdict(StrEnum):
+    ALLOWED = "allowed"
+    DENIED = "denied"
+    FAILED = "failed"
+    """It was allowed, and could not be done: the other side was not there, or did not speak HTTP."""
+
+
+class GateEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """A decision of a gate. It never holds a key, a word or a part of a message."""
+
+    gate: str
+    verdict: Verdict
+    target: str
+    """`host:port`."""
+    detail: str = ""
+
+
+Told = Callable[[GateEvent], None]
+
+
+class Ledger:
+    """Tells each decision of a gate once, and counts how often it was taken."""
+
+    def __init__(self, gate: str, told: Told) -> None:
+        self.gate = gate
+        self.counts: dict[GateEvent, int] = {}
+        self._told = told
+
+    def note(self, verdict: Verdict, target: str, detail: str = "") -> None:
+        event = GateEvent(gate=self.gate, verdict=verdict, target=_printable(target), detail=detail)
+        if event not in self.counts and len(self.counts) >= _MOST_EVENTS:
+            event = GateEvent(gate=self.gate, verdict=verdict, target="", detail="more than can be told one by one")
+        first = event not in self.counts
+        self.counts[event] = self.counts.get(event, 0) + 1
+        if first:
+            self._told(event)
+
+
+def _printable(target: str) -> str:
+    return "".join(letter if letter.isprintable() else "?" for letter in target[:_LONGEST_TARGET])

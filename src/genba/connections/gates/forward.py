@@ -1,0 +1,38 @@
+"""A gate to one port of the host, such as a server of tools: bytes in, bytes out, nothing understood."""
+
+import asyncio
+
+from genba.connections.gates.doorway import Doorway
+from genba.connections.gates.events import Ledger, Told, Verdict
+from genba.connections.gates.relay import relay
+
+GATE = "forward"
+_DIAL_SECONDS = 10.0
+
+
+def _to_nobody(_: object) -> None:
+    return
+
+
+class Forward:
+    """Leads every connection to one address that is fixed when it is made."""
+
+    def __init__(self, host: str, port: int, told: Told = _to_nobody) -> None:
+        self._host = host
+        self._port = port
+        self.ledger = Ledger(GATE, told)
+        self._doorway = Doorway(self.ledger)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await self._doorway.admit(writer, lambda: self._carry(reader, writer))
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        target = f"{self._host}:{self._port}"
+        try:
+            async with asyncio.timeout(_DIAL_SECONDS):
+                far_reader, far_writer = await asyncio.open_connection(self._host, self._port)
+        except OSError as error:  # a TimeoutError is one of them
+            self.ledger.note(Verdict.FAILED, target, error.strerror or type(error).__name__)
+            return
+        self.ledger.note(Verdict.ALLOWED, target)
+        await relay(reader, writer, far_reader, far_writer)
