@@ -9,11 +9,12 @@ JOBS   ?= auto
 RUNTIME := $(VENV)/.installed-runtime
 DEV     := $(VENV)/.installed-dev
 
-.PHONY: demo test check format bench lock clean help
+.PHONY: demo test clis check format bench lock clean help
 
 help:
 	@echo "make demo    watch an agent work, be judged and be merged (no model, no key)"
 	@echo "make test    every test"
+	@echo "make clis    install the real agents that the tests drive (make test does it too)"
 	@echo "make check   format, lint, types, imports"
 	@echo "make bench   speed, as ratios measured side by side"
 	@echo "make format  rewrite the code in the house format"
@@ -22,8 +23,11 @@ help:
 demo: $(RUNTIME)
 	@$(BIN)/genba demo
 
-test: $(DEV)
+test: $(DEV) clis
 	$(BIN)/python -m pytest -n $(JOBS)
+
+clis: $(DEV)
+	@$(BIN)/python tests/clis/install.py $(VENV)/clis
 
 check: $(DEV)
 	$(BIN)/ruff format --check .

@@ -1,0 +1,27 @@
+"""The real agents, as `make clis` has installed them, for the tests that drive them."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(os.environ.get("GENBA_CLIS") or Path(sys.prefix) / "clis")
+"""Beside the interpreter of the tests, unless GENBA_CLIS names another place."""
+BINARIES = FOLDER / "node_modules" / ".bin"
+
+
+def cli(name: str) -> Path:
+    """The binary of an agent. Without it a test is not run, and says so; with GENBA_REQUIRE_CLIS=1 it fails."""
+    path = BINARIES / name
+    if not path.exists():
+        sentence = f"not run: {name} is not installed in {FOLDER}; hint: make clis"
+        if os.environ.get("GENBA_REQUIRE_CLIS") == "1":
+            pytest.fail(sentence)
+        pytest.skip(sentence)
+    return path
+
+
+def path_with_clis() -> str:
+    """A PATH on which the agents are found, and the node that some of them need."""
+    return f"{BINARIES}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
