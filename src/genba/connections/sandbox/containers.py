@@ -1,0 +1,249 @@
+"""Walls of docker or podman: one container for each command, with no capability, no network and nothing to write on.
+
+The instance runs as the user who runs Genba, so that what it writes in its tree belongs to that user. Where that user
+is root, it is root without a single capability, under seccomp, and sees no file that it could change but its own: the
+tree belongs to root, and another user could not work in it. With a user namespace (podman or docker without root) the
+instance is the caller outside and has no more rights than that.
+"""
+
+import asyncio
+import os
+import re
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from genba.connections.sandbox import containers_engine as engines
+from genba.connections.sandbox.containers_gates import ContainerGates, HostGates
+from genba.connections.sandbox.containers_image import image_of_the_host, image_of_the_user
+from genba.connections.sandbox.containers_mounts import mounts_of
+from genba.connections.sandbox.containers_script import carried, script
+from genba.connections.sandbox.containers_watch import memory_violation, processes_violation, run_into
+from genba.domain.errors import UnrecoverableError
+from genba.domain.ports import Processes
+from genba.domain.processes import Command, Ending, Exit, Heard
+from genba.domain.walls import Cell, SandboxKind, Violation, WallLimits
+
+_MARK = "GENBA_PROCESS_MARK"
+"""Put by the one place that starts processes into the environment of the client, which hands it on."""
+_TEMPORARY_MB = 1024
+_GATES_LIMITS = WallLimits(memory_mb=256, processes=64)
+_SIGNALS = range(129, 160)
+_UNCLEAR = frozenset({125, 126, 127, 137})
+"""Exit codes that may be the engine's or the kernel's own words."""
+_SELINUX = Path("/sys/fs/selinux/enforce")
+
+
+class ContainerSandbox:
+    """Docker or podman. `options` are words that the user's engine needs, such as `--runtime runc`."""
+
+    def __init__(
+        self,
+        engine: SandboxKind,
+        processes: Processes,
+        host: str = "",
+        options: tuple[str, ...] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._processes = processes
+        self._engine = engines.engine(engine, host, options, os.environ if environment is None else environment)
+        self._client = engines.Client(self._engine, processes)
+
+    def problem(self) -> str:
+        return engines.problem(self._engine)
+
+    async def open(self, cell: Cell) -> "ContainerWalls":
+        if cell.overlay is not None:
+            raise UnrecoverableError(f"{self._engine.kind} cannot lay a working tree over a template")
+        traits = await self._client.traits()
+        own = "" if cell.image and not cell.gates else await image_of_the_host(self._client)
+        image = await image_of_the_user(self._client, cell.image) if cell.image else own
+        label = ("--label", f"genba.run={cell.run}")
+        gates = await self._gates(cell, traits, own, label)
+        words = (
+            *label,
+            *_walls(self._engine, traits, cell.limits),
+            *("--network", _network(cell, gates)),
+            *(word for mount in mounts_of(cell, with_system=not cell.image) for word in mount.words),
+        )
+        return ContainerWalls(cell, self._client, self._processes, gates, words, image)
+
+    async def _gates(
+        self, cell: Cell, traits: engines.Traits, image: str, label: tuple[str, ...]
+    ) -> ContainerGates | HostGates:
+        if cell.host_loopback or not cell.gates:
+            on_host = HostGates()
+            await on_host.open(cell.gates)
+            return on_host
+        inside = ContainerGates(self._client, cell.folder, label)
+        try:
+            await inside.open(cell.gates, _walls(self._engine, traits, _GATES_LIMITS), image)
+        except BaseException:
+            await asyncio.shield(inside.close())
+            raise
+        return inside
+
+
+class ContainerWalls:
+    """Processes inside one cell."""
+
+    def __init__(
+        self,
+        cell: Cell,
+        client: engines.Client,
+        processes: Processes,
+        gates: ContainerGates | HostGates,
+        words: tuple[str, ...],
+        image: str,
+    ) -> None:
+        self._cell = cell
+        self._client = client
+        self._processes = processes
+        self._gates = gates
+        self._words = words
+        self._image = image
+
+    @property
+    def ports(self) -> Mapping[str, int]:
+        return self._gates.ports
+
+    async def run(self, command: Command, heard: Heard) -> Exit:
+        name = f"genba-{secrets.token_hex(8)}"
+        id_file = Path(self._cell.folder) / f"{name}.id"
+        id_file.parent.mkdir(parents=True, exist_ok=True)
+        ears = _Ears(heard, f"genba-walls-{secrets.token_hex(8)}")
+        watch = asyncio.create_task(self._watch(name, id_file, ears))
+        try:
+            ended = await self._processes.run(self._inside(command, name, id_file, ears.token), ears)
+            return await self._told(name, ended, ears)
+        finally:
+            watch.cancel()
+            await asyncio.shield(self._end(name, id_file, watch))
+
+    async def sweep(self, mark: str) -> int:
+        """Containers first: their clients end with them."""
+        left = await self._client.labelled(f"genba.mark={mark}")
+        if left:
+            await self._client.remove(*left)
+        return len(left) + await self._processes.sweep(mark)
+
+    async def close(self) -> None:
+        await self._gates.close()
+
+    def _inside(self, command: Command, name: str, id_file: Path, token: str) -> Command:
+        """The same command, as the client of the engine is asked for it."""
+        engine = self._client.engine
+        variables = carried(command.environment)
+        own_image = bool(self._cell.image)
+        first = script(command.environment, token, ("git",) if own_image else (), own_path=own_image)
+        argv = (
+            *(*engine.argv, "run", "--interactive", "--name", name, "--cidfile", str(id_file)),
+            *("--label", f"genba.mark={command.mark}", *self._words, "--workdir", command.workdir),
+            *(word for variable in (_MARK, *variables) for word in ("--env", variable)),
+            *("--entrypoint", "/bin/sh", self._image, "-c", first, "sh", *command.argv),
+        )
+        environment = {**engine.environment, **variables}
+        return msgspec.structs.replace(command, argv=argv, workdir="/", environment=environment)
+
+    async def _watch(self, name: str, id_file: Path, ears: "_Ears") -> None:
+        """Ends the container as soon as it runs into a limit that the kernel alone does not end it for."""
+        cell = self._cell
+        ears.violation = await run_into(cell.limits, (cell.tree, cell.home, *cell.writable), id_file)
+        await self._client.remove(name)
+
+    async def _told(self, name: str, ended: Exit, ears: "_Ears") -> Exit:
+        """The end of the command, told as if it had been an ordinary process."""
+        stderr = ears.without_token(ended.stderr)
+        if ended.ending is Ending.CANNOT_START:
+            return ended
+        if ears.missing:
+            place = f"in the image {self._image}" if self._cell.image else "behind the walls"
+            return _cannot_start(ended, f"{ears.missing}: not found {place}")
+        limits, found = self._cell.limits, [ears.violation] if ears.violation else []
+        if not found and ended.ending is Ending.EXITED and ended.code in _UNCLEAR:
+            state = await self._client.state(name)
+            if state is None or not state.started:
+                return _cannot_start(ended, stderr.strip() or f"{self._client.engine.kind} could not start it")
+            ears.memory |= state.out_of_memory
+        if ears.memory and limits.memory_mb is not None:
+            found.append(memory_violation(limits))
+        if ears.processes and limits.processes is not None and not found:
+            found.append(processes_violation(limits))
+        code = 128 - ended.code if ended.code in _SIGNALS else ended.code
+        return msgspec.structs.replace(ended, code=code, stderr=stderr, violations=tuple(found))
+
+    async def _end(self, name: str, id_file: Path, watch: "asyncio.Task[None]") -> None:
+        await asyncio.gather(watch, return_exceptions=True)
+        await self._client.remove(name)
+        await asyncio.to_thread(id_file.unlink, missing_ok=True)
+
+
+class _Ears:
+    """Passes on what is said, and keeps to itself what the first process of the container says."""
+
+    def __init__(self, heard: Heard, token: str) -> None:
+        self.token = token
+        self.missing = ""
+        self.memory = False
+        self.processes = False
+        self.violation: Violation | None = None
+        self._heard = heard
+
+    def __call__(self, stream: str, line: str) -> None:
+        if stream != "stderr" or not line.startswith(self.token):
+            self._heard(stream, line)
+            return
+        match line.split(" ", 2)[1:]:
+            case ["missing", tool]:
+                self.missing = tool
+            case ["memory"]:
+                self.memory = True
+            case ["processes"]:
+                self.processes = True
+
+    def without_token(self, stderr: str) -> str:
+        return re.sub(rf"\n?{self.token}[^\n]*\n", "", stderr)
+
+
+def _cannot_start(ended: Exit, said: str) -> Exit:
+    return Exit(ending=Ending.CANNOT_START, code=127, stdout=ended.stdout, stderr=said, seconds=ended.seconds)
+
+
+def _network(cell: Cell, gates: ContainerGates | HostGates) -> str:
+    if cell.host_loopback:
+        return "host"
+    return f"container:{gates.name}" if isinstance(gates, ContainerGates) else "none"
+
+
+def _walls(engine: engines.Engine, traits: engines.Traits, limits: WallLimits) -> tuple[str, ...]:
+    """What every container of a cell has, whatever it is for."""
+    size = min(limits.disk_mb or _TEMPORARY_MB, _TEMPORARY_MB)
+    words = [*engine.run_options, "--pull", "never", "--log-driver", "none", "--read-only"]
+    for place in ("/tmp", "/var/tmp", "/run"):  # noqa: S108  (a file system of the container's own)
+        words += ["--tmpfs", f"{place}:rw,exec,nosuid,nodev,mode=1777,size={size}m"]
+    words += ["--cap-drop", "ALL", "--security-opt", "no-new-privileges", *_user(engine, traits)]
+    if _SELINUX.exists():
+        words += ["--security-opt", "label=disable"]
+    if engine.kind is SandboxKind.PODMAN:
+        words += ["--http-proxy=false", "--read-only-tmpfs=false"]
+    if limits.memory_mb is not None:
+        words += ["--memory", f"{limits.memory_mb}m", "--memory-swap", f"{limits.memory_mb}m"]
+    if limits.processes is not None:
+        words += ["--pids-limit", str(limits.processes)]
+    if limits.cpus is not None:
+        words += ["--cpus", f"{min(limits.cpus, os.cpu_count() or 1):.2f}"]
+    return tuple(words)
+
+
+def _user(engine: engines.Engine, traits: engines.Traits) -> tuple[str, ...]:
+    """Words that make the instance the caller, as the files of the tree see it."""
+    caller = f"{os.getuid()}:{os.getgid()}"
+    if engine.kind is SandboxKind.PODMAN and traits.rootless:
+        return "--userns", "keep-id", "--user", caller
+    if traits.rootless:
+        return "--user", "0:0"
+    if traits.remaps_users:
+        return "--userns", "host", "--user", caller
+    return "--user", caller

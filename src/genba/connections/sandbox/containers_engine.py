@@ -1,0 +1,214 @@
+"""Talking to docker or podman: which words start its client, what the client may see, and what it answers."""
+
+import json
+import os
+import secrets
+import shutil
+import subprocess
+from collections.abc import Mapping
+
+import msgspec
+
+from genba.domain.errors import AgentUnavailable, UnrecoverableError
+from genba.domain.ports import Processes
+from genba.domain.processes import Command, Ending, Exit
+from genba.domain.walls import SandboxKind
+
+_PATIENCE_SECONDS = 60.0
+_CLIENT_SEES = frozenset({
+    "PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "DBUS_SESSION_BUS_ADDRESS",
+    "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME",
+    "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH",
+    "CONTAINER_HOST", "CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF", "STORAGE_DRIVER", "STORAGE_OPTS",
+})  # fmt: skip
+_INSTALL = {
+    SandboxKind.DOCKER: "apt-get install docker.io",
+    SandboxKind.PODMAN: "apt-get install podman",
+}
+_START = {
+    SandboxKind.DOCKER: "systemctl start docker, and let your user be in the group docker",
+    SandboxKind.PODMAN: "podman info",
+}
+_OF_THE_CLIENT = frozenset({
+    "--runtime", "--root", "--runroot", "--imagestore", "--storage-driver", "--storage-opt", "--cgroup-manager",
+    "--events-backend", "--conmon", "--hooks-dir", "--module", "--network-config-dir", "--tmpdir", "--volumepath",
+    "--log-level",
+})  # fmt: skip
+"""What podman wants before its subcommand. Docker has no such words here: its own come from the environment."""
+_OF_THE_WALLS = frozenset({
+    "--privileged", "--network", "--net", "--pid", "--ipc", "--uts", "--userns", "--cgroupns", "--cap-add", "--device",
+    "--volume", "-v", "--volumes-from", "--mount", "--security-opt", "--user", "-u", "--read-only", "--publish", "-p",
+    "--env", "-e", "--env-file", "--entrypoint", "--name", "--label", "--workdir", "-w", "--memory", "-m", "--cpus",
+    "--pids-limit", "--group-add", "--sysctl", "--add-host", "--pod", "--url", "--connection", "--remote",
+})  # fmt: skip
+"""What Genba says itself; no option of a project opens it again."""
+
+
+class Engine(msgspec.Struct, frozen=True, kw_only=True):
+    """How the client is called."""
+
+    kind: SandboxKind
+    environment: Mapping[str, str]
+    client_options: tuple[str, ...] = ()
+    run_options: tuple[str, ...] = ()
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        return (self.kind.value, *self.client_options)
+
+    @property
+    def install(self) -> str:
+        return _INSTALL[self.kind]
+
+
+class Traits(msgspec.Struct, frozen=True, kw_only=True):
+    """What the engine said about itself."""
+
+    rootless: bool
+    remaps_users: bool = False
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """How a container ended, as the engine knows it."""
+
+    started: bool
+    out_of_memory: bool
+
+
+def engine(kind: SandboxKind, host: str, options: tuple[str, ...], environment: Mapping[str, str]) -> Engine:
+    """Raises UnrecoverableError for an option that would open what the walls close."""
+    seen = {name: value for name, value in environment.items() if name in _CLIENT_SEES or name.startswith("LC_")}
+    if host:
+        seen["DOCKER_HOST" if kind is SandboxKind.DOCKER else "CONTAINER_HOST"] = host
+    client, run = _sorted_out(kind, options)
+    return Engine(kind=kind, environment=seen, client_options=client, run_options=run)
+
+
+def _sorted_out(kind: SandboxKind, options: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Options of the client and options of `run`; each with its value, in the words that the user chose."""
+    client: list[str] = []
+    run: list[str] = []
+    into = run
+    for word in options:
+        if word.startswith("-"):
+            name = word.partition("=")[0]
+            if name in _OF_THE_WALLS or (word[:2] in _OF_THE_WALLS and not word.startswith("--")):
+                raise UnrecoverableError(
+                    f"the option {name} of the sandbox is Genba's own", hint="take it out of sandbox.options"
+                )
+            into = client if kind is SandboxKind.PODMAN and name in _OF_THE_CLIENT else run
+        into.append(word)
+    return tuple(client), tuple(run)
+
+
+def problem(engine: Engine) -> str:
+    """Why the engine cannot be used here; empty when it can."""
+    name = engine.kind.value
+    if shutil.which(name, path=engine.environment.get("PATH")) is None:
+        return f"{name} is not installed: {engine.install}"
+    host = engine.environment.get("DOCKER_HOST" if engine.kind is SandboxKind.DOCKER else "CONTAINER_HOST", "")
+    if host and not host.startswith("unix://"):
+        return f"{name} is on another machine ({host}); the folders of a working tree are only seen on this one"
+    try:
+        asked = subprocess.run(
+            [*engine.argv, "info", "--format", "{{json .}}"],
+            env=dict(engine.environment),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_PATIENCE_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"{name} does not answer: {error}"
+    if asked.returncode == 0 and not _complaints(asked.stdout):
+        return ""
+    said = asked.stderr.decode(errors="replace").strip() or "; ".join(_complaints(asked.stdout))
+    return f"{name} cannot be reached: {_last_line(said)}; start it: {_START[engine.kind]}"
+
+
+def _complaints(told: bytes) -> list[str]:
+    """Docker's client answers for itself, with exit code 0, when there is nobody behind it."""
+    try:
+        answer = json.loads(told)
+    except ValueError:
+        return []
+    return list(answer.get("ServerErrors") or []) if isinstance(answer, dict) else []
+
+
+class Client:
+    """Short questions to the engine, through the one place that starts processes."""
+
+    def __init__(self, engine: Engine, processes: Processes) -> None:
+        self.engine = engine
+        self._processes = processes
+        self._traits: Traits | None = None
+
+    async def ask(self, *words: str) -> Exit:
+        command = Command(
+            argv=(*self.engine.argv, *words),
+            workdir="/",
+            environment=self.engine.environment,
+            timeout_seconds=_PATIENCE_SECONDS,
+            idle_seconds=_PATIENCE_SECONDS,
+            mark=f"genba-client-{secrets.token_hex(8)}",
+        )
+        return await self._processes.run(command, _unheard)
+
+    async def told(self, *words: str) -> str:
+        """The answer, or an error with the engine's own words."""
+        asked = await self.ask(*words)
+        if asked.ending is Ending.EXITED and asked.code == 0:
+            return asked.stdout.strip()
+        name = self.engine.kind.value
+        if asked.ending is Ending.CANNOT_START:
+            raise UnrecoverableError(f"{name} is not installed", hint=self.engine.install)
+        raise AgentUnavailable(
+            f"{name} {words[0]} failed: {_last_line(asked.stderr) or asked.ending}", hint=f"{name} info"
+        )
+
+    async def traits(self) -> Traits:
+        """Asked once."""
+        if self._traits is None:
+            if self.engine.kind is SandboxKind.PODMAN:
+                self._traits = Traits(rootless=os.geteuid() != 0)
+            else:
+                said = await self.told("info", "--format", "{{json .SecurityOptions}}")
+                self._traits = Traits(rootless="name=rootless" in said, remaps_users="name=userns" in said)
+        return self._traits
+
+    async def state(self, name: str) -> State | None:
+        """None when there is no such container."""
+        asked = await self.ask("container", "inspect", "--format", "{{json .State}}", name)
+        if asked.code == 0 and asked.ending is Ending.EXITED:
+            state = json.loads(asked.stdout)
+            started = not str(state.get("StartedAt", "")).startswith("0001-")
+            return State(started=started, out_of_memory=bool(state.get("OOMKilled")))
+        if "no such" in asked.stderr.lower():
+            return None
+        raise AgentUnavailable(f"{self.engine.kind.value} no longer answers: {_last_line(asked.stderr)}")
+
+    async def remove(self, *names: str) -> None:
+        """End containers and take away all that they left. Safe to repeat."""
+        at_once = ("--time", "0") if self.engine.kind is SandboxKind.PODMAN else ()
+        asked = await self.ask("rm", "--force", "--volumes", *at_once, *names)
+        if asked.code == 0 or "no such container" in asked.stderr.lower():
+            return
+        left = [name for name in names if await self.state(name) is not None]
+        if left:
+            raise AgentUnavailable(
+                f"a container could not be ended: {_last_line(asked.stderr)}",
+                hint=f"{self.engine.kind.value} rm --force {' '.join(left)}",
+            )
+
+    async def labelled(self, label: str) -> tuple[str, ...]:
+        """The ids of all containers with a label, also of those that have ended."""
+        return tuple((await self.told("ps", "--all", "--quiet", "--no-trunc", "--filter", f"label={label}")).split())
+
+
+def _unheard(_stream: str, _line: str) -> None:
+    """What the client says to a short question is in its answer."""
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.strip().splitlines() if line.strip() and not line.startswith("Run 'docker")]
+    return lines[-1].strip() if lines else ""
