@@ -1,11 +1,14 @@
 """A command to run, and how it ended."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
 
 import msgspec
 
 from genba.domain.walls import Violation
+
+Send = Callable[[bytes], Awaitable[None]]
+"""Writes to the stdin of a process. A process that no longer reads is no error: its end tells enough."""
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,6 +22,12 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     """Put into the environment of the whole process tree, so that no child can hide from its end."""
     lines: Callable[[bytes], None] | None = None
     """Called with each whole line of stdout, without its end. A line that is too long to be held is left out."""
+    converse: Callable[[Send], Awaitable[None]] | None = None
+    """Talks with the process in place of `stdin`, while `lines` hears what it answers.
+
+    When it returns, stdin is closed and the process has a few seconds to end by itself. What it raises ends the process
+    and is raised by the run. It is cancelled soon after the process has ended, when all of its lines were handed on.
+    """
     inherited: tuple[int, ...] = ()
     """Open files, by their number, that the process gets from Genba besides its three streams."""
 

@@ -20,6 +20,8 @@ _LONGEST_LINE = 16 * 1024 * 1024
 """Bytes of a line that is handed on whole. A longer one is told in pieces, and is no line for anybody."""
 _POLL_SECONDS = 0.1
 _PIPE_GRACE_SECONDS = 0.5
+_PARTING_SECONDS = 5.0
+"""How long a process may take to end by itself after a conversation with it is over."""
 
 
 class ProcessSupervisor:
@@ -85,6 +87,8 @@ class _Watch:
         self.heard = heard
         self.lines = _WholeLines(lines) if lines is not None else None
         self.last_sign = loop.time()
+        self.parting = float("inf")
+        """When a process that nobody talks with any more is ended."""
         self.buffers: dict[str, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
         self.deaf: asyncio.Future[Any] = loop.create_future()
         """Set when what is said can no longer be written down, which ends the process."""
@@ -96,29 +100,33 @@ class _Watch:
         ]
 
     async def until_end(self, command: Command) -> Ending:
-        writer = asyncio.create_task(self._write(command.stdin))
+        talk: asyncio.Future[Any] = asyncio.create_task(self._talk(command))
+        heeded = {self.deaf, talk} if command.converse is not None else {self.deaf}
         waiter: asyncio.Future[Any] = asyncio.create_task(self._ended())
         deadline = self.loop.time() + command.timeout_seconds
         try:
             while not waiter.done():
                 now = self.loop.time()
                 quiet_until = self.last_sign + command.idle_seconds
+                if now >= self.parting:
+                    return Ending.EXITED
                 if now >= deadline:
                     return Ending.TIMED_OUT
                 if now >= quiet_until:
                     return Ending.WENT_SILENT
-                patience = min(deadline, quiet_until) - now
-                await asyncio.wait({waiter, self.deaf}, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
-                if self.deaf.done():
-                    self.deaf.result()
+                patience = min(deadline, quiet_until, self.parting) - now
+                waited = {waiter, *(each for each in heeded if not each.done())}
+                await asyncio.wait(waited, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+                _pass_on(heeded)
             await asyncio.wait(self.readers, timeout=_PIPE_GRACE_SECONDS)
-            if self.deaf.done():
-                self.deaf.result()
+            if talk in heeded:
+                await asyncio.wait({talk}, timeout=_PIPE_GRACE_SECONDS)
+            _pass_on(heeded)
             return Ending.EXITED
         finally:
-            for task in (writer, waiter):
+            for task in (talk, waiter):
                 task.cancel()
-            await asyncio.gather(writer, waiter, return_exceptions=True)
+            await asyncio.gather(talk, waiter, return_exceptions=True)
 
     async def _ended(self) -> None:
         """The end of the process itself, even while a child of its holds the pipes open."""
@@ -143,15 +151,26 @@ class _Watch:
     def kept(self, stream: str) -> str:
         return self.buffers[stream].decode("utf-8", errors="replace")
 
-    async def _write(self, text: str) -> None:
+    async def _talk(self, command: Command) -> None:
+        """Say what there is to say, then close stdin."""
         pipe = self.process.stdin
         assert pipe is not None  # noqa: S101  (stdin is a pipe, see run)
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            pipe.write(text.encode("utf-8", errors="surrogateescape"))
-            await pipe.drain()
+        if command.converse is None:
+            await self._send(command.stdin.encode("utf-8", errors="surrogateescape"))
+        else:
+            await command.converse(self._send)
+            self.parting = self.loop.time() + _PARTING_SECONDS
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             pipe.close()
             await pipe.wait_closed()
+
+    async def _send(self, data: bytes) -> None:
+        pipe = self.process.stdin
+        assert pipe is not None  # noqa: S101  (stdin is a pipe, see run)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            pipe.write(data)
+            await pipe.drain()
+        await asyncio.sleep(0)  # who goes on talking to a closed pipe must not stop all others
 
     async def _read(self, name: str, stream: asyncio.StreamReader) -> None:
         try:
@@ -182,6 +201,13 @@ class _Watch:
 
     def _tell(self, name: str, line: bytes) -> None:
         self.heard(name, line.decode("utf-8", errors="replace"))
+
+
+def _pass_on(heeded: set[asyncio.Future[Any]]) -> None:
+    """Raise what one of them has raised."""
+    for each in heeded:
+        if each.done():
+            each.result()
 
 
 class _WholeLines:
