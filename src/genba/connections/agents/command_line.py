@@ -12,6 +12,7 @@ from typing import ClassVar, Protocol, TypeVar
 import msgspec
 
 from genba.connections.agents.one_shot import OneShotAdapter, OneShotInstance, check_end
+from genba.connections.agents.shared_files import read_shared, write_shared
 from genba.connections.agents.tool_settings import ToolSettings, copy_home_files, servers_of, setting_problem
 from genba.domain.errors import NotFoundError
 from genba.domain.ports import AgentInstance
@@ -125,14 +126,15 @@ class Totals:
     def __init__(self, folder: str) -> None:
         self.path = Path(folder) / "totals.json"
 
+    def known(self, session_id: str) -> Usage | None:
+        """The total that was told last."""
+        return self._read().get(session_id)
+
     def delta(self, session_id: str, total: Usage) -> Usage:
         """What came on top since the last time; a total that is smaller than before was counted from nothing."""
         known = self._read()
         before = known.get(session_id, Usage())
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = self.path.with_suffix(".new")
-        fresh.write_bytes(msgspec.json.encode({**known, session_id: total}))
-        fresh.replace(self.path)
+        write_shared(self.path, msgspec.json.encode({**known, session_id: total}))
         return Usage(
             _since(before.input_tokens, total.input_tokens),
             _since(before.output_tokens, total.output_tokens),
@@ -141,8 +143,8 @@ class Totals:
 
     def _read(self) -> dict[str, Usage]:
         try:
-            return msgspec.json.decode(self.path.read_bytes(), type=dict[str, Usage])
-        except (OSError, msgspec.DecodeError, msgspec.ValidationError):
+            return msgspec.json.decode(read_shared(self.path) or b"{}", type=dict[str, Usage])
+        except (ValueError, RecursionError):
             return {}
 
 

@@ -1,7 +1,6 @@
 """What every command-line tool can be told in `runner.adapter`, and what that means for its session."""
 
 import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Annotated
@@ -9,6 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from genba.connections.agents.shared_files import write_shared
 from genba.domain.errors import BoundaryViolationError, NotFoundError
 from genba.domain.replies import AgentSession
 from genba.domain.walls import McpServer
@@ -97,7 +97,10 @@ def proxy_variables(session: AgentSession) -> dict[str, str]:
 
 
 def copy_home_files(names: tuple[str, ...], home: str) -> None:
-    """Bring files of the user's HOME into the private one. A copy that the tool renewed since is kept."""
+    """Bring files of the user's HOME into the private one, for nobody else to read.
+
+    A copy that the tool has renewed since is kept.
+    """
     own = Path(os.environ.get("HOME", ""))
     for name in names:
         source, target = own / name, Path(home) / name
@@ -109,19 +112,9 @@ def copy_home_files(names: tuple[str, ...], home: str) -> None:
             target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             if not target.parent.resolve().is_relative_to(Path(home).resolve()):
                 raise BoundaryViolationError(f"~/{name} leads out of the private HOME of the agent")
-            _copy_privately(source, target)
+            write_shared(target, source.read_bytes())
         except OSError as error:
             raise NotFoundError(f"~/{name} cannot be copied: {error.strerror}", hint="check homeFiles") from error
-
-
-def _copy_privately(source: Path, target: Path) -> None:
-    """Never through a link that stands where the copy goes, and never readable by others."""
-    fresh = target.with_name(f"{target.name}.{os.getpid()}.new")
-    with source.open("rb") as read:
-        written = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(written, "wb") as write:
-            shutil.copyfileobj(read, write)
-    fresh.replace(target)
 
 
 def _is_inside(name: str) -> bool:
