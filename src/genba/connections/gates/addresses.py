@@ -10,7 +10,7 @@ between. One bad address among those of a name is enough to deny it.
 | every other | yes | yes | yes | yes |
 
 Who writes an address (or `localhost`) into the list means that very address, even on this host. Who writes a whole name
-trusts its owner, who may well keep a package index inside a company. Below a wildcard anybody may be able to make names.
+trusts its owner, who may well keep a package index inside a company. Below a wildcard anybody may make names.
 With `none` nothing is reached, whatever the list says.
 """
 

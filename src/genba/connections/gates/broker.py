@@ -14,17 +14,22 @@ from urllib.parse import unquote
 
 import h11
 
+from genba.connections.gates.conversation import converse, plain_http_only
 from genba.connections.gates.doorway import Doorway, close
 from genba.connections.gates.events import Ledger, Told, Verdict
 from genba.connections.gates.exchange import Mask, pass_on
 from genba.connections.gates.upstream import Dialler, parse_upstream
 from genba.connections.gates.wire import (
+    BAD_GATEWAY,
     BAD_REQUEST,
-    HEAD_SECONDS,
+    FAR_TOO_SLOW,
+    PATIENT,
     UNAUTHORIZED,
+    UPGRADE_REQUIRED,
     FarGone,
     Gone,
     Header,
+    Patience,
     Refusal,
     Wire,
     end_to_end,
@@ -38,11 +43,8 @@ _METHODS = frozenset({b"GET", b"HEAD", b"POST"})
 _KEY_HEADERS = frozenset({b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"})
 _NOT_SENT = _KEY_HEADERS | {b"accept-encoding", b"cookie", b"cookie2", b"host"}
 _NOT_RETURNED = frozenset({b"alt-svc", b"set-cookie", b"set-cookie2"})
-_IDLE_SECONDS = 300.0
-"""How long a connection of the instance may wait for its next request."""
 _REUSE_SECONDS = 4.0
 """A connection to the upstream that was idle for longer is not used again: it may be closing at that very moment."""
-_LAST_FAULT_OF_THE_CLIENT = 499
 _ROUNDS = 4
 """How often a path is decoded before it is judged."""
 
@@ -55,12 +57,25 @@ def new_word() -> str:
 class Broker:
     """A reverse proxy for one session to one upstream."""
 
-    def __init__(self, upstream: str, header: str, secret: str, word: str, told: Told, *, proxy: str = "") -> None:
+    def __init__(
+        self,
+        upstream: str,
+        header: str,
+        secret: str,
+        word: str,
+        told: Told,
+        *,
+        proxy: str = "",
+        patience: Patience = PATIENT,
+    ) -> None:
         if not secret or not (secret.isascii() and secret.isprintable()) or secret != secret.strip():
             problem = Problem("", "sandbox.credentials", "the key of the model's provider is empty or not plain text")
             raise ConfigurationError((problem,))
+        if not word:
+            raise ValueError("an empty word would let everybody in")
         self._upstream = parse_upstream(upstream)
-        self._dialler = Dialler(self._upstream, proxy)
+        self._dialler = Dialler(self._upstream, proxy, patience)
+        self._patience = patience
         self._header = header.lower().encode()
         self._secret = secret.encode()
         self._word = word.encode()
@@ -68,60 +83,41 @@ class Broker:
         self._doorway = Doorway(self.ledger)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        near = Wire(h11.SERVER, reader, writer)
-        await self._doorway.admit(writer, lambda: self._converse(near))
+        near = Wire(h11.SERVER, reader, writer, self._patience)
+        await self._doorway.admit(writer, lambda: self._serve(near))
 
-    async def _converse(self, near: Wire) -> None:
+    async def _serve(self, near: Wire) -> None:
         line = _Line(self._dialler)
+
+        async def handle(request: h11.Request) -> bool:
+            changed = self._changed(request)
+            self.ledger.note(Verdict.ALLOWED, self._upstream.target)
+            far = await line.send(changed)
+            await pass_on(near, far, self._shaped, Mask(self._secret))
+            line.keep_if_in_order()
+            return True
+
         try:
-            while await near.begins(_IDLE_SECONDS):
-                if not await self._one(near, line) or not near.again():
-                    await near.linger()
-                    return
-        except Gone:
-            near.cut()
+            await converse(near, handle, self._refused)
         finally:
             await line.close()
 
-    async def _one(self, near: Wire, line: "_Line") -> bool:
-        """One request and its answer. Whether the connection can be used for another."""
-        try:
-            event = await near.next(HEAD_SECONDS)
-            if not isinstance(event, h11.Request):
-                return False
-            request = self._changed(event)
-            self.ledger.note(Verdict.ALLOWED, self._upstream.target)
-            far = await line.send(request)
-            await pass_on(near, far, self._shaped, Mask(self._secret))
-            line.keep_if_in_order()
-        except Refusal as refusal:
-            self.ledger.note(Verdict.DENIED, self._upstream.target, refusal.message)
-            await _refuse(near, refusal)
-            return False
-        except FarGone as gone:
-            await self._failed(near, gone.status, gone.why)
-            return False
-        except Gone as gone:
-            if not gone.status or not near.can_answer():
-                raise
-            await _refuse(near, Refusal(gone.status, "this is no request that can be understood"))
-            return False
-        return True
+    def _refused(self, refusal: Refusal) -> tuple[bytes, bytes]:
+        """A refusal in the words that the tools of all providers can read."""
+        import json  # noqa: PLC0415  (only a refusal pays for it)
 
-    async def _failed(self, near: Wire, status: int, why: str) -> None:
-        self.ledger.note(Verdict.FAILED, self._upstream.target, why)
-        if not near.can_answer():
-            near.cut()
-            return
-        await _refuse(near, Refusal(status, f"{self._upstream.target} could not be reached: {why}"))
+        failed = refusal.status in {BAD_GATEWAY, FAR_TOO_SLOW}
+        self.ledger.note(Verdict.FAILED if failed else Verdict.DENIED, self._upstream.target, refusal.message)
+        kind = "authentication_error" if refusal.status == UNAUTHORIZED else "invalid_request_error"
+        told = {"type": "api_error" if failed else kind, "message": f"Genba's broker: {refusal.message}"}
+        return b"application/json", json.dumps({"type": "error", "error": told}).encode()
 
     def _changed(self, request: h11.Request) -> h11.Request:
         """The request as the upstream gets it: the same question, under another name."""
         self._check_word(request.headers)
         if request.method not in _METHODS:
             raise Refusal(405, "only GET, HEAD and POST are passed on", ((b"allow", b"GET, HEAD, POST"),))
-        if any(name == b"upgrade" and b"websocket" in value.lower() for name, value in request.headers):
-            raise Refusal(426, "no WebSocket is passed on: use plain HTTP", ((b"upgrade", b"HTTP/1.1"),))
+        plain_http_only(request, "use plain HTTP", UPGRADE_REQUIRED)
         path = self._path(request.target)
         if self._dialler.through_plain_proxy:
             path = f"http://{self._upstream.target}{path}"
@@ -202,14 +198,3 @@ class _Line:
     def _is_fresh(self, far: Wire, now: float) -> bool:
         idle = now - self._ready_since if self._ready_since is not None else None
         return idle is not None and idle < _REUSE_SECONDS and not far.reader.at_eof() and not far.state.trailing_data[0]
-
-
-async def _refuse(near: Wire, refusal: Refusal) -> None:
-    """Answer in the words that the tools of all providers can read."""
-    import json  # noqa: PLC0415  (only a refusal pays for it)
-
-    kind = "authentication_error" if refusal.status == UNAUTHORIZED else "invalid_request_error"
-    kind = "api_error" if refusal.status > _LAST_FAULT_OF_THE_CLIENT else kind
-    told = {"type": "error", "error": {"type": kind, "message": f"Genba's broker: {refusal.message}"}}
-    headers: list[Header] = [(b"content-type", b"application/json"), *refusal.headers]
-    await near.answer(refusal.status, json.dumps(told).encode(), headers)

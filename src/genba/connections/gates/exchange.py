@@ -5,10 +5,7 @@ from collections.abc import Callable
 
 import h11
 
-from genba.connections.gates.wire import BAD_GATEWAY, FAR_TOO_SLOW, QUIET_SECONDS, TOO_SLOW, FarGone, Gone, Wire
-
-ANSWER_SECONDS = 900.0
-"""How long the far side may think before its next word. A model thinks long; the instance has its own watchdogs."""
+from genba.connections.gates.wire import BAD_GATEWAY, FAR_TOO_SLOW, TOO_SLOW, FarGone, Gone, Wire
 
 
 class Mask:
@@ -60,7 +57,7 @@ async def _body_up(near: Wire, far: Wire) -> None:
     if near.state.they_are_waiting_for_100_continue:
         await near.send(h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue"))
     while True:
-        event = await near.next(QUIET_SECONDS)
+        event = await near.next(near.patience.quiet)
         ended = isinstance(event, h11.EndOfMessage)
         if not ended and not isinstance(event, h11.Data):
             raise Gone("it broke off")
@@ -76,7 +73,7 @@ async def _body_up(near: Wire, far: Wire) -> None:
 async def _answer_down(near: Wire, far: Wire, shape: Callable[[h11.Response], h11.Response], mask: Mask) -> None:
     while True:
         try:
-            event = await far.next(ANSWER_SECONDS)
+            event = await far.next(far.patience.answer)
         except Gone as gone:
             raise FarGone(gone.why, FAR_TOO_SLOW if gone.status == TOO_SLOW else BAD_GATEWAY) from gone
         match event:

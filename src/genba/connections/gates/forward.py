@@ -5,9 +5,9 @@ import asyncio
 from genba.connections.gates.doorway import Doorway
 from genba.connections.gates.events import Ledger, Told, Verdict
 from genba.connections.gates.relay import relay
+from genba.connections.gates.wire import PATIENT, Patience
 
 GATE = "forward"
-_DIAL_SECONDS = 10.0
 
 
 def _to_nobody(_: object) -> None:
@@ -17,9 +17,10 @@ def _to_nobody(_: object) -> None:
 class Forward:
     """Leads every connection to one address that is fixed when it is made."""
 
-    def __init__(self, host: str, port: int, told: Told = _to_nobody) -> None:
+    def __init__(self, host: str, port: int, told: Told = _to_nobody, *, patience: Patience = PATIENT) -> None:
         self._host = host
         self._port = port
+        self._patience = patience
         self.ledger = Ledger(GATE, told)
         self._doorway = Doorway(self.ledger)
 
@@ -29,10 +30,10 @@ class Forward:
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         target = f"{self._host}:{self._port}"
         try:
-            async with asyncio.timeout(_DIAL_SECONDS):
-                far_reader, far_writer = await asyncio.open_connection(self._host, self._port)
+            async with asyncio.timeout(self._patience.dial):
+                far = await asyncio.open_connection(self._host, self._port)
         except OSError as error:  # a TimeoutError is one of them
             self.ledger.note(Verdict.FAILED, target, error.strerror or type(error).__name__)
             return
         self.ledger.note(Verdict.ALLOWED, target)
-        await relay(reader, writer, far_reader, far_writer)
+        await relay((reader, writer), far, self._patience.tunnel)

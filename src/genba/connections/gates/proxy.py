@@ -10,18 +10,21 @@ from urllib.parse import urlsplit
 import h11
 
 from genba.connections.gates.addresses import AllowList, Denied, Unresolved, split_target
+from genba.connections.gates.conversation import converse, plain_http_only
 from genba.connections.gates.doorway import Doorway, close
 from genba.connections.gates.events import Ledger, Told, Verdict
 from genba.connections.gates.exchange import Mask, pass_on
 from genba.connections.gates.relay import relay
 from genba.connections.gates.wire import (
+    BAD_GATEWAY,
     BAD_REQUEST,
     FAR_TOO_SLOW,
     FORBIDDEN,
-    HEAD_SECONDS,
+    PATIENT,
     FarGone,
     Gone,
     Header,
+    Patience,
     Refusal,
     Wire,
     end_to_end,
@@ -32,59 +35,42 @@ from genba.domain.problems import Problem
 from genba.domain.walls import Network
 
 GATE = "proxy"
-_DIAL_SECONDS = 20.0
-_IDLE_SECONDS = 120.0
 
 
 class AllowListProxy:
     """An HTTP proxy for one session. Every decision is told once and counted."""
 
-    def __init__(self, network: Network, allow: tuple[str, ...], told: Told) -> None:
+    def __init__(self, network: Network, allow: tuple[str, ...], told: Told, *, patience: Patience = PATIENT) -> None:
         try:
             self._allow_list = AllowList(network, allow)
         except ValueError as error:
             raise ConfigurationError((Problem("", "sandbox.allow", str(error)),)) from error
+        self._patience = patience
         self.ledger = Ledger(GATE, told)
         self._doorway = Doorway(self.ledger)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        near = Wire(h11.SERVER, reader, writer)
-        await self._doorway.admit(writer, lambda: self._converse(near))
+        near = Wire(h11.SERVER, reader, writer, self._patience)
+        await self._doorway.admit(writer, lambda: self._serve(near))
 
-    async def _converse(self, near: Wire) -> None:
-        try:
-            while await near.begins(_IDLE_SECONDS):
-                if not await self._one(near) or not near.again():
-                    await near.linger()
-                    return
-        except Gone:
-            near.cut()
+    async def _serve(self, near: Wire) -> None:
+        async def handle(request: h11.Request) -> bool:
+            if request.method == b"CONNECT":
+                await self._tunnel(near, request)
+                return False
+            await self._pass_on(near, request)
+            return True
 
-    async def _one(self, near: Wire) -> bool:
-        """One request and its answer. Whether the connection can be used for another."""
-        try:
-            event = await near.next(HEAD_SECONDS)
-            if not isinstance(event, h11.Request):
-                return False
-            if event.method == b"CONNECT":
-                await self._tunnel(near, event)
-                return False
-            await self._pass_on(near, event)
-        except Refusal as refusal:
-            await _refuse(near, refusal)
-            return False
-        except FarGone as gone:
-            if not near.can_answer():
-                near.cut()
-                return False
-            await _refuse(near, Refusal(gone.status, f"it could not be reached: {gone.why}"))
-            return False
-        except Gone as gone:
-            if not gone.status or not near.can_answer():
-                raise
-            await _refuse(near, Refusal(gone.status, "this is no request that can be understood"))
-            return False
-        return True
+        await converse(near, handle, self._refused)
+
+    def _refused(self, refusal: Refusal) -> tuple[bytes, bytes]:
+        """A refusal in plain words. Those that concern a target were written down when it was judged."""
+        text = f"Genba's proxy: {refusal.message}\n"
+        if refusal.status == FORBIDDEN:
+            text += "hint: what this session may reach is said by sandbox.network and sandbox.allow\n"
+        elif refusal.status not in {BAD_GATEWAY, FAR_TOO_SLOW}:
+            self.ledger.note(Verdict.DENIED, "", refusal.message)
+        return b"text/plain; charset=utf-8", text.encode()
 
     async def _tunnel(self, near: Wire, request: h11.Request) -> None:
         try:
@@ -95,25 +81,24 @@ class AllowListProxy:
             raise Refusal(BAD_REQUEST, "CONNECT wants host:port")
         far_reader, far_writer = await self._dial(host, port)
         try:
-            await near.next(HEAD_SECONDS)  # the end of the request, which has no body
+            await near.next(self._patience.head)  # the end of the request, which has no body
             await near.send(h11.Response(status_code=200, headers=[], reason=b"Connection established"))
             far_writer.write(near.state.trailing_data[0])
         except BaseException:
             far_writer.transport.abort()
             raise
-        await relay(near.reader, near.writer, far_reader, far_writer)
+        await relay((near.reader, near.writer), (far_reader, far_writer), self._patience.tunnel)
 
     async def _pass_on(self, near: Wire, request: h11.Request) -> None:
         host, port, path = _whole_address(request.target.decode("ascii"))
-        if any(name == b"upgrade" and b"websocket" in value.lower() for name, value in request.headers):
-            raise Refusal(501, "a WebSocket goes through CONNECT")
+        plain_http_only(request, "it goes through CONNECT")
         headers: list[Header] = end_to_end(request.headers, frozenset({b"host"}))
         headers += [
             (b"host", _authority(host, port).encode()),
             (b"connection", b"close"),
             *framing(request.headers),
         ]
-        far = Wire(h11.CLIENT, *await self._dial(host, port))
+        far = Wire(h11.CLIENT, *await self._dial(host, port), self._patience)
         try:
             try:
                 await far.send(h11.Request(method=request.method, target=path.encode(), headers=headers))
@@ -144,12 +129,12 @@ class AllowListProxy:
         why, status = "", 0
         for address in addresses:
             try:
-                async with asyncio.timeout(_DIAL_SECONDS):
+                async with asyncio.timeout(self._patience.dial):
                     return await asyncio.open_connection(address, port)
             except TimeoutError:
                 why, status = "it did not answer in time", FAR_TOO_SLOW
             except OSError as error:
-                why, status = f"no connection: {error.strerror or type(error).__name__}", 502
+                why, status = f"no connection: {error.strerror or type(error).__name__}", BAD_GATEWAY
         self.ledger.note(Verdict.FAILED, target, why)
         raise FarGone(why, status)
 
@@ -179,12 +164,3 @@ def _authority(host: str, port: int) -> str:
 def _shaped(response: h11.Response) -> h11.Response:
     headers = end_to_end(response.headers)
     return h11.Response(status_code=response.status_code, headers=headers, reason=response.reason)
-
-
-async def _refuse(near: Wire, refusal: Refusal) -> None:
-    text = f"Genba's proxy: {refusal.message}\n"
-    if refusal.status == FORBIDDEN:
-        text += "hint: what this session may reach is said by sandbox.network and sandbox.allow\n"
-    await near.answer(
-        refusal.status, text.encode(), [(b"content-type", b"text/plain; charset=utf-8"), *refusal.headers]
-    )

@@ -6,7 +6,7 @@ import contextlib
 from genba.connections.gates.doorway import close
 from genba.connections.gates.wire import CHUNK
 
-IDLE_SECONDS = 600.0
+Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class _Sign:
@@ -23,22 +23,17 @@ class _Sign:
         return self._loop.time() - self.last
 
 
-async def relay(
-    reader: asyncio.StreamReader,
-    writer: asyncio.StreamWriter,
-    far_reader: asyncio.StreamReader,
-    far_writer: asyncio.StreamWriter,
-) -> None:
+async def relay(near: Ends, far: Ends, idle_seconds: float) -> None:
     """Carry bytes until both directions have ended. An end is passed on; what breaks on one side breaks both."""
     sign = _Sign()
     pumps = {
-        asyncio.create_task(_pump(reader, far_writer, sign)),
-        asyncio.create_task(_pump(far_reader, writer, sign)),
+        asyncio.create_task(_pump(near[0], far[1], sign)),
+        asyncio.create_task(_pump(far[0], near[1], sign)),
     }
     running = pumps
     try:
         while running:
-            left = IDLE_SECONDS - sign.silent_for()
+            left = idle_seconds - sign.silent_for()
             if left <= 0:
                 return
             done, running = await asyncio.wait(running, timeout=left, return_when=asyncio.FIRST_COMPLETED)
@@ -48,7 +43,7 @@ async def relay(
         for pump in pumps:
             pump.cancel()
         await asyncio.gather(*pumps, return_exceptions=True)
-        await close(far_writer)
+        await close(far[1])
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sign: _Sign) -> bool:

@@ -10,11 +10,10 @@ from urllib.parse import SplitResult, unquote, urlsplit
 import h11
 import msgspec
 
-from genba.connections.gates.wire import FAR_TOO_SLOW, HEAD_SECONDS, FarGone, Gone, Header, Wire
+from genba.connections.gates.wire import FAR_TOO_SLOW, FarGone, Gone, Header, Patience, Wire
 from genba.domain.errors import ConfigurationError
 from genba.domain.problems import Problem
 
-_DIAL_SECONDS = 30.0
 _PORTS = {"http": 80, "https": 443}
 _ROOTS = (
     "/etc/ssl/certs/ca-certificates.crt",
@@ -90,8 +89,9 @@ def _excepted(upstream: Upstream, word: str) -> bool:
 class Dialler:
     """Opens connections to one upstream, with the certificates of the system and through the proxy of the host."""
 
-    def __init__(self, upstream: Upstream, proxy: str = "") -> None:
+    def __init__(self, upstream: Upstream, proxy: str, patience: Patience) -> None:
         self._upstream = upstream
+        self._patience = patience
         self._proxy = _parse_proxy(proxy) if proxy else None
         self._tls: ssl.SSLContext | None = None
 
@@ -114,7 +114,7 @@ class Dialler:
         if self._proxy is not None:
             host, port = self._proxy.hostname or "", self._proxy.port or _PORTS["http"]
         try:
-            async with asyncio.timeout(_DIAL_SECONDS):
+            async with asyncio.timeout(self._patience.dial):
                 direct = self._upstream.secure and self._proxy is None
                 context = await self._context() if self._upstream.secure else None
                 reader, writer = await asyncio.open_connection(host, port, ssl=context if direct else None)
@@ -128,18 +128,18 @@ class Dialler:
             raise FarGone(f"no trusted connection: {error.reason or 'TLS failed'}") from error
         except (OSError, UnicodeError) as error:
             raise FarGone(f"no connection: {getattr(error, 'strerror', None) or type(error).__name__}") from error
-        return Wire(h11.CLIENT, reader, writer)
+        return Wire(h11.CLIENT, reader, writer, self._patience)
 
     async def _tunnel(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, context: ssl.SSLContext
     ) -> None:
         try:
-            wire = Wire(h11.CLIENT, reader, writer)
+            wire = Wire(h11.CLIENT, reader, writer, self._patience)
             target = self._upstream.target.encode()
             headers: list[Header] = [(b"host", target), *self.proxy_headers]
             await wire.send(h11.Request(method=b"CONNECT", target=target, headers=headers))
             await wire.send(h11.EndOfMessage())
-            event = await wire.next(HEAD_SECONDS)
+            event = await wire.next(self._patience.head)
             if not isinstance(event, h11.Response) or wire.state.our_state is not h11.SWITCHED_PROTOCOL:
                 status = event.status_code if isinstance(event, h11.Response) else "nothing"
                 raise FarGone(f"the proxy of the host answered {status}")

@@ -7,19 +7,16 @@ import asyncio
 from typing import Any
 
 import h11
+import msgspec
 
 CHUNK = 64 * 1024
 HEAD_BYTES = 64 * 1024
 """The longest head of a message."""
-HEAD_SECONDS = 30.0
-"""The whole head must be there by then, however it trickles."""
-QUIET_SECONDS = 300.0
-"""How long the other side may send nothing in the middle of a message, or take nothing of ours."""
-LINGER_SECONDS = 2.0
 BAD_REQUEST = 400
 UNAUTHORIZED = 401
 FORBIDDEN = 403
 TOO_SLOW = 408
+UPGRADE_REQUIRED = 426
 BAD_GATEWAY = 502
 FAR_TOO_SLOW = 504
 HOP_BY_HOP = frozenset(
@@ -38,6 +35,27 @@ HOP_BY_HOP = frozenset(
 )
 
 Header = tuple[bytes, bytes]
+
+
+class Patience(msgspec.Struct, frozen=True, kw_only=True):
+    """How many seconds the other side may take for what."""
+
+    head: float = 30.0
+    """For the whole head of a message, however it trickles."""
+    quiet: float = 300.0
+    """Without a byte in the middle of a message, theirs or ours."""
+    answer: float = 900.0
+    """Before the next word of an answer. A model thinks long, and the instance has watchdogs of its own."""
+    idle: float = 300.0
+    """Until the next request on the same connection."""
+    tunnel: float = 600.0
+    """Without a byte in either direction."""
+    dial: float = 30.0
+    linger: float = 2.0
+    """For taking the last answer, when we end the connection."""
+
+
+PATIENT = Patience()
 
 
 class Gone(Exception):
@@ -71,19 +89,22 @@ class Refusal(Exception):
 class Wire:
     """A stream that carries whole events of HTTP instead of bytes."""
 
-    def __init__(self, role: type[Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, role: type[Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter, patience: Patience
+    ) -> None:
         self.state = h11.Connection(role, max_incomplete_event_size=HEAD_BYTES)
         self.reader = reader
         self.writer = writer
+        self.patience = patience
         self.method = b""
         """Of the request that was read last."""
 
-    async def begins(self, seconds: float) -> bool:
+    async def begins(self) -> bool:
         """Whether another message begins, before the other side goes away or the time is over."""
         if self.state.trailing_data[0]:
             return True
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(self.patience.idle):
                 data = await self.reader.read(CHUNK)
         except (TimeoutError, OSError):
             return False
@@ -120,7 +141,7 @@ class Wire:
     async def send_bytes(self, data: bytes) -> None:
         try:
             self.writer.write(data)
-            async with asyncio.timeout(QUIET_SECONDS):
+            async with asyncio.timeout(self.patience.quiet):
                 await self.writer.drain()
         except TimeoutError as error:
             raise Gone("it took nothing for too long") from error
@@ -154,12 +175,13 @@ class Wire:
         if self.state.our_state is not h11.DONE or self.state.their_state is not h11.DONE:
             return False
         self.state.start_next_cycle()
+        self.method = b""
         return True
 
     async def linger(self) -> None:
         """Read off what the other side still sends, for a moment, so that it gets to see the answer before the end."""
         try:
-            async with asyncio.timeout(LINGER_SECONDS):
+            async with asyncio.timeout(self.patience.linger):
                 if self.writer.can_write_eof():
                     self.writer.write_eof()
                 while await self.reader.read(CHUNK):
@@ -193,15 +215,14 @@ def framing(headers: Any) -> list[Header]:
 
 
 _REASONS = {
-    400: b"Bad Request",
-    401: b"Unauthorized",
-    403: b"Denied by Genba",
+    BAD_REQUEST: b"Bad Request",
+    UNAUTHORIZED: b"Unauthorized",
+    FORBIDDEN: b"Denied by Genba",
     405: b"Method Not Allowed",
-    408: b"Request Timeout",
-    426: b"Upgrade Required",
+    TOO_SLOW: b"Request Timeout",
+    UPGRADE_REQUIRED: b"Upgrade Required",
     431: b"Request Header Fields Too Large",
     501: b"Not Implemented",
-    502: b"Bad Gateway",
-    503: b"Too Many Connections",
-    504: b"Gateway Timeout",
+    BAD_GATEWAY: b"Bad Gateway",
+    FAR_TOO_SLOW: b"Gateway Timeout",
 }
