@@ -4,6 +4,8 @@ from enum import StrEnum
 
 import msgspec
 
+from genba.domain.walls import Overlay
+
 
 class WorkspaceRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a run asks of the working trees."""
@@ -32,6 +34,8 @@ class Workspace(msgspec.Struct, frozen=True, kw_only=True):
     isolated: bool
     taken_from: str = ""
     """The run that held the branch before, and may have died without ending its processes."""
+    overlay: Overlay | None = None
+    """What is mounted at the path where something runs in it; without one the path is a plain folder."""
 
 
 class MergeStatus(StrEnum):

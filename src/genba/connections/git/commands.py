@@ -7,8 +7,9 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
+from genba.connections.git.mounting import mounted, read_overlay
 from genba.domain.errors import DiskFullError, GitError
 
 _HARDENED = (
@@ -16,6 +17,8 @@ _HARDENED = (
     "-c", "log.showSignature=false", "-c", "diff.orderFile=/dev/null", "-c", "advice.graftFileDeprecated=false",
 )  # fmt: skip
 """Settings of the user's that would run something, or say something in between what is read."""
+_THROUGH_AN_OVERLAY = ("-c", "core.checkStat=minimal", "-c", "core.trustctime=false")
+"""A file that is seen through another mount has another number, and is the same file."""
 _FORGET = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_PREFIX",
            "GIT_NAMESPACE", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CEILING_DIRECTORIES")  # fmt: skip
 _SMALLEST_ROOM = 64 * 1024
@@ -40,15 +43,23 @@ class Git:
         tree: Path | None = None,
         git_dir: Path | None = None,
         environment: Mapping[str, str] | None = None,
-        stdin: str | None = None,
+        stdin: str | IO[bytes] | None = None,
         allow: tuple[int, ...] = (0,),
+        seconds: float | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Run git; an exit code that is not allowed is an error. `tree` is the working tree, where one is needed."""
+        """Run git; an exit code that is not allowed is an error. `tree` is the working tree, where one is needed.
+
+        A working tree that is an overlay is mounted for the command.
+        """
         where = ["--git-dir", str(git_dir or self.git_dir)]
+        overlay = None
         if tree is not None:
             where += ["--work-tree", str(tree), "-C", str(tree)]
-        argv = ["git", *_HARDENED, *where, *arguments]
-        return await _call(argv, str(self.git_dir), environment, stdin, allow)
+            overlay = read_overlay(self.git_dir / "genba" / "cells" / git_dir.name) if git_dir is not None else None
+        argv = ["git", *_HARDENED, *(_THROUGH_AN_OVERLAY if overlay is not None else ()), *where, *arguments]
+        if tree is not None and overlay is not None:
+            argv = mounted(overlay, tree, argv)
+        return await _call(argv, str(self.git_dir), environment, stdin, allow, seconds)
 
     def batch(self, names: list[str], largest: int | None = None) -> dict[str, bytes]:
         """The content of each object that a name leads to and that is a file; the others are left out.
@@ -167,28 +178,39 @@ async def _call(
     argv: list[str],
     cwd: str,
     environment: Mapping[str, str] | None,
-    stdin: str | None,
+    stdin: str | IO[bytes] | None,
     allow: tuple[int, ...],
+    seconds: float | None = None,
 ) -> subprocess.CompletedProcess[str]:
+    fed: dict[str, Any] = {"input": stdin or ""} if stdin is None or isinstance(stdin, str) else {"stdin": stdin}
+
     def call() -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             argv,
             cwd=cwd,
             env={**_environment(), **(environment or {})},
-            input=stdin if stdin is not None else "",
             capture_output=True,
-            text=True,
             encoding="utf-8",
             errors="backslashreplace",
             check=False,
+            timeout=seconds,
             start_new_session=True,  # ctrl-c is for Genba to hear; git is never cut in the middle of a write
+            **fed,
         )
 
-    done = await asyncio.to_thread(call)
+    try:
+        done = await asyncio.to_thread(call)
+    except subprocess.TimeoutExpired as error:
+        raise GitError(f"git {_shown(argv)}: it took longer than {seconds:g} seconds") from error
     if done.returncode not in allow:
         said = (done.stderr or done.stdout).strip()
         if "No space left on device" in said or "Disk quota exceeded" in said or _is_full(cwd):
             raise DiskFullError(f"the disk is full: {said.splitlines()[-1] if said else 'git could not write'}")
-        shown = " ".join(word for word in argv[1:] if word not in _HARDENED)
-        raise GitError(f"git {shown[:200]}: {said}")
+        raise GitError(f"git {_shown(argv)}: {said}")
     return done
+
+
+def _shown(argv: list[str]) -> str:
+    """A command as it is told: without what stands before every one of them."""
+    known = (*_HARDENED, *_THROUGH_AN_OVERLAY)
+    return " ".join(word for word in argv[argv.index("git") + 1 :] if word not in known)[:200]

@@ -63,6 +63,14 @@ class RepositoryLayout:
         main = tree / ".git"
         return main if main.is_dir() and main.resolve() == self.common.resolve() else None
 
+    def cell(self, git_dir: str | Path) -> Path:
+        """Where the things of a working tree behind walls are: its private repository, and the layer of an overlay."""
+        return self.own / "cells" / Path(git_dir).name
+
+    @property
+    def trash(self) -> Path:
+        return self.own / "trash"
+
     def run_folder(self, run: str) -> Path:
         return self.own / "runs" / run
 

@@ -1,23 +1,30 @@
 """Making working trees: recorded before they are made, so that one that was cut off is never taken for finished."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
 
+from genba.connections.git.cells import set_aside
 from genba.connections.git.layout import RepositoryLayout, is_folder
 from genba.connections.git.locks import FileLock, held
 from genba.connections.git.naming import folder_name
 from genba.connections.git.records import TreeRecord, read_record, write_record
 from genba.connections.git.removal import remove_tree
+from genba.connections.git.trash import sweep
 from genba.domain.errors import DiskFullError, GitError, StateConflictError
+
+Fill = Callable[[TreeRecord, Path], Awaitable[None]]
+"""Brings the files into a new working tree, whose folder of git's is given."""
 
 
 class TreeMaker:
     """Makes the working tree of a branch, or takes over the one that an earlier run left."""
 
-    def __init__(self, layout: RepositoryLayout) -> None:
+    def __init__(self, layout: RepositoryLayout, fill: Fill | None = None) -> None:
         self.layout = layout
+        self.fill = fill or self._check_out
 
     async def make(self, wanted: TreeRecord, root: Path, shared: bool) -> tuple[Path, Path]:
         """The folder and the git folder of the working tree, complete.
@@ -29,12 +36,15 @@ class TreeMaker:
             record, git_dir = await self._registered(wanted, root, shared)
         path = Path(record.path)
         if not record.ready:
-            (git_dir / "index.lock").unlink(missing_ok=True)
-            await self.layout.git.run("reset", "--hard", "--quiet", tree=path, git_dir=git_dir)
+            await self.fill(record, git_dir)
         if not record.ready or record.run != wanted.run:
             write_record(self.layout, msgspec.structs.replace(record, ready=True, agent=wanted.agent, run=wanted.run))
-        await asyncio.to_thread(remove_tree, self.layout.own / "trash")
+        await asyncio.to_thread(sweep, self.layout, root)
         return path, git_dir
+
+    async def _check_out(self, record: TreeRecord, git_dir: Path) -> None:
+        set_aside(self.layout, git_dir)
+        await check_out(self.layout, Path(record.path), git_dir)
 
     async def _registered(self, wanted: TreeRecord, root: Path, shared: bool) -> tuple[TreeRecord, Path]:
         """The record of the working tree that is there already, or of a new one."""
@@ -89,9 +99,16 @@ class TreeMaker:
         remove_tree(tree)
         if git_dir is not None:
             remove_tree(git_dir)
+            set_aside(self.layout, git_dir)
         if record.new_branch and await self.layout.git.commit_of(ref) == record.base:
             await self.layout.git.run("update-ref", "-d", ref, record.base)
         self.layout.tree_record(record.branch).unlink(missing_ok=True)
+
+
+async def check_out(layout: RepositoryLayout, tree: Path, git_dir: Path) -> None:
+    """Bring a working tree to its branch."""
+    (git_dir / "index.lock").unlink(missing_ok=True)
+    await layout.git.run("reset", "--hard", "--quiet", tree=tree, git_dir=git_dir)
 
 
 def _checked_out(branch: str, where: Path) -> StateConflictError:

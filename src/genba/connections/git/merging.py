@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+from genba.connections.git.cells import kept_refs, send
 from genba.connections.git.commands import Git
 from genba.connections.git.landing import Landing, last_line
 from genba.connections.git.layout import RepositoryLayout, is_folder
@@ -65,6 +66,8 @@ class GitRepository:
         if adopt:
             await self.git.run("update-ref", ref, commit)
             await self.git.run("symbolic-ref", "HEAD", ref, git_dir=git_dir)
+        if is_folder(self.layout.cell(git_dir) / "repository"):
+            await send(self.layout, workspace)
         return rescued
 
     async def land(self, workspace: Workspace, proposal: Proposal) -> MergeResult | None:
@@ -102,11 +105,22 @@ class GitRepository:
                  f"--no-merged={workspace.base}", "refs/heads")  # fmt: skip
         listed = (line.split("\0") for line in (await self.git.run(*words)).stdout.splitlines())
         given = {record.branch for path in self.layout.tree_records() if (record := read_record(path)) is not None}
-        return tuple(
-            name
-            for name, author in listed
-            if author == email and name not in given and not name.startswith(OWN_BRANCHES)
-        )
+        return (
+            *(name for name, author in listed
+              if author == email and name not in given and not name.startswith(OWN_BRANCHES)),
+            *await self._left_behind_walls(email, workspace),
+        )  # fmt: skip
+
+    async def _left_behind_walls(self, email: str, workspace: Workspace) -> list[str]:
+        """The same of branches that the instance made in its private repository."""
+        folder = f"{kept_refs(workspace.run)}/heads"
+        if not is_folder(self.layout.cell(workspace.git_dir)):
+            return []
+        from urllib.parse import unquote  # noqa: PLC0415  (only what strayed has such branches)
+
+        words = ("for-each-ref", "--format=%(refname)%00%(authoremail:trim)", f"--no-merged={workspace.base}", folder)
+        listed = (line.split("\0") for line in (await self.git.run(*words)).stdout.splitlines())
+        return [unquote(name.removeprefix(f"{folder}/")) for name, author in listed if author == email]
 
     async def _in_the_way(self, branch: str, checkout: Path | None) -> str:
         """Why the user's own work forbids to move the branch now."""

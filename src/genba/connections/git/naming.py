@@ -2,8 +2,10 @@
 
 import re
 import unicodedata
+import zlib
 
 _LONGEST_SLUG = 48
+_LONGEST_PART = 200
 
 
 OWN_BRANCHES = "genba/"
@@ -27,3 +29,17 @@ def slugify(text: str) -> str:
 
 def folder_name(branch: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", branch).strip(".-") or "tree"
+
+
+def plain_name(text: str) -> str:
+    """Any text as one part of the name of a ref, which git takes and which collides with no other."""
+    made = "".join(
+        letter if letter.isascii() and (letter.isalnum() or letter in "-_") else _percent(letter) for letter in text
+    )
+    if len(made) <= _LONGEST_PART:
+        return made
+    return f"{made[:_LONGEST_SLUG]}-{zlib.crc32(made.encode()):08x}-{len(made)}"
+
+
+def _percent(letter: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in letter.encode("utf-8", "surrogateescape"))

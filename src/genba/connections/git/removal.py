@@ -5,32 +5,42 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from genba.connections.git.cells import is_behind, let_go
 from genba.connections.git.layout import RepositoryLayout, is_folder
 from genba.connections.git.locks import held
 from genba.connections.git.records import read_record
 from genba.connections.git.rescue import rescue
+from genba.connections.git.trash import delete_later, throw_away
 from genba.domain.workspaces import Removal, Workspace
 
 
 async def remove(layout: RepositoryLayout, workspace: Workspace) -> Removal:
-    """Remove the working tree of a run; one whose removal was cut off is removed to the end."""
+    """Remove the working tree of a run; one whose removal was cut off is removed to the end.
+
+    It is out of the way when this returns, and deleted in the background.
+    """
     path, git_dir = Path(workspace.path), Path(workspace.git_dir)
+    cell = layout.cell(git_dir)
     if not git_dir.is_relative_to(layout.common / "worktrees"):
         return Removal(removed=False, reason=f"{path} is not a working tree of this repository")
     record = read_record(layout.tree_record(workspace.branch))
     if record is not None and record.run not in ("", workspace.run):
         return Removal(removed=False, reason=f"{path} belongs to {record.run} now")
+    if is_behind(cell):
+        return Removal(removed=False, reason=f"{cell} has work that was not brought back from behind the walls")
     rescued, stuck = await rescue(layout, workspace) if is_folder(path) else ("", "")
     if stuck:
         return Removal(removed=False, rescued=rescued, reason=stuck)
-    trash = layout.own / "trash" / workspace.run
     async with held(layout.repository_lock, f"removal of {path.name}"):
-        if is_folder(path):
-            _move_away(path, trash)
+        tree = throw_away(layout, path, workspace.run)
+        walled = cell.is_dir()
         remove_tree(git_dir)
+        gone = throw_away(layout, cell, f"{workspace.run}.cell")
         await _delete_merged_branch(layout, workspace)
+        if walled:
+            await let_go(layout, workspace)
         layout.tree_record(workspace.branch).unlink(missing_ok=True)
-    await asyncio.to_thread(remove_tree, trash)
+    await asyncio.to_thread(delete_later, tree, gone)
     return Removal(removed=True, rescued=rescued)
 
 
@@ -41,18 +51,6 @@ async def _delete_merged_branch(layout: RepositoryLayout, workspace: Workspace) 
     )
     if tip is not None and base is not None and await layout.git.is_ancestor(tip, base):
         await layout.git.run("update-ref", "-d", f"refs/heads/{workspace.branch}", tip)
-
-
-def _move_away(path: Path, trash: Path) -> None:
-    """First out of the way in one step, then deleted: a half-removed tree is never seen."""
-    trash.parent.mkdir(parents=True, exist_ok=True)
-    remove_tree(trash)
-    try:
-        path.rename(trash)
-    except OSError:
-        beside = path.with_name(f".{path.name}.removed")
-        path.rename(beside)
-        remove_tree(beside)
 
 
 def remove_tree(path: Path) -> None:

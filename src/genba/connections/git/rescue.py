@@ -11,7 +11,9 @@ from genba.domain.workspaces import Workspace
 
 async def rescue(layout: RepositoryLayout, workspace: Workspace) -> tuple[str, str]:
     """Keep what is not on the branch; returns the ref, and what no ref could keep."""
-    inside = await asyncio.to_thread(repositories_inside, Path(workspace.path), Path(workspace.git_dir))
+    written = workspace.path if workspace.overlay is None else workspace.overlay.upper
+    own = (Path(workspace.git_dir), layout.cell(workspace.git_dir) / "repository")
+    inside = await asyncio.to_thread(repositories_inside, Path(written), *own)
     if inside:
         return "", f"it contains a repository of its own ({', '.join(inside)}), which no ref of yours can keep"
     head, on, dirty = await tree_status(layout.git, Path(workspace.path), Path(workspace.git_dir))
@@ -25,12 +27,17 @@ async def rescue(layout: RepositoryLayout, workspace: Workspace) -> tuple[str, s
     return ref, ""
 
 
-def repositories_inside(tree: Path, git_dir: Path) -> list[str]:
-    """Every repository below a working tree, in ignored folders too, and every submodule that was set up in it."""
+def repositories_inside(tree: Path, *own: Path) -> list[str]:
+    """Every repository below a working tree, in ignored folders too, and every submodule that was set up in it.
+
+    `own` are the folders of the tree's own repository, where git keeps those of its submodules.
+    """
     found = [Path(folder).relative_to(tree).as_posix() for folder, names, files in os.walk(tree)
              if folder != str(tree) and ".git" in (*names, *files)]  # fmt: skip
-    modules = git_dir / "modules"
-    return sorted({*found, *([inner.name for inner in modules.iterdir()] if modules.is_dir() else [])})
+    folders = [git_dir / "modules" for git_dir in own]
+    modules = [inner.name for folder in folders if folder.is_dir() and not folder.is_symlink()
+               for inner in folder.iterdir()]  # fmt: skip
+    return sorted({*found, *modules})
 
 
 async def _is_kept(layout: RepositoryLayout, workspace: Workspace, commit: str) -> bool:

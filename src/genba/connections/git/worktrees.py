@@ -8,23 +8,28 @@ import msgspec
 from genba.connections.git.commands import Git
 from genba.connections.git.layout import RepositoryLayout, is_folder
 from genba.connections.git.locks import FileLock
-from genba.connections.git.making import TreeMaker
+from genba.connections.git.making import Fill, TreeMaker
 from genba.connections.git.naming import generated_branch
 from genba.connections.git.observing import COMMITS, NAMES, parse_commits, parse_names, snapshot, tree_status
 from genba.connections.git.records import TreeRecord, assign
 from genba.connections.git.removal import remove
+from genba.connections.git.settling import settle
 from genba.domain.errors import NotFoundError, StateConflictError
 from genba.domain.evidence import TreeFacts
 from genba.domain.workspaces import Removal, Workspace, WorkspaceRequest
 
 
 class GitWorkingTrees:
-    """Plain git worktrees: own branch, own folder, no walls."""
+    """Plain git worktrees: own branch, own folder, no walls.
 
-    def __init__(self, layout: RepositoryLayout) -> None:
+    Without a `fill` of somebody else's every tree is a plain folder: one that was left as an overlay is made one.
+    """
+
+    def __init__(self, layout: RepositoryLayout, fill: Fill | None = None) -> None:
         self.layout = layout
         self.git: Git = layout.git
-        self.maker = TreeMaker(layout)
+        self.maker = TreeMaker(layout, fill)
+        self.plain = fill is None
         self._locks: dict[str, FileLock] = {}
 
     async def open(self, request: WorkspaceRequest) -> Workspace:
@@ -50,8 +55,10 @@ class GitWorkingTrees:
                 branch=branch, path="", base=base, new_branch=True, ready=False, agent=request.agent, run=request.run
             )
             path, git_dir = await self.maker.make(wanted, root, shared=request.branch is not None)
+            if self.plain:
+                await settle(self.layout, path, git_dir)
             if before:
-                await self._attach(branch, path, git_dir)
+                await self.attach(branch, path, git_dir)
         except BaseException:
             self._unlock(branch)
             raise
@@ -86,6 +93,9 @@ class GitWorkingTrees:
             path, git_dir = await self.maker.make(wanted, Path(workspace.path).parent, shared=True)
             return msgspec.structs.replace(workspace, path=str(path), git_dir=str(git_dir))
         assign(self.layout, workspace.branch, workspace.run)
+        if self.plain and workspace.isolated:
+            await settle(self.layout, Path(workspace.path), Path(workspace.git_dir))
+            return msgspec.structs.replace(workspace, overlay=None)
         return workspace
 
     async def observe(self, workspace: Workspace) -> TreeFacts:
@@ -139,6 +149,10 @@ class GitWorkingTrees:
         finally:
             self._unlock(workspace.branch)
 
+    def let_go(self, branch: str) -> None:
+        """Let go of one branch, and leave its working tree as it is."""
+        self._unlock(branch)
+
     def release(self) -> None:
         """Let go of the branches, and leave the working trees as they are."""
         for branch in list(self._locks):
@@ -162,7 +176,7 @@ class GitWorkingTrees:
             taken_from=before,
         )
 
-    async def _attach(self, branch: str, path: Path, git_dir: Path) -> None:
+    async def attach(self, branch: str, path: Path, git_dir: Path) -> None:
         """Put a tree that was left on no branch back on its own; the files in it stay as they are."""
         ref = f"refs/heads/{branch}"
         head = await self.git.run("symbolic-ref", "--quiet", "HEAD", git_dir=git_dir, allow=(0, 1))

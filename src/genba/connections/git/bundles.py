@@ -1,0 +1,231 @@
+"""Bringing work back from behind walls: as a bundle that is made inside, and taken apart outside.
+
+What the instance planted in its repository may run while the bundle is made: that is inside the walls, where it can do
+no more than before. Outside only bytes arrive. They are bounded in size and time, every object is checked by git as
+strictly as it can (`git fetch` does not check what comes from a bundle), all that they lead to must be there, and none
+of it is part of the user's repository until then.
+"""
+
+import asyncio
+import os
+import re
+import stat
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from genba.connections.git.cells import borrowed_objects, make_writable, read_plain
+from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.removal import remove_tree
+from genba.domain.errors import BoundaryViolationError, DiskFullError, GitError
+from genba.domain.ports import Sandbox
+from genba.domain.processes import Command, Ending, Exit
+from genba.domain.walls import Bind, Cell, WallLimits
+from genba.domain.workspaces import Workspace
+
+_MAKE = """
+ulimit -f "$1" || exit 3
+git --git-dir "$2" for-each-ref --format='%(objectname) %(refname)' > refs || exit 3
+shift
+folder=$1
+shift
+exec git --git-dir "$folder" bundle create -q bundle --exclude='refs/remotes/*' --all --not "$@"
+"""
+_BLOCK = 512
+_NOTHING_NEW = "empty bundle"
+_LISTED = re.compile(r"([0-9a-f]{40}|[0-9a-f]{64}) (refs/[^\x00-\x20\x7f]{1,1000})")
+_LARGEST_LIST = 4 * 1024 * 1024
+_LARGEST_HEADER = 4 * 1024 * 1024
+_LOOSE_BELOW = 100
+"""A pack of fewer objects is taken apart, as git does it: a pack for every few commits would slow the repository."""
+_BIG = ("-c", "core.bigFileThreshold=32m")
+"""Larger files are never held in memory whole."""
+
+
+class BundleLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How much may come back at once."""
+
+    bytes: int = 1024 * 1024 * 1024
+    seconds: float = 300.0
+    refs: int = 1000
+
+
+async def bring(
+    layout: RepositoryLayout,
+    sandbox: Sandbox,
+    workspace: Workspace,
+    known: tuple[str, ...],
+    also: tuple[str, ...],
+    limits: BundleLimits,
+) -> dict[str, str]:
+    """Every ref of the private repository; all that they lead to is in the user's repository afterwards.
+
+    `known` are commits that both have; `also` are commits that must arrive too, though no ref names them.
+    """
+    cell = layout.cell(workspace.git_dir)
+    outbox = cell / "outbox"
+    await asyncio.to_thread(remove_tree, outbox)
+    outbox.mkdir(parents=True)
+    (cell / "walls").mkdir(exist_ok=True)
+    (cell / "home").mkdir(exist_ok=True)
+    make_writable(cell / "repository")
+    done = await _make(layout, sandbox, workspace, known, limits)
+    empty = done.code != 0 and _NOTHING_NEW in done.stderr
+    if done.ending is not Ending.EXITED or (done.code != 0 and not empty):
+        raise _not_made(workspace, done, limits)
+    refs = _listed(read_plain(outbox / "refs", _LARGEST_LIST), workspace, limits)
+    quarantine = cell / "quarantine"
+    await asyncio.to_thread(remove_tree, quarantine)
+    (quarantine / "pack").mkdir(parents=True)
+    try:
+        if not empty:
+            await _unpack(layout, outbox / "bundle", quarantine, workspace, limits)
+        await _check(layout, quarantine, workspace, tuple(dict.fromkeys([*refs.values(), *also])), limits)
+        await asyncio.to_thread(_let_in, quarantine, layout.common / "objects")
+    finally:
+        await asyncio.to_thread(remove_tree, quarantine)
+        await asyncio.to_thread(remove_tree, outbox)
+    return refs
+
+
+async def _make(
+    layout: RepositoryLayout, sandbox: Sandbox, workspace: Workspace, known: tuple[str, ...], limits: BundleLimits
+) -> Exit:
+    cell = layout.cell(workspace.git_dir)
+    outbox = str(cell / "outbox")
+    walls = await sandbox.open(
+        Cell(
+            run=workspace.run,
+            folder=str(cell / "walls"),
+            tree=outbox,
+            home=str(cell / "home"),
+            readable=borrowed_objects(layout),
+            binds=(Bind(source=str(cell / "repository"), target=workspace.git_dir),),
+            limits=WallLimits(disk_mb=limits.bytes // (1024 * 1024) + 64),
+        )
+    )
+    command = Command(
+        argv=("sh", "-c", _MAKE, "sh", str(limits.bytes // _BLOCK), workspace.git_dir, *known),
+        workdir=outbox,
+        environment={
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": str(cell / "home"),
+            "LC_ALL": "C",
+            "GIT_NO_REPLACE_OBJECTS": "1",
+            "GIT_OPTIONAL_LOCKS": "0",
+        },
+        timeout_seconds=limits.seconds,
+        idle_seconds=limits.seconds,
+        mark=f"{workspace.run}.bundle",
+    )
+    try:
+        return await walls.run(command, lambda _stream, _line: None)
+    finally:
+        await walls.close()
+
+
+def _not_made(workspace: Workspace, done: Exit, limits: BundleLimits) -> GitError | BoundaryViolationError:
+    begun = f"the work of {workspace.run} could not be brought back from behind its walls: "
+    if done.violations:
+        return BoundaryViolationError(begun + "; ".join(f"{each.kind}: {each.detail}" for each in done.violations))
+    if done.ending is not Ending.EXITED:
+        return GitError(f"{begun}git {done.ending.replace('_', ' ')} after {done.seconds:.0f} seconds")
+    said = done.stderr.strip().splitlines()
+    telling = [line for line in said if line.startswith(("fatal:", "error:"))]
+    size = f"git ended with {done.code}; a bundle may have {limits.bytes // (1024 * 1024)} MB"
+    return GitError(begun + (telling or said or [size])[0][:500])
+
+
+def _listed(content: bytes | None, workspace: Workspace, limits: BundleLimits) -> dict[str, str]:
+    """The refs that the private repository says it has, read as strictly as anything that an instance says."""
+    refs: dict[str, str] = {}
+    lines = (content or b"").decode("utf-8", "surrogateescape").splitlines()
+    for line in lines:
+        found = _LISTED.fullmatch(line)
+        if found is None or found[1] == "0" * len(found[1]):
+            raise BoundaryViolationError(f"the refs of {workspace.run} cannot be read: {line[:80]!r}")
+        if not found[2].startswith("refs/remotes/"):  # what it fetched from elsewhere is not its work
+            refs[found[2]] = found[1]
+    if content is None or len(refs) > limits.refs:
+        told = "no list that can be read" if content is None else f"{len(refs)} refs"
+        raise BoundaryViolationError(f"{workspace.run} has {told}; {limits.refs} refs may be brought back")
+    return refs
+
+
+async def _unpack(
+    layout: RepositoryLayout, bundle: Path, quarantine: Path, workspace: Workspace, limits: BundleLimits
+) -> None:
+    """Check every object of a bundle into a folder of its own."""
+    with _opened(bundle, workspace, limits) as file:
+        start = _start_of_pack(file)
+        if start is None:
+            raise BoundaryViolationError(f"what {workspace.run} brought back is no bundle")
+        # The last field of the head of a pack is how many objects it has.
+        count = int.from_bytes(os.pread(file.fileno(), 12, start)[8:12], "big")
+        os.lseek(file.fileno(), start, os.SEEK_SET)
+        words = ("unpack-objects", "-q") if count < _LOOSE_BELOW else ("index-pack", "--stdin", "--fix-thin")
+        bounded = ("--strict", f"--max-input-size={limits.bytes}")
+        environment = _apart(layout, quarantine)
+        try:
+            await layout.git.run(*_BIG, *words, *bounded, stdin=file, environment=environment, seconds=limits.seconds)
+        except DiskFullError:
+            raise
+        except GitError as error:
+            raise BoundaryViolationError(f"what {workspace.run} brought back was refused: {_why(error)}") from error
+
+
+def _opened(bundle: Path, workspace: Workspace, limits: BundleLimits) -> IO[bytes]:
+    """A bundle that is a plain file and not too large. Nobody can write to it any more: its walls are closed."""
+    try:
+        descriptor = os.open(bundle, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise BoundaryViolationError(f"{workspace.run} brought back no bundle: {error.strerror}") from error
+    file = os.fdopen(descriptor, "rb", buffering=0)
+    entry = os.fstat(descriptor)
+    if not stat.S_ISREG(entry.st_mode) or entry.st_size > limits.bytes:
+        file.close()
+        told = f"{entry.st_size} bytes" if stat.S_ISREG(entry.st_mode) else "no plain file"
+        raise BoundaryViolationError(f"what {workspace.run} brought back is no bundle that can be taken: {told}")
+    return file
+
+
+def _start_of_pack(file: IO[bytes]) -> int | None:
+    """Where the pack begins in a bundle. What stands before it is only passed over."""
+    head = os.pread(file.fileno(), _LARGEST_HEADER, 0)
+    end = head.find(b"\n\n")
+    known = head.startswith((b"# v2 git bundle\n", b"# v3 git bundle\n"))
+    return end + 2 if known and end > 0 else None
+
+
+async def _check(
+    layout: RepositoryLayout, quarantine: Path, workspace: Workspace, tips: tuple[str, ...], limits: BundleLimits
+) -> None:
+    """All that the refs lead to must be there."""
+    words = ("rev-list", "--objects", "--quiet", "--stdin", "--not", "--all")
+    told = "".join(f"{tip}\n" for tip in tips)
+    try:
+        await layout.git.run(*words, stdin=told, environment=_apart(layout, quarantine), seconds=limits.seconds)
+    except GitError as error:
+        raise BoundaryViolationError(f"what {workspace.run} committed is not whole: {_why(error)}") from error
+
+
+def _apart(layout: RepositoryLayout, quarantine: Path) -> dict[str, str]:
+    objects = str(layout.common / "objects")
+    quoted = '"' + objects.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return {"GIT_OBJECT_DIRECTORY": str(quarantine), "GIT_ALTERNATE_OBJECT_DIRECTORIES": quoted}
+
+
+def _let_in(quarantine: Path, objects: Path) -> None:
+    """Move what was found good; a pack before its index, since the index is what makes it count."""
+    files = [Path(folder) / name for folder, _, names in os.walk(quarantine) for name in names]
+    for path in sorted(files, key=lambda path: path.suffix == ".idx"):
+        target = objects / path.relative_to(quarantine)
+        target.parent.mkdir(exist_ok=True)
+        path.replace(target)
+
+
+def _why(error: GitError) -> str:
+    said = error.message.splitlines()
+    telling = [line for line in said if "error:" in line or "fatal:" in line]
+    return (telling or said)[0].rpartition("error: ")[2].rpartition("fatal: ")[2][:300]

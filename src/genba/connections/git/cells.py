@@ -1,0 +1,290 @@
+"""The private repository of an instance behind walls.
+
+The working tree is a git worktree of the user's repository like any other, with its folder in `.git/worktrees`. The
+instance never sees that folder: a private repository is laid over it inside the walls. It borrows the objects of the
+user's, read-only, and has nothing else of it: one branch, its base, no remote, no hook, no setting but how files are
+read. What the instance does to it is brought back by `bundles`; what Genba does to the branch is sent by `send`.
+
+Law: nothing in the private repository is run, followed or trusted by the host. It is only ever replaced.
+"""
+
+import asyncio
+import hashlib
+import os
+import stat
+from pathlib import Path
+
+import msgspec
+
+from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.trash import delete_later, throw_away
+from genba.domain.errors import GitError
+from genba.domain.walls import Bind, Overlay
+from genba.domain.workspaces import Workspace
+
+_HEAD_REF = "ref: "
+_KEPT_SETTINGS = r"^(core\.(autocrlf|eol|safecrlf|filemode|symlinks|ignorecase|precomposeunicode)|filter\..*)$"
+"""How files are read and written: the same inside and outside, or each would find the files of the other changed."""
+_DEEPEST_ALTERNATE = 5
+_MOST_REFS = 20_000
+_LARGEST_HEAD = 4096
+
+
+class CellParts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cell must have for the working tree in it to be one of git's."""
+
+    binds: tuple[Bind, ...]
+    readable: tuple[str, ...]
+    overlay: Overlay | None
+
+
+class CellState(msgspec.Struct, frozen=True, kw_only=True):
+    """What the private repository and the user's had in common when they were last brought together."""
+
+    workspace: Workspace
+    tip: str
+    head: str = ""
+    """The commit that the tree is on, where that is not the branch."""
+    strayed: str = ""
+    """What the instance calls the place where it is instead."""
+    refs: str = ""
+    """What the refs of the private repository looked like."""
+    ready: bool = True
+    """False while it is being replaced: everything in it has been brought back by then."""
+
+
+def cell_parts(layout: RepositoryLayout, workspace: Workspace) -> CellParts:
+    """The private repository in the place of the real one, and the pointer to it that no instance can change."""
+    cell = layout.cell(workspace.git_dir)
+    return CellParts(
+        binds=(
+            Bind(source=str(cell / "repository"), target=workspace.git_dir, writable=True),
+            Bind(source=str(cell / "pointer"), target=str(Path(workspace.path) / ".git")),
+        ),
+        readable=borrowed_objects(layout),
+        overlay=workspace.overlay,
+    )
+
+
+def borrowed_objects(layout: RepositoryLayout) -> tuple[str, ...]:
+    """The folders of objects that the repository is made of: its own, and those that it borrows itself."""
+    found: dict[Path, None] = {}
+    waiting = [(layout.common / "objects", 0)]
+    while waiting:
+        folder, depth = waiting.pop()
+        if folder in found or depth > _DEEPEST_ALTERNATE or not folder.is_dir():
+            continue
+        found[folder] = None
+        listed = folder / "info" / "alternates"
+        lines = listed.read_text(encoding="utf-8").splitlines() if listed.is_file() else []
+        named = (line for line in lines if line and not line.startswith("#"))
+        waiting += [(Path(os.path.normpath(folder / line)), depth + 1) for line in named]
+    return tuple(str(folder) for folder in found)
+
+
+def read_state(cell: Path) -> CellState | None:
+    try:
+        return msgspec.json.decode((cell / "state.json").read_bytes(), type=CellState)
+    except (OSError, msgspec.DecodeError, msgspec.ValidationError):
+        return None
+
+
+def write_state(cell: Path, state: CellState) -> None:
+    fresh = cell / "state.json.new"
+    fresh.write_bytes(msgspec.json.encode(state))
+    fresh.replace(cell / "state.json")
+
+
+def is_behind(cell: Path) -> bool:
+    """Whether the private repository may have work that was not brought back."""
+    state = read_state(cell)
+    return state is not None and state.ready and state.refs != refs_seen(cell / "repository")
+
+
+def set_aside(layout: RepositoryLayout, git_dir: Path) -> None:
+    """Clear the place for the cell of a new working tree: what may still hold work stays, under another name."""
+    cell = layout.cell(git_dir)
+    if is_behind(cell):
+        cell.rename(cell.with_name(f"{cell.name}.left-{os.urandom(4).hex()}"))
+    else:
+        delete_later(throw_away(layout, cell, f"{cell.name}.cell"))
+
+
+def read_plain(path: Path, largest: int) -> bytes | None:
+    """A file that an instance may have put there: a plain one that is not too long, or None. No link is followed."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return None
+        content = file.read(largest + 1)
+    return content if len(content) <= largest else None
+
+
+def private_head(cell: Path) -> tuple[str, str]:
+    """The branch and the commit that HEAD of a private repository names: one of them, or none."""
+    said = (read_plain(cell / "repository" / "HEAD", _LARGEST_HEAD) or b"").decode("utf-8", "replace").strip()
+    if said.startswith(_HEAD_REF):
+        name = said.removeprefix(_HEAD_REF).strip()
+        return (name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else "", "")
+    return "", said if is_name_of_object(said) else ""
+
+
+def is_name_of_object(text: str) -> bool:
+    return len(text) in (40, 64) and set(text) <= set("0123456789abcdef")
+
+
+def refs_seen(repository: Path) -> str:
+    """A sum over all that the refs of a private repository are kept in; it changes whenever one of them does.
+
+    Only names, sizes and times that no instance can set are looked at, and nothing is opened.
+    """
+    seen = hashlib.sha256()
+    count = 0
+    for name in ("HEAD", "packed-refs", "refs", "reftable"):
+        for path, entry in _below(repository / name):
+            seen.update(f"{path}\0{entry.st_ino}\0{entry.st_ctime_ns}\0{entry.st_size}\0".encode("utf-8", "replace"))
+            count += 1
+            if count > _MOST_REFS:
+                return f"more than {_MOST_REFS}, seen at {os.urandom(8).hex()}"
+    return seen.hexdigest()
+
+
+def _below(path: Path) -> list[tuple[str, os.stat_result]]:
+    try:
+        entry = path.lstat()
+    except OSError:
+        return []
+    found = [(str(path), entry)]
+    if stat.S_ISDIR(entry.st_mode):
+        for folder, names, files in os.walk(path):
+            for name in (*names, *files):
+                inner = os.path.join(folder, name)  # noqa: PTH118  (many of them, and none is opened)
+                try:
+                    found.append((inner, os.lstat(inner)))
+                except OSError:
+                    continue
+            if len(found) > _MOST_REFS:
+                break
+    return found
+
+
+async def send(layout: RepositoryLayout, workspace: Workspace) -> None:
+    """Make the private repository anew from what the branch and the tree are on now.
+
+    Whatever was in it must have been brought back before. The folder itself stays, since walls may have it mounted.
+    """
+    git_dir, cell = Path(workspace.git_dir), layout.cell(workspace.git_dir)
+    tip = await layout.git.commit_of(f"refs/heads/{workspace.branch}")
+    if tip is None:
+        raise GitError(f'the branch "{workspace.branch}" is gone', hint="git reflog   shows where it was")
+    on = await layout.git.run("symbolic-ref", "--quiet", "HEAD", git_dir=git_dir, allow=(0, 1))
+    attached = on.stdout.strip() == f"refs/heads/{workspace.branch}"
+    head = "" if attached else await layout.git.commit_of_head(git_dir) or tip
+    settings = await layout.git.run("config", "--null", "--get-regexp", _KEPT_SETTINGS, allow=(0, 1))
+    await _hold(layout, workspace, tip)
+    (cell / "repository").mkdir(parents=True, exist_ok=True)
+    (cell / "pointer").write_text(f"gitdir: {git_dir}\n", encoding="utf-8")
+    state = CellState(workspace=workspace, tip=tip, head=head, strayed="no branch" if head else "")
+    write_state(cell, msgspec.structs.replace(state, ready=False))
+    fresh = cell / f"fresh-{os.getpid()}-{os.urandom(4).hex()}"
+    await asyncio.to_thread(_build, layout, workspace, fresh, state, settings.stdout)
+    old = await asyncio.to_thread(_replace_content, layout, cell / "repository", fresh, workspace.run)
+    write_state(cell, msgspec.structs.replace(state, refs=refs_seen(cell / "repository")))
+    await asyncio.to_thread(delete_later, old)
+
+
+def _build(layout: RepositoryLayout, workspace: Workspace, target: Path, state: CellState, settings: str) -> None:
+    """A repository by hand: what `git init` would write, without templates and hooks."""
+    for folder in ("objects/info", "objects/pack", "refs/heads", "info"):
+        (target / folder).mkdir(parents=True)
+    (target / "objects/info/alternates").write_text(f"{layout.common / 'objects'}\n", encoding="utf-8")
+    branch = f"refs/heads/{workspace.branch}"
+    refs = {f"refs/heads/{workspace.base_branch}": workspace.base, branch: state.tip}
+    lines = [f"{refs[name]} {name}\n" for name in sorted(refs, key=str.encode)]
+    (target / "packed-refs").write_text("".join(["# pack-refs with: sorted \n", *lines]), encoding="utf-8")
+    (target / "config").write_text(_config(workspace, state, settings), encoding="utf-8")
+    for name in ("info/exclude", "info/attributes", "shallow"):
+        if (layout.common / name).is_file():
+            (target / name).write_bytes((layout.common / name).read_bytes())
+    index = Path(workspace.git_dir) / "index"
+    if index.is_file():
+        (target / "index").write_bytes(index.read_bytes())
+        # As old as the original: a file that was written after it must not look older than it.
+        entry = index.stat()
+        os.utime(target / "index", ns=(entry.st_atime_ns, entry.st_mtime_ns))
+    (target / "HEAD").write_text(f"{state.head}\n" if state.head else f"{_HEAD_REF}{branch}\n", encoding="utf-8")
+
+
+def _config(workspace: Workspace, state: CellState, settings: str) -> str:
+    sha256 = len(state.tip) == 64  # noqa: PLR2004  (the length of the other kind of name)
+    lines = ["[core]", f"\trepositoryformatversion = {int(sha256)}", "\tbare = false", "\tlogAllRefUpdates = true"]
+    if workspace.overlay is not None:
+        lines += ["\tcheckStat = minimal", "\ttrustctime = false"]
+    if sha256:
+        lines += ["[extensions]", "\tobjectFormat = sha256"]
+    lines += ["[gc]", "\tauto = 0", "[maintenance]", "\tauto = false"]
+    for entry in settings.split("\0"):
+        name, told, value = entry.partition("\n")
+        section, _, key = name.rpartition(".")
+        first, _, rest = section.partition(".")
+        if key:
+            lines.append(f"[{first} {_quoted(rest)}]" if rest else f"[{first}]")
+            lines.append(f"\t{key} = {_quoted(value)}" if told else f"\t{key}")
+    return "\n".join([*lines, ""])
+
+
+def _quoted(value: str) -> str:
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def make_writable(folder: Path) -> None:
+    """An instance may close its folders to everybody; they are Genba's to move all the same. No link is followed."""
+    descriptor = os.open(folder, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode) and mode & stat.S_IRWXU != stat.S_IRWXU:
+            Path(f"/proc/self/fd/{descriptor}").chmod(0o700)
+    finally:
+        os.close(descriptor)
+
+
+def _replace_content(layout: RepositoryLayout, repository: Path, fresh: Path, run: str) -> Path | None:
+    """Names are moved, whole, and nothing that lies behind one of them is opened."""
+    old = repository.with_name(f"old-{os.urandom(4).hex()}")
+    old.mkdir()
+    make_writable(repository)
+    for name in os.listdir(repository):  # noqa: PTH208  (names, not paths)
+        make_writable(repository / name)
+        (repository / name).rename(old / name)
+    for name in sorted(os.listdir(fresh), key=lambda name: name == "HEAD"):  # noqa: PTH208
+        (fresh / name).rename(repository / name)
+    fresh.rmdir()
+    return throw_away(layout, old, f"{run}.repository")
+
+
+async def _hold(layout: RepositoryLayout, workspace: Workspace, tip: str) -> None:
+    """Refs for what the private repository borrows: as long as it lives, nothing of that is garbage."""
+    held = f"refs/genba/base/{workspace.run}"
+    lines = f"update {held}/base {workspace.base}\nupdate {held}/tip {tip}\n"
+    await layout.git.run("update-ref", "--stdin", stdin=lines)
+
+
+async def let_go(layout: RepositoryLayout, workspace: Workspace) -> None:
+    """The end of a cell: nothing is borrowed any more, and of what was kept only what arrived nowhere stays."""
+    words = ("for-each-ref", "--format=%(refname)", f"refs/genba/base/{workspace.run}")
+    gone = (await layout.git.text(*words)).splitlines()
+    for branch in (workspace.branch, workspace.base_branch):
+        arrived = ("for-each-ref", "--format=%(refname)", f"--merged=refs/heads/{branch}")
+        done = await layout.git.run(*arrived, kept_refs(workspace.run), allow=(0, 128, 129))
+        gone += done.stdout.splitlines()
+    if gone:
+        lines = "".join(f"delete {name}\n" for name in dict.fromkeys(gone))
+        await layout.git.run("update-ref", "--stdin", stdin=lines)
+
+
+def kept_refs(run: str) -> str:
+    """The folder of the refs that hold what a run left beside its branch."""
+    return f"refs/genba/cells/{run}"

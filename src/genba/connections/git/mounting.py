@@ -1,0 +1,70 @@
+"""Overlays: a working tree that is a thin layer over a template, and is mounted only where something runs in it.
+
+Each command has a mount of its own, in a namespace of its own: when it ends, nothing is left mounted.
+"""
+
+import os
+import subprocess
+from pathlib import Path
+
+import msgspec
+
+from genba.domain.walls import Overlay
+
+_RECORD = "overlay.json"
+_UNTOLD = set(',:\\"\n')
+"""What the options of a mount give a meaning to."""
+_MOUNT = 'mount -t overlay overlay -o "$1" "$2" && shift 2 && exec "$@"'
+
+
+def read_overlay(cell: Path) -> Overlay | None:
+    """The overlay of a cell, or None for a plain folder."""
+    try:
+        return msgspec.json.decode((cell / _RECORD).read_bytes(), type=Overlay)
+    except (OSError, msgspec.DecodeError, msgspec.ValidationError):
+        return None
+
+
+def write_overlay(cell: Path, overlay: Overlay) -> None:
+    fresh = cell / f"{_RECORD}.new"
+    fresh.write_bytes(msgspec.json.encode(overlay))
+    fresh.replace(cell / _RECORD)
+
+
+def forget_overlay(cell: Path) -> None:
+    (cell / _RECORD).unlink(missing_ok=True)
+
+
+def mounted(overlay: Overlay, tree: Path, argv: list[str]) -> list[str]:
+    """The command that runs another one where the overlay is mounted at its tree, and nowhere else."""
+    root = os.geteuid() == 0
+    options = f"lowerdir={overlay.lower},upperdir={overlay.upper},workdir={overlay.work}"
+    space = ("unshare", "-m") if root else ("unshare", "-Urm")
+    return [*space, "sh", "-c", _MOUNT, "sh", options if root else f"userxattr,{options}", str(tree), *argv]
+
+
+def overlay_problem(folder: Path) -> str:
+    """Why no overlay can be mounted below a folder; empty when one can. It is found out by mounting one."""
+    import tempfile  # noqa: PLC0415  (only the first tree of a large repository asks)
+
+    if _UNTOLD & set(str(folder)):
+        return f"an overlay cannot be told of the path {folder}"
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="trial-", dir=folder, ignore_cleanup_errors=True) as made:
+        parts = {name: Path(made) / name for name in ("lower", "upper", "work", "tree")}
+        for part in parts.values():
+            part.mkdir()
+        (parts["lower"] / "seen").touch()
+        overlay = Overlay(lower=str(parts["lower"]), upper=str(parts["upper"]), work=str(parts["work"]))
+        line = 'cd "$1" && rm seen && mkdir -p kept && rmdir kept && touch kept'
+        words = mounted(overlay, parts["tree"], ["sh", "-c", line, "sh", str(parts["tree"])])
+        try:
+            done = subprocess.run(words, cwd="/", capture_output=True, text=True, timeout=20, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"no overlay can be mounted: {error}"
+        for left in parts["work"].iterdir():
+            left.chmod(0o700)
+        if done.returncode != 0 or not (parts["upper"] / "kept").exists():
+            said = done.stderr.strip().splitlines()
+            return f"no overlay can be mounted: {said[-1] if said else 'it kept nothing'}"
+    return ""

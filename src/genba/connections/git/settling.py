@@ -1,0 +1,40 @@
+"""Turning an overlay into a plain folder, for a tree that is kept: the user, too, must find the work in it."""
+
+import asyncio
+import subprocess
+from pathlib import Path
+
+from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.mounting import forget_overlay, mounted, read_overlay
+from genba.connections.git.removal import remove_tree
+from genba.connections.git.trash import delete_later, throw_away
+from genba.domain.errors import DiskFullError, GitError
+
+
+async def settle(layout: RepositoryLayout, tree: Path, git_dir: Path) -> None:
+    """Copy what is seen through an overlay into the folder itself. A plain folder stays as it is.
+
+    The layer that holds the work goes last: whoever dies before that leaves an overlay, and it is settled again.
+    """
+    cell = layout.cell(git_dir)
+    overlay = read_overlay(cell)
+    if overlay is None:
+        return
+    copy = tree.with_name(f".{tree.name}.settled")
+    await asyncio.to_thread(remove_tree, copy)
+    await asyncio.to_thread(tree.mkdir, parents=True, exist_ok=True)
+    words = mounted(overlay, tree, ["cp", "-a", "--reflink=auto", f"{tree}/.", str(copy)])
+    done = await asyncio.to_thread(
+        subprocess.run, words, cwd="/", capture_output=True, text=True, errors="replace", start_new_session=True
+    )
+    if done.returncode != 0:
+        said = (done.stderr.strip() or "cp failed").splitlines()[-1]
+        await asyncio.to_thread(remove_tree, copy)
+        if "No space left" in said:
+            raise DiskFullError(f"the disk is full: {said}")
+        raise GitError(f"{tree} cannot be made a plain folder: {said}")
+    old = throw_away(layout, tree, f"{cell.name}.mount")
+    copy.rename(tree)
+    forget_overlay(cell)
+    layer = [throw_away(layout, Path(path), f"{cell.name}.layer") for path in (overlay.upper, overlay.work)]
+    await asyncio.to_thread(delete_later, old, *layer)

@@ -1,0 +1,223 @@
+"""Working trees behind walls: a git worktree outside, a private repository inside, and bundles between the two."""
+
+import asyncio
+import contextlib
+from pathlib import Path
+
+import msgspec
+
+from genba.connections.git.bundles import BundleLimits, bring
+from genba.connections.git.cells import (
+    CellParts,
+    CellState,
+    cell_parts,
+    kept_refs,
+    private_head,
+    read_state,
+    refs_seen,
+    send,
+    set_aside,
+    write_state,
+)
+from genba.connections.git.layout import RepositoryLayout, is_folder
+from genba.connections.git.making import check_out
+from genba.connections.git.mounting import read_overlay
+from genba.connections.git.naming import plain_name
+from genba.connections.git.records import TreeRecord
+from genba.connections.git.rescue import rescue
+from genba.connections.git.settling import settle
+from genba.connections.git.templates import LARGE, Templates
+from genba.connections.git.worktrees import GitWorkingTrees
+from genba.domain.errors import BoundaryViolationError, GenbaError, StateConflictError
+from genba.domain.evidence import TreeFacts
+from genba.domain.ports import Sandbox
+from genba.domain.workspaces import Removal, Workspace, WorkspaceRequest
+
+_LONGEST_SHOWN = 200
+_NO_BRANCH = "no branch"
+
+
+class WalledTrees:
+    """The trees of instances that never see the user's repository.
+
+    `overlays` allows working trees of large repositories to be layers over a template: only where the sandbox mounts
+    them.
+    """
+
+    def __init__(
+        self,
+        layout: RepositoryLayout,
+        sandbox: Sandbox,
+        *,
+        overlays: bool = False,
+        limits: BundleLimits | None = None,
+        large: int = LARGE,
+    ) -> None:
+        self.layout = layout
+        self.sandbox = sandbox
+        self.overlays = overlays
+        self.limits = limits or BundleLimits()
+        self.git = layout.git
+        self.templates = Templates(layout, large)
+        self.plain = GitWorkingTrees(layout, self._fill)
+        self._one_at_a_time = asyncio.Lock()
+
+    async def open(self, request: WorkspaceRequest) -> Workspace:
+        if not request.isolated:
+            raise StateConflictError(
+                "walls need a working tree of their own, and this agent works in your checkout",
+                hint="--set runner.execution.worktree.enabled=true   or   --sandbox worktree",
+            )
+        workspace = self._with_overlay(await self.plain.open(request))
+        try:
+            await self._bring_in(workspace)
+            path, git_dir = Path(workspace.path), Path(workspace.git_dir)
+            await self.plain.attach(workspace.branch, path, git_dir)
+            await send(self.layout, workspace)
+        except BaseException:
+            self.plain.release()
+            raise
+        return workspace
+
+    async def reopen(self, workspace: Workspace) -> Workspace:
+        again = self._with_overlay(await self.plain.reopen(workspace))
+        await self._bring_in(again)
+        return again
+
+    async def observe(self, workspace: Workspace) -> TreeFacts:
+        strayed = await self._bring_in(workspace, quick=True)
+        facts = await self.plain.observe(workspace)
+        return msgspec.structs.replace(facts, strayed=strayed or facts.strayed)
+
+    async def uncommitted(self, tree: Path) -> tuple[str, ...]:
+        """What a working tree has not committed."""
+        return await self.plain.uncommitted(tree)
+
+    async def commit(self, workspace: Workspace, message: str, author: str) -> None:
+        await self._bring_in(workspace, quick=True)
+        before = await self.git.commit_of_head(Path(workspace.git_dir))
+        await self.plain.commit(workspace, message, author)
+        if await self.git.commit_of_head(Path(workspace.git_dir)) != before:
+            await send(self.layout, workspace)
+
+    async def close(self, workspace: Workspace) -> Removal:
+        try:
+            await self._bring_in(workspace)
+        except GenbaError as error:
+            rescued, _ = await rescue(self.layout, workspace)
+            removal = Removal(removed=False, rescued=rescued, reason=error.message)
+            self.plain.let_go(workspace.branch)
+        else:
+            removal = await self.plain.close(workspace)
+        if not removal.removed:
+            await self.settle(workspace)
+        return removal
+
+    async def settle(self, workspace: Workspace) -> Workspace:
+        """Make the tree of a run that ends here, and is kept, a plain folder that the user can look into."""
+        if workspace.overlay is not None:
+            await settle(self.layout, Path(workspace.path), Path(workspace.git_dir))
+        return msgspec.structs.replace(workspace, overlay=None)
+
+    def release(self) -> None:
+        """Let go of the branches, and leave the working trees as they are."""
+        self.plain.release()
+
+    def cell_parts(self, workspace: Workspace) -> CellParts:
+        """What the cell of an instance must have for its tree to be one of git's."""
+        return cell_parts(self.layout, workspace)
+
+    def _with_overlay(self, workspace: Workspace) -> Workspace:
+        return msgspec.structs.replace(workspace, overlay=read_overlay(self.layout.cell(workspace.git_dir)))
+
+    async def _fill(self, record: TreeRecord, git_dir: Path) -> None:
+        """The files of a new tree. What an older tree of the same place left behind walls is brought back before."""
+        state = read_state(self.layout.cell(git_dir))
+        if state is not None:
+            with contextlib.suppress(GenbaError):  # then it is set aside as it is: nothing of it is lost
+                await self._bring_in(state.workspace, tree_is_there=False)
+        set_aside(self.layout, git_dir)
+        tree = Path(record.path)
+        if not (self.overlays and await self.templates.lay(record.base, tree, git_dir)):
+            await check_out(self.layout, tree, git_dir)
+
+    async def _bring_in(self, workspace: Workspace, *, quick: bool = False, tree_is_there: bool = True) -> str:
+        """Bring back what the instance committed; returns where it is, if that is not its branch.
+
+        When `quick`, only the private repository is looked at: nobody else moves the branch while a run goes on.
+        """
+        async with self._one_at_a_time:
+            cell = self.layout.cell(workspace.git_dir)
+            state = read_state(cell)
+            if state is None or not state.ready:
+                if tree_is_there:
+                    await send(self.layout, workspace)
+                return ""
+            seen = refs_seen(cell / "repository")
+            host = "" if quick else await self.git.commit_of(f"refs/heads/{workspace.branch}")
+            if seen == state.refs and (quick or host == state.tip):
+                return state.strayed
+            return await self._meet(workspace, state, seen, tree_is_there)
+
+    async def _meet(self, workspace: Workspace, state: CellState, seen: str, tree_is_there: bool) -> str:
+        """Bring the private repository and the user's together again, of which one or both have moved."""
+        cell, ref = self.layout.cell(workspace.git_dir), f"refs/heads/{workspace.branch}"
+        on, at = private_head(cell)
+        known = (workspace.base, state.tip)
+        refs = await bring(self.layout, self.sandbox, workspace, known, (at,) if at else (), self.limits)
+        own = refs.get(ref, state.tip)
+        if await self.git.commit_of(own) != own:
+            raise BoundaryViolationError(f"{workspace.run} put something on {workspace.branch} that is no commit")
+        host = await self.git.commit_of(ref)
+        await self._keep(workspace, {**refs, "HEAD": at} if at else refs, {workspace.base, state.tip, own})
+        if host not in (None, own, state.tip) and not await self.git.is_ancestor(str(host), own):
+            return await self._yield_to(workspace, state, own, tree_is_there)
+        if own != host:
+            words = ("update-ref", "-m", f"genba: {workspace.run}", ref, own, host or "")
+            await self.git.run(*words)
+        strayed = "" if on == workspace.branch and ref in refs else (on or _NO_BRANCH)
+        head = (refs.get(f"refs/heads/{on}", "") if on else at) if strayed else ""
+        if tree_is_there:
+            await self._follow(workspace, head or own, attached=not head)
+        shown = "".join(letter if letter.isprintable() else "?" for letter in strayed)[:_LONGEST_SHOWN]
+        fresh = CellState(workspace=workspace, tip=own, head=head, strayed=shown, refs=seen)
+        write_state(cell, fresh)
+        return shown
+
+    async def _yield_to(self, workspace: Workspace, state: CellState, own: str, tree_is_there: bool) -> str:
+        """The user moved the branch elsewhere: that is where it goes on, and what the instance had is kept."""
+        host = f"refs/heads/{workspace.branch}"
+        if own != state.tip and not await self.git.is_ancestor(own, host):
+            await self.git.run("update-ref", f"{kept_refs(workspace.run)}/parted/{own}", own)
+        if tree_is_there:
+            await send(self.layout, workspace)
+        return ""
+
+    async def _follow(self, workspace: Workspace, commit: str, attached: bool) -> None:
+        """Let the user's side of the tree be where the instance is. Another branch of its own is no branch here."""
+        git_dir = Path(workspace.git_dir)
+        if not is_folder(git_dir):
+            return
+        (git_dir / "index.lock").unlink(missing_ok=True)
+        if attached:
+            await self.git.run("symbolic-ref", "HEAD", f"refs/heads/{workspace.branch}", git_dir=git_dir)
+        else:
+            await self.git.run("update-ref", "--no-deref", "HEAD", commit, git_dir=git_dir)
+        await self.git.run("read-tree", "--reset", "--no-recurse-submodules", commit, git_dir=git_dir)
+
+    async def _keep(self, workspace: Workspace, refs: dict[str, str], nothing_new: set[str]) -> None:
+        """Keep what the instance committed beside its branch, under refs that are nobody's branches."""
+        folder = kept_refs(workspace.run)
+        heads = {name: commit for name, commit in refs.items() if commit not in nothing_new}
+        wanted = {
+            f"{folder}/heads/{plain_name(name.removeprefix('refs/heads/'))}"
+            if name.startswith("refs/heads/")
+            else f"{folder}/other/{plain_name(name)}": commit
+            for name, commit in heads.items()
+        }
+        words = ("for-each-ref", "--format=%(refname) %(objectname)", f"{folder}/heads", f"{folder}/other")
+        known = dict(line.split(" ", 1) for line in (await self.git.text(*words)).splitlines())
+        lines = [f"update {name} {commit}\n" for name, commit in wanted.items() if known.get(name) != commit]
+        lines += [f"delete {name}\n" for name in known if name not in wanted]
+        if lines:
+            await self.git.run("update-ref", "--stdin", stdin="".join(lines))
