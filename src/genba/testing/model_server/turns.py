@@ -123,11 +123,11 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def scenarios_from_json(text: bytes) -> dict[str, Scenario]:
     """Named scenarios, each a list of turns or a list of rounds of turns."""
-    given = msgspec.json.decode(text, type=dict[str, list[Turn] | list[list[Turn]] | Any])
+    given = msgspec.json.decode(text, type=dict[str, list[Any]])
     return {name: _scenario(value) for name, value in given.items()}
 
 
-def _scenario(value: Any) -> Scenario:
+def _scenario(value: list[Any]) -> Scenario:
     rounds = value if value and all(isinstance(each, list) for each in value) else [value]
     return msgspec.convert({"rounds": rounds}, Scenario)
 

@@ -1,0 +1,1 @@
+"""Tests with the real agents against a scripted model on the loopback."""
