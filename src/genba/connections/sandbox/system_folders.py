@@ -4,6 +4,7 @@ The system's own programs and libraries; of /etc only what programs need to run,
 folders of tools that the user's PATH names, without the credentials that lie beside them.
 """
 
+import contextlib
 import os
 import stat
 import sys
@@ -13,15 +14,16 @@ from pathlib import Path
 _PLACES = ("/usr", "/nix/store")
 _MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 """Folders of the root that today are links into /usr, and on older systems are folders of their own."""
-_ETC = (
+_ETC_FILES = (
     "passwd", "group", "hosts", "host.conf", "resolv.conf", "nsswitch.conf", "protocols", "services", "localtime",
-    "timezone", "locale.conf", "locale.alias", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "ld-musl-x86_64.path",
-    "alternatives", "os-release", "debian_version", "lsb-release", "redhat-release", "alpine-release", "mime.types",
-    "magic", "terminfo", "inputrc", "bash.bashrc", "profile", "fonts", "python3", "perl",
-    *(f"java-{version}-openjdk/{name}" for version in (11, 17, 21) for name in ("security", "jvm-amd64.cfg")),
-    "ssl/certs", "ssl/openssl.cnf", "ssl/cert.pem", "ca-certificates",
-    "ca-certificates.conf", "pki/tls/certs", "pki/tls/cert.pem", "pki/tls/openssl.cnf", "pki/ca-trust/extracted",
-    "crypto-policies/back-ends",
+    "timezone", "locale.conf", "locale.alias", "ld.so.cache", "ld.so.conf", "ld-musl-x86_64.path", "os-release",
+    "debian_version", "lsb-release", "redhat-release", "alpine-release", "mime.types", "inputrc", "bash.bashrc",
+    "profile", "ssl/openssl.cnf", "ssl/cert.pem", "pki/tls/cert.pem", "pki/tls/openssl.cnf",
+    *(f"java-{version}-openjdk/jvm-{machine}.cfg" for version in (11, 17, 21) for machine in ("amd64", "arm64")),
+)  # fmt: skip
+_ETC_FOLDERS = (
+    "alternatives", "fonts", "ssl/certs", "pki/tls/certs", "pki/ca-trust/extracted", "crypto-policies/back-ends",
+    *(f"java-{version}-openjdk/security" for version in (11, 17, 21)),
 )  # fmt: skip
 _HOMES = frozenset({"home", "Users"})
 _NOT_TOOLS = _HOMES | {"etc", "var", "proc", "sys", "dev", "run", "tmp", "root", "boot", "srv", "mnt", "media", "opt"}
@@ -42,9 +44,31 @@ _HOPS = 16
 
 def system_places() -> tuple[str, ...]:
     """Files and folders of the system itself, as they are on this host."""
-    merged = [f"/{name}" for name in _MERGED if _is_own_folder(f"/{name}")]
-    etc = [f"/etc/{name}" for name in _ETC if os.path.exists(f"/etc/{name}")]  # noqa: PTH110  (forty, per command)
-    return (*(place for place in _PLACES if Path(place).is_dir()), *merged, *etc)
+    etc = (f"/etc/{name}" for name in _ETC_FILES)
+    return (*program_places(), *(path for path in etc if Path(path).exists()), *etc_folders())
+
+
+def program_places() -> tuple[str, ...]:
+    """The folders of the system's programs and libraries."""
+    merged = (f"/{name}" for name in _MERGED)
+    return (*(place for place in _PLACES if Path(place).is_dir()), *(path for path in merged if _is_own_folder(path)))
+
+
+def etc_folders() -> tuple[str, ...]:
+    """What is shown of /etc besides single files."""
+    return tuple(path for name in _ETC_FOLDERS if Path(path := f"/etc/{name}").is_dir())
+
+
+def copy_etc(folder: str) -> None:
+    """The files of /etc that are shown, and places for its folders: one mount in place of forty."""
+    for path in etc_folders():
+        Path(folder + path.removeprefix("/etc")).mkdir(parents=True, exist_ok=True)
+    for name in _ETC_FILES:
+        with contextlib.suppress(OSError):
+            text = Path(f"/etc/{name}").read_bytes()
+            copy = Path(folder, name)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(text)
 
 
 def system_links() -> dict[str, str]:
@@ -124,9 +148,13 @@ class _Tools:
 
     def _is_private(self, path: str) -> bool:
         """Whether showing this path would show more than a tool."""
-        parts = Path(path).parts
-        if len(parts) < 2 or (len(parts) == 2 and parts[1] in _NOT_TOOLS) or (len(parts) == 3 and parts[1] in _HOMES):
-            return True
+        match Path(path).parts[1:]:
+            case ():
+                return True
+            case (top,) if top in _NOT_TOOLS:
+                return True
+            case (top, _) if top in _HOMES:
+                return True
         if self.home and _within(self.home, path):
             return True
         return any(_within(secret, path) and Path(secret).exists() for secret in self.secrets) or any(

@@ -1,0 +1,208 @@
+"""Walls of bubblewrap: namespaces of its own for every command, on an empty root with what the cell names.
+
+Each command has its own processes, network, mounts and users, so nothing of it is left when it ends: the kernel ends
+a process namespace with its first process, and that one ends with Genba.
+"""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from genba.connections.sandbox.bubblewrap_words import bubblewrap_words, etc_of, loaded_by_anything, overlay_words
+from genba.connections.sandbox.gatekeeping import Gatekeeper
+from genba.connections.sandbox.limits import Group, launcher_words, make_group
+from genba.connections.sandbox.line import Line
+from genba.connections.sandbox.system_folders import copy_etc
+from genba.connections.sandbox.watch import Watch
+from genba.domain.ports import Processes
+from genba.domain.processes import Command, Ending, Exit, Heard
+from genba.domain.walls import Cell, WallLimits
+
+_PROGRAM = "bwrap"
+_INSTALL = "apt-get install bubblewrap"
+_TRIAL_SECONDS = 20.0
+_LAST_PROCESS_SECONDS = 5.0
+_OVER_A_SIGNAL = 128
+_LAST_SIGNAL = 64
+_NOT_FOUND = 127
+_EXEC_FAILED = f"{_PROGRAM}: execvp "
+
+
+class BubblewrapSandbox:
+    """Walls that an ordinary user can put up, and that cost milliseconds."""
+
+    def __init__(self, processes: Processes, program: str = "") -> None:
+        self.processes = processes
+        self.program = program or shutil.which(_PROGRAM) or ""
+
+    def problem(self) -> str:
+        """Tries it out once: whether it works depends on the kernel, and on who may do what."""
+        if not sys.platform.startswith("linux"):
+            return "bubblewrap needs Linux"
+        if not self.program:
+            return f"{_PROGRAM} is not installed: {_INSTALL}"
+        with tempfile.TemporaryDirectory(prefix="genba-trial-") as folder:
+            cell = Cell(run="trial", folder=folder, tree=folder, home=folder)
+            copy_etc(etc_of(cell))
+            environment = {"PATH": "/usr/bin:/bin"}
+            command = Command(
+                argv=("true",), workdir=folder, environment=environment, timeout_seconds=0, idle_seconds=0, mark=""
+            )
+            with Line.open() as line:
+                words = _words(self.program, cell, command, line, Group(folders={}))
+                try:
+                    done = subprocess.run(
+                        words,
+                        env=environment,
+                        stdin=subprocess.DEVNULL,
+                        capture_output=True,
+                        timeout=_TRIAL_SECONDS,
+                        pass_fds=(line.far,),
+                        check=False,
+                    )
+                except (OSError, subprocess.SubprocessError) as error:
+                    return f"{_PROGRAM} does not work here: {error}"
+        said = done.stderr.decode("utf-8", errors="replace").strip()
+        if "--disable-userns" in said:
+            return f"{_PROGRAM} is too old: version 0.8 or newer is needed"
+        return f"{_PROGRAM} does not work here: {said or f'it ended with {done.returncode}'}" if done.returncode else ""
+
+    async def open(self, cell: Cell) -> "BubblewrapWalls":
+        for folder in (cell.folder, cell.tree, cell.home):
+            os.makedirs(folder, exist_ok=True)  # noqa: PTH103  (three folders, once)
+        copy_etc(etc_of(cell))
+        gatekeeper = Gatekeeper()
+        if cell.host_loopback:
+            ports: Mapping[str, int] = await gatekeeper.open_on_loopback(cell.gates)
+        else:
+            ports = {gate.name: gate.port for gate in cell.gates}
+        return BubblewrapWalls(self.processes, self.program, cell, gatekeeper, ports)
+
+
+class BubblewrapWalls:
+    """One cell. Its commands share its places, and nothing else."""
+
+    def __init__(
+        self, processes: Processes, program: str, cell: Cell, gatekeeper: Gatekeeper, ports: Mapping[str, int]
+    ) -> None:
+        self.processes = processes
+        self.program = program
+        self.cell = cell
+        self.gatekeeper = gatekeeper
+        """Of the gates on the host's own loopback; all others live as long as one command."""
+        self.ports = ports
+        self.marks: set[str] = set()
+
+    async def run(self, command: Command, heard: Heard) -> Exit:
+        self.marks.add(command.mark)
+        at_home = msgspec.structs.replace(command, environment={**command.environment, "HOME": self.cell.home})
+        has_limits = self.cell.limits != WallLimits()
+        group = make_group(self.cell.limits) if has_limits else Group(folders={})
+        with Line.open() as line:
+            one = _OneCommand(self, line, group)
+            try:
+                return await one.run(at_home, heard, has_limits)
+            finally:
+                await asyncio.shield(one.leave_nothing())
+
+    async def sweep(self, mark: str) -> int:
+        return await self.processes.sweep(mark)
+
+    async def close(self) -> None:
+        await self.gatekeeper.close()
+        while self.marks:
+            await self.processes.sweep(self.marks.pop())
+
+
+class _OneCommand:
+    """A command on its way through the walls."""
+
+    def __init__(self, walls: BubblewrapWalls, line: Line, group: Group) -> None:
+        self.walls = walls
+        self.line = line
+        self.group = group
+        self.gatekeeper = Gatekeeper()
+        self.outer: int | None = None
+        self.watch = Watch(walls.cell, group, lambda: line.first, self.end)
+
+    async def run(self, command: Command, heard: Heard, has_limits: bool) -> Exit:
+        def noticing(stream: str, text: str) -> None:
+            if stream == "started":
+                self.outer = int(text)
+                self.line.leave_to_others()
+            heard(stream, text)
+
+        gates = () if self.walls.cell.host_loopback else self.walls.cell.gates
+        tasks = [asyncio.create_task(self.line.listen(gates, self.gatekeeper))]
+        if has_limits:
+            tasks.append(asyncio.create_task(self.watch.guard()))
+        try:
+            done = await self.walls.processes.run(self._wrapped(command), noticing)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        self.line.read_rest()
+        if has_limits:
+            await self.watch.last_look()
+        return self._seen_from_outside(command, done)
+
+    def end(self) -> None:
+        """End everything at once: the first process takes all others with it."""
+        self.line.kill_first()
+        if self.outer is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(self.outer, signal.SIGKILL)
+
+    async def leave_nothing(self) -> None:
+        """Returns when the last process is gone, and the gates are closed."""
+        self.line.read_rest()
+        await self.line.last_process_gone(_LAST_PROCESS_SECONDS)
+        await self.gatekeeper.close()
+        if self.group.folders:
+            await asyncio.to_thread(self.group.remove)
+
+    def _wrapped(self, command: Command) -> Command:
+        words = _words(self.walls.program, self.walls.cell, command, self.line, self.group)
+        hidden = loaded_by_anything(command.environment)
+        return msgspec.structs.replace(
+            command,
+            argv=tuple(words),
+            workdir="/",
+            environment={name: value for name, value in command.environment.items() if name not in hidden},
+            inherited=(*command.inherited, self.line.far),
+        )
+
+    def _seen_from_outside(self, command: Command, done: Exit) -> Exit:
+        """As if there were no walls: a signal is a signal, and what never ran did not fail."""
+        violations = (self.watch.found,) if self.watch.found is not None else ()
+        done = msgspec.structs.replace(done, violations=violations)
+        if done.ending is not Ending.EXITED:
+            return done
+        if _OVER_A_SIGNAL < done.code <= _OVER_A_SIGNAL + _LAST_SIGNAL:
+            return msgspec.structs.replace(done, code=_OVER_A_SIGNAL - done.code)
+        if self.line.ran or done.code <= 0 or violations:
+            return done
+        said = done.stderr.strip().removeprefix(_EXEC_FAILED) or f"{command.argv[0]} could not be started"
+        return msgspec.structs.replace(done, ending=Ending.CANNOT_START, code=_NOT_FOUND, stderr=f"{said}\n")
+
+
+def _words(program: str, cell: Cell, command: Command, line: Line, group: Group) -> list[str]:
+    """The launcher, what it does first, and the walls that it becomes."""
+    network = [] if cell.host_loopback else ["--network"]
+    gates = [] if cell.host_loopback else [word for gate in cell.gates for word in ("--gate", str(gate.port))]
+    overlay = overlay_words(cell.overlay, cell.tree) if cell.overlay is not None else []
+    return [
+        sys.executable, "-I", "-S", str(Path(__file__).with_name("launcher.py")), str(line.far), str(os.getpid()),
+        *network, *gates, *overlay, *launcher_words(cell.limits, group, os.geteuid() == 0),
+        "--", program, *bubblewrap_words(cell, command, line.far),
+    ]  # fmt: skip

@@ -1,0 +1,89 @@
+"""The words for bubblewrap: what a cell sees, as mounts on an empty root."""
+
+import os
+from collections.abc import Iterator, Mapping
+
+from genba.connections.sandbox.system_folders import etc_folders, is_of_the_system, program_places, system_links
+from genba.domain.processes import Command
+from genba.domain.walls import Cell, Overlay
+
+_MEGABYTE = 1024 * 1024
+_TEMPORARY_MB = 2048
+_SMALL_MB = 64
+_OF_ROOT_IN_PROC = ("sys", "sysrq-trigger", "fs", "mtrr", "pressure", "acpi", "scsi", "asound")
+"""Root may write there even without any of its rights, and would change the host."""
+_LOADED_BY_ANYTHING = ("GCONV_PATH", "GLIBC_TUNABLES", "LOCPATH", "MALLOC_TRACE", "NLSPATH", "RESOLV_HOST_CONF")
+
+
+def bubblewrap_words(cell: Cell, command: Command, told: int) -> list[str]:
+    """Everything after the name of the program. `told` is the open file through which it says how things went."""
+    preloads = loaded_by_anything(command.environment).items()
+    return [
+        "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
+        "--disable-userns", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
+        "--uid", str(os.geteuid()), "--gid", str(os.getegid()), "--json-status-fd", str(told),
+        *_system(cell), *_places(cell), "--remount-ro", "/",
+        *(word for name, value in preloads for word in ("--setenv", name, value)),
+        "--chdir", command.workdir, "--", *command.argv,
+    ]  # fmt: skip
+
+
+def etc_of(cell: Cell) -> str:
+    """Where the cell keeps what is shown as /etc."""
+    return f"{cell.folder}/etc"
+
+
+def loaded_by_anything(environment: Mapping[str, str]) -> dict[str, str]:
+    """Variables that make any program load files: they are set inside only, never for the programs of the host."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name.startswith("LD_") or name in _LOADED_BY_ANYTHING
+    }  # fmt: skip
+
+
+def overlay_words(overlay: Overlay, tree: str) -> list[str]:
+    """How the launcher mounts a layered working tree. The layers keep their notes where any user may."""
+    parts = {"lowerdir": overlay.lower, "upperdir": overlay.upper, "workdir": overlay.work}
+    told = ",".join(f"{name}={_escaped(path)}" for name, path in parts.items())
+    return ["--overlay", f"userxattr,{told}", tree]
+
+
+def _escaped(path: str) -> str:
+    return path.replace("\\", "\\\\").replace(":", "\\:").replace(",", "\\,")
+
+
+def _system(cell: Cell) -> Iterator[str]:
+    """The system itself, read-only, with its own view of processes and devices, and rooms that are gone afterwards."""
+    for place in program_places():
+        yield from ("--ro-bind", place, place)
+    yield from ("--ro-bind", etc_of(cell), "/etc")
+    for place in etc_folders():
+        yield from ("--ro-bind", place, place)
+    for link, target in system_links().items():
+        yield from ("--symlink", target, link)
+    yield from ("--proc", "/proc", *_narrowed_proc())
+    yield from ("--dev", "/dev", *_room("/dev/shm", _SMALL_MB), "--remount-ro", "/dev")  # noqa: S108
+    yield from _room("/tmp", cell.limits.disk_mb or _TEMPORARY_MB)  # noqa: S108  (the cell's own)
+    yield from _room("/run", _SMALL_MB)
+    yield from ("--dir", "/var", "--symlink", "/tmp", "/var/tmp", "--symlink", "/run", "/var/run")  # noqa: S108
+
+
+def _narrowed_proc() -> Iterator[str]:
+    if os.geteuid() == 0:
+        for name in _OF_ROOT_IN_PROC:
+            yield from ("--ro-bind-try", f"/proc/{name}", f"/proc/{name}")
+
+
+def _room(folder: str, megabytes: int) -> tuple[str, ...]:
+    return ("--perms", "1777", "--size", str(megabytes * _MEGABYTE), "--tmpfs", folder)
+
+
+def _places(cell: Cell) -> Iterator[str]:
+    """The places of the cell, outer ones first, so that none hides another; what is only read wins."""
+    places = dict.fromkeys((cell.tree, cell.home, *cell.writable), True)
+    places |= {path: False for path in cell.readable if not is_of_the_system(path)}
+    for path in sorted(places, key=lambda path: (path.count("/"), path)):
+        yield from ("--bind" if places[path] else "--ro-bind-try", path, path)
+    for bind in cell.binds:
+        yield from ("--bind" if bind.writable else "--ro-bind", bind.source, bind.target)

@@ -1,0 +1,148 @@
+"""Stands between Genba and bubblewrap: does what must be done before the walls go up, and becomes bubblewrap.
+
+It is run as a file by a bare interpreter, so it imports nothing of Genba and as little as it can of anything else.
+Its words hold paths and numbers, never a secret:
+
+    launcher.py FD PARENT [--network] [--gate PORT]… [--overlay OPTIONS FOLDER] [--group FILE]…
+                [--limit NUMBER VALUE]… [--processes N] [--cpus 0,1] -- bwrap …
+
+In its own namespaces it opens the ports of the gates and hands them to Genba through the socket FD, which bubblewrap
+then uses to say how the command ended. When anything fails, nothing is started.
+"""
+
+import _ctypes  # this and the next are the cores of `ctypes` and `socket`: those load for as long as the interpreter
+import _socket
+import fcntl
+import os
+import resource
+import sys
+
+_NEW_MOUNTS, _NEW_USER, _NEW_NETWORK = 0x00020000, 0x10000000, 0x40000000
+_PRIVATELY = 0x4000 | 0x80000  # recursive, slave
+_NO_SETUID_NO_DEVICES = 2 | 4
+_DIE_WITH_PARENT, _KILL = 1, 9
+_SET_FLAGS, _UP = 0x8914, 0x1
+_JOIN_SESSION_KEYRING = 1
+_KEYCTL = {"x86_64": 250, "aarch64": 219}
+_BACKLOG = 128
+_CANNOT_START = 126
+
+
+class _Number(_ctypes._SimpleCData):  # type: ignore[type-arg]
+    _type_ = "i"
+
+
+class _Function(_ctypes.CFuncPtr):
+    _flags_ = _ctypes.FUNCFLAG_CDECL | _ctypes.FUNCFLAG_USE_ERRNO
+    _restype_ = _Number
+
+
+class CannotPrepare(Exception):
+    """A step that the walls need did not work."""
+
+
+def main(words: list[str]) -> None:
+    mark = words.index("--")
+    told, parent, asked, bubblewrap = int(words[0]), int(words[1]), _read(words[2:mark]), words[mark + 1 :]
+    for (file,) in asked["--group"]:
+        _write(file, "0")
+    for (numbers,) in asked["--cpus"]:
+        os.sched_setaffinity(0, {int(number) for number in numbers.split(",")})
+    _separate(bool(asked["--network"]))
+    if asked["--network"]:
+        _bring_up_loopback()
+    _open_gates(told, [int(port) for (port,) in asked["--gate"]])
+    for how, folder in asked["--overlay"]:
+        _call("mount", b"overlay", folder.encode(), b"overlay", _NO_SETUID_NO_DEVICES, how.encode())
+    _limit([(resource.RLIMIT_CORE, 0)])
+    _limit([(int(number), int(value)) for number, value in asked["--limit"]])
+    _limit([(resource.RLIMIT_NPROC, int(value)) for (value,) in asked["--processes"]])
+    _die_with(parent)
+    os.execv(bubblewrap[0], bubblewrap)  # noqa: S606  (no shell: that is the point)
+
+
+def _read(options: list[str]) -> dict[str, list[list[str]]]:
+    """Each option with the values of every time that it is given."""
+    arity = {"--network": 0, "--gate": 1, "--overlay": 2, "--group": 1, "--limit": 2, "--processes": 1, "--cpus": 1}
+    asked: dict[str, list[list[str]]] = {name: [] for name in arity}
+    rest = iter(options)
+    for name in rest:
+        asked[name].append([next(rest) for _ in range(arity[name])])
+    return asked
+
+
+def _separate(network: bool) -> None:
+    """Own mounts, and own network. Who is not root becomes it here, and here only."""
+    user, group = os.geteuid(), os.getegid()
+    _call("unshare", _NEW_MOUNTS | (_NEW_NETWORK if network else 0) | (_NEW_USER if user else 0))
+    if user:
+        _write("/proc/self/setgroups", "deny")
+        _write("/proc/self/uid_map", f"0 {user} 1")
+        _write("/proc/self/gid_map", f"0 {group} 1")
+    _call("mount", None, b"/", None, _PRIVATELY, None)
+    number = _KEYCTL.get(os.uname().machine)
+    if number:  # the keys that the user's session holds stay there; a kernel without keys has none to lose
+        _function("syscall")(number, _JOIN_SESSION_KEYRING, None)
+
+
+def _bring_up_loopback() -> None:
+    any_socket = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
+    request = b"lo".ljust(16, b"\0") + _UP.to_bytes(2, sys.byteorder) + bytes(22)
+    fcntl.ioctl(any_socket.fileno(), _SET_FLAGS, request)
+    any_socket.close()
+
+
+def _open_gates(told: int, ports: list[int]) -> None:
+    """One message, with all the listening sockets in the order of their gates. This process keeps none."""
+    if not ports:
+        return
+    doors = []
+    for port in ports:
+        door = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+        door.bind(("127.0.0.1", port))
+        door.listen(_BACKLOG)
+        doors.append(door)
+    numbers = b"".join(door.fileno().to_bytes(4, sys.byteorder) for door in doors)
+    line = _socket.socket(fileno=os.dup(told))
+    line.sendmsg([b"\n"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, numbers)])
+    line.close()
+
+
+def _limit(limits: list[tuple[int, int]]) -> None:
+    """Only ever less than there was. Processes are counted within the new user namespace, so it must be there."""
+    for number, value in limits:
+        highest = resource.getrlimit(number)[1]
+        lowered = value if highest == resource.RLIM_INFINITY else min(value, highest)
+        resource.setrlimit(number, (lowered, lowered))
+
+
+def _die_with(parent: int) -> None:
+    """Genba may have been killed before this line, or is after it: nothing is started without it."""
+    _call("prctl", _DIE_WITH_PARENT, _KILL, 0, 0, 0)
+    if os.getppid() != parent:
+        sys.exit(_CANNOT_START)
+
+
+def _call(name: str, *values: object) -> None:
+    if _function(name)(*values) != 0:
+        raise CannotPrepare(f"{name}: {os.strerror(_ctypes.get_errno())}")
+
+
+def _function(name: str) -> _Function:
+    return _Function(_ctypes.dlsym(_ctypes.dlopen(None, 0), name))  # type: ignore[arg-type]
+
+
+def _write(path: str, text: str) -> None:
+    number = os.open(path, os.O_WRONLY)
+    try:
+        os.write(number, text.encode())
+    finally:
+        os.close(number)
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except (CannotPrepare, OSError, ValueError) as error:
+        sys.stderr.write(f"the walls cannot be prepared: {error}\n")
+        sys.exit(_CANNOT_START)

@@ -1,0 +1,105 @@
+"""Watches what a command behind walls uses, and ends it when it passes a limit."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from genba.connections.sandbox.disk import DiskWatch
+from genba.connections.sandbox.limits import Group, violation
+from genba.domain.walls import Cell, Violation
+
+_INTERVAL_SECONDS = 0.25
+_MEGABYTE = 1024 * 1024
+
+
+class Watch:
+    """Looks at one command, from its first process to its last. `inside` says the first one, once there is one."""
+
+    def __init__(self, cell: Cell, group: Group, inside: Callable[[], int | None], end: Callable[[], None]) -> None:
+        self.limits = cell.limits
+        self.group = group
+        self.inside = inside
+        self.end = end
+        self.found: Violation | None = None
+        limit = cell.limits.disk_mb
+        self.disk = DiskWatch(_places(cell), limit, self._processes) if limit is not None else None
+
+    async def guard(self) -> None:
+        """Look again and again; at the first limit that is passed, end the command."""
+        while True:
+            await asyncio.sleep(_INTERVAL_SECONDS)
+            kind = await self._look()
+            if kind:
+                self._keep(kind)
+                self.end()
+                return
+
+    async def last_look(self) -> None:
+        """What was passed shortly before the end counts too."""
+        if self.found is not None:
+            return
+        kind = self.group.hit()
+        if (
+            not kind
+            and self.disk is not None
+            and self.disk.is_filling()
+            and await asyncio.to_thread(self.disk.exceeded)
+        ):
+            kind = "disk"
+        if kind:
+            self._keep(kind)
+
+    def _keep(self, kind: str) -> None:
+        self.found = violation(kind, self.limits)
+
+    async def _look(self) -> str:
+        kind = self.group.hit()
+        if not kind and not self.group.folders.keys() >= {"memory", "processes"}:
+            kind = await asyncio.to_thread(self._count)
+        if not kind and self.disk is not None and self.disk.is_due() and await asyncio.to_thread(self.disk.exceeded):
+            kind = "disk"
+        return kind
+
+    def _count(self) -> str:
+        """Count processes and memory one by one, where no group does it."""
+        processes, memory = self.limits.processes, self.limits.memory_mb
+        threads = used = 0
+        folders = self._processes() if processes is not None or memory is not None else []
+        for folder in folders:
+            facts = _facts(f"{folder}/status")
+            threads += facts.get("Threads", 0)
+            used += facts.get("RssAnon", 0) + facts.get("RssShmem", 0)
+        if processes is not None and "processes" not in self.group.folders and threads > processes:
+            return "processes"
+        if memory is None or "memory" in self.group.folders or used <= memory * 1024:
+            return ""
+        # What processes share was counted for each of them; the exact count is slow, so it comes last.
+        exact = sum(_facts(f"{folder}/smaps_rollup").get("Pss", 0) for folder in folders)
+        return "memory" if (exact or used) > memory * 1024 else ""
+
+    def _processes(self) -> list[str]:
+        """The cell's own /proc shows all of its processes, and no others."""
+        first = self.inside()
+        if first is None:
+            return []
+        try:
+            names = os.listdir(f"/proc/{first}/root/proc")  # noqa: PTH208  (four times a second)
+        except OSError:
+            return []
+        return [f"/proc/{first}/root/proc/{name}" for name in names if name.isdigit()]
+
+
+def _places(cell: Cell) -> tuple[str, ...]:
+    tree = cell.overlay.upper if cell.overlay is not None else cell.tree
+    return (tree, cell.home, *cell.writable, *(bind.source for bind in cell.binds if bind.writable))
+
+
+def _facts(file: str) -> dict[str, int]:
+    """The numbers of a file of /proc, by their names; memory is in kilobytes."""
+    try:
+        lines = Path(file).read_text("utf-8", errors="replace").splitlines()
+    except OSError:
+        return {}
+    pairs = (line.partition(":") for line in lines)
+    return {name: int(words[0]) for name, _, rest in pairs if (words := rest.split()) and words[0].isdigit()}

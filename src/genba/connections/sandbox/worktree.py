@@ -1,0 +1,51 @@
+"""No walls: a working tree of its own, a private HOME, and for the rest the user's own machine.
+
+Limits of memory, processes and disk need walls and have no effect here; time is limited as everywhere.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from genba.connections.sandbox.gatekeeping import Gatekeeper
+from genba.domain.ports import Processes
+from genba.domain.processes import Command, Exit, Heard
+from genba.domain.walls import Cell
+
+
+class WorktreeSandbox:
+    """Passes commands on as they are. The gates of a cell open on the loopback of the host."""
+
+    def __init__(self, processes: Processes) -> None:
+        self.processes = processes
+
+    def problem(self) -> str:
+        return ""
+
+    async def open(self, cell: Cell) -> "OpenGround":
+        gatekeeper = Gatekeeper()
+        return OpenGround(self.processes, cell, gatekeeper, await gatekeeper.open_on_loopback(cell.gates))
+
+
+class OpenGround:
+    """What stands where there are no walls."""
+
+    def __init__(self, processes: Processes, cell: Cell, gatekeeper: Gatekeeper, ports: Mapping[str, int]) -> None:
+        self.processes = processes
+        self.cell = cell
+        self.gatekeeper = gatekeeper
+        self.ports = ports
+        self.marks: set[str] = set()
+
+    async def run(self, command: Command, heard: Heard) -> Exit:
+        self.marks.add(command.mark)
+        at_home = {**command.environment, "HOME": self.cell.home}
+        return await self.processes.run(msgspec.structs.replace(command, environment=at_home), heard)
+
+    async def sweep(self, mark: str) -> int:
+        return await self.processes.sweep(mark)
+
+    async def close(self) -> None:
+        await self.gatekeeper.close()
+        while self.marks:
+            await self.processes.sweep(self.marks.pop())
