@@ -1,5 +1,6 @@
 """What every test can have."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -12,6 +13,7 @@ settings.register_profile(
     "house", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("house")
+os.environ.setdefault("GENBA_SANDBOX", "worktree")  # the tests of the walls name the kind that they are about
 
 
 @pytest.fixture

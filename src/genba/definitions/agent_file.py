@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from genba.definitions.sandbox_file import AgentSandbox
 from genba.domain.outcomes import ClosureAction, PermissionMode
 
 JsonValue = Any
@@ -174,6 +175,7 @@ class Runner(_Section, frozen=True):
     execution: Execution = Execution()
     logging: Logging = Logging()
     limits: Limits = Limits()
+    sandbox: AgentSandbox = AgentSandbox()
     adapter: Annotated[
         dict[str, JsonValue] | None,
         Meta(description="Which kind of agent answers: its type, and what that type takes."),

@@ -112,6 +112,11 @@ def _step_references(
     for at, condition in enumerate(step.completion_conditions):
         path = f"steps.{step_id}.completionConditions[{at}].validator"
         yield from _known_validator(condition.validator, registry, shown, path)
+    tools = file.runner.boundaries.allowed_tools if file is not None else None
+    for tool in step.allowed_tools or ():
+        if tools is not None and tool not in tools:
+            told = f'"{tool}" is not among the agent\'s allowedTools'
+            yield Problem(shown, f"steps.{step_id}.allowedTools", told, "a step may only narrow what its agent allows")
     if file is not None and step.permission_mode is not None:
         widest = file.runner.boundaries.permission_mode
         if step.permission_mode.width > widest.width:

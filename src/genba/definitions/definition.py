@@ -6,6 +6,7 @@ import msgspec
 
 from genba.definitions.agent_file import AgentFile
 from genba.definitions.completion import Completion, IterationBudget
+from genba.definitions.sandbox_file import Quarters
 from genba.definitions.steps_file import Step, StepsRegistry
 from genba.domain.evidence import BUILTIN_CHECKS, Check
 from genba.domain.outcomes import PermissionMode
@@ -30,6 +31,8 @@ class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
     schemas: dict[str, dict[str, Any]]
     """The output schema by step."""
     folder: str
+    quarters: Quarters = Quarters()
+    """Where its instances live: the walls, and what is made ready inside."""
     sources: dict[str, str]
     """Where each value of the effective agent.json came from; what is not listed is a default."""
 
@@ -77,6 +80,17 @@ class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
 
     def permission_for(self, step_id: str) -> PermissionMode:
         return self.step(step_id).permission_mode or self.file.runner.boundaries.permission_mode
+
+    def tools_for(self, step_id: str) -> tuple[str, ...] | None:
+        """The tools that the step may use; None is any."""
+        own = self.step(step_id).allowed_tools
+        return own if own is not None else self.file.runner.boundaries.allowed_tools
+
+    @property
+    def widest_permission(self) -> PermissionMode:
+        """The widest mode that any question of this agent is put with."""
+        modes = [self.permission_for(step) for step in self.registry.steps]
+        return max(modes, key=lambda mode: mode.width)
 
     def entry_step(self, mode: str | None) -> str:
         """The step a run begins with: the mode's, else the completion type's, else the declared one."""

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from genba.definitions.agent_file import AgentFile
+from genba.definitions.ceiling import under_ceiling
 from genba.definitions.completion import (
     Completion,
     CompletionReader,
@@ -22,6 +23,7 @@ from genba.definitions.layers import Layer, Layered, merge
 from genba.definitions.parameters import settings_from
 from genba.definitions.places import check_places
 from genba.definitions.prompt_files import retry_prompts, step_prompt
+from genba.definitions.sandbox_file import Ceiling, quarters, wider
 from genba.definitions.steps_file import StepsRegistry
 from genba.domain.errors import ConfigurationError
 from genba.domain.problems import Problem, did_you_mean
@@ -31,10 +33,18 @@ CONFIG_LAYERS = ("agent.json", "config.json", "config.local.json")
 
 
 def load_definition(
-    path: Path, shown: str, below: list[Layer], above: list[Layer], repository: Path | None = None
+    path: Path,
+    shown: str,
+    below: list[Layer],
+    above: list[Layer],
+    repository: Path | None = None,
+    ceiling: Ceiling | None = None,
 ) -> AgentDefinition:
-    """Read the agent at `path`. `below` is what the project sets, `above` what the command line sets."""
-    reader = _Reader(path, shown, repository)
+    """Read the agent at `path`. `below` is what the project sets, `above` what the command line sets.
+
+    The ceiling is what the project allows at most; nothing in the agent's files or on the command line exceeds it.
+    """
+    reader = _Reader(path, shown, repository, ceiling or Ceiling())
     definition = reader.read(below, above)
     if reader.problems or definition is None:
         unique = tuple(dict.fromkeys(reader.problems))
@@ -45,7 +55,8 @@ def load_definition(
 class _Reader:
     """One reading of one agent's folder."""
 
-    def __init__(self, path: Path, shown: str, repository: Path | None) -> None:
+    def __init__(self, path: Path, shown: str, repository: Path | None, ceiling: Ceiling) -> None:
+        self.ceiling = ceiling
         self.folder = AgentFolder(path, shown)
         self.repository = repository
         self.agent_json = self.folder.shown("agent.json")
@@ -79,6 +90,7 @@ class _Reader:
             **self._prompts(registry, registry_shown, file),
             schemas=schemas,
             folder=str(self.folder.path),
+            quarters=quarters(self.ceiling, file.runner.sandbox),
             sources=layered.sources,
         )
         if not self.problems:
@@ -103,7 +115,9 @@ class _Reader:
         if file is not None:
             found = tuple(check_agent_file(file, self.folder.path.name, self.agent_json))
             found += tuple(check_places(file, self.agent_json, self.repository))
-            self.problems.extend(layered.attribute(found))
+            found += tuple(wider(self.ceiling, file.runner.sandbox, self.agent_json))
+            file, exceeded = under_ceiling(file, self.ceiling, layered.sources, self.agent_json)
+            self.problems.extend(layered.attribute((*found, *exceeded)))
         return file
 
     def _completion(self, layered: Layered, file: AgentFile | None) -> Completion | None:

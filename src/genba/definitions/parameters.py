@@ -14,6 +14,7 @@ RUN_OPTIONS = (
     "--branch",
     "--create-pr",
     "--help",
+    "--i-accept-the-risk",
     "--json",
     "--may-change",
     "--mode",
@@ -24,6 +25,7 @@ RUN_OPTIONS = (
     "--push-remote",
     "--quiet",
     "--resume",
+    "--sandbox",
     "--set",
 )
 """The options that `genba run` has for every agent. An agent cannot declare them for itself."""

@@ -5,6 +5,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from genba.definitions.sandbox_file import Ceiling, CeilingSection, SandboxSettings, WorktreeSection
+
 
 class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pass
@@ -96,6 +98,23 @@ class ProjectFile(_Section, frozen=True):
     limits: ProjectLimits = ProjectLimits()
     forge: ForgeSettings | None = None
     database: DatabaseSettings = DatabaseSettings()
+    sandbox: SandboxSettings = SandboxSettings()
+    worktree: WorktreeSection = WorktreeSection()
+    boundaries: CeilingSection = CeilingSection()
+    models: Annotated[
+        dict[str, dict[str, str]],
+        Meta(description="By adapter, what a name such as opus or haiku means: the tool's own name of the model."),
+    ] = {}
+
+    def ceiling(self, source: str) -> Ceiling:
+        """What no agent of the project may exceed."""
+        return Ceiling(
+            source=source,
+            sandbox=self.sandbox,
+            worktree=self.worktree,
+            boundaries=self.boundaries,
+            models=self.models,
+        )
 
     def layers_for(self, agent: str) -> list[dict[str, Any]]:
         """What the project sets for this agent, the more general first."""

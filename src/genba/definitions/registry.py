@@ -49,7 +49,8 @@ class AgentRegistry:
             )
         path, shown = folders[name]
         below, repository = self.project.layers_for(name), self.project.root
-        return load_definition(path, shown, below, overrides or [], repository)
+        ceiling = self.project.file.ceiling(self.project.source)
+        return load_definition(path, shown, below, overrides or [], repository, ceiling)
 
     def agents(self) -> tuple[tuple[AgentInfo, ...], dict[str, tuple[Problem, ...]]]:
         """Every agent that can be read, and by name the problems of those that cannot."""

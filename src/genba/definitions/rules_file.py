@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from genba.domain.goals import Goal, Words
 from genba.domain.verification import ArtifactType
+from genba.domain.walls import Network
 
 
 class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -41,6 +42,12 @@ class VerificationSettings(_Section, frozen=True, kw_only=True):
     protected_paths: Annotated[
         tuple[str, ...] | None, Meta(description="In place of the built-in list of protected paths.")
     ] = None
+    walls: Annotated[
+        bool, Meta(description="Run the commands of goals behind the walls of the project. They run what agents wrote.")
+    ] = True
+    network: Annotated[
+        Network, Meta(description="What those commands can reach behind walls; this machine is never part of it.")
+    ] = Network.FULL
 
 
 class RulesFile(_Section, frozen=True, kw_only=True):

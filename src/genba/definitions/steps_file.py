@@ -89,6 +89,9 @@ class Step(_Section, frozen=True):
     ] = ()
     on_failure: OnFailure = OnFailure()
     model: Annotated[str | None, Meta(description="The model for this step.")] = None
+    allowed_tools: Annotated[
+        tuple[str, ...] | None, Meta(description="Fewer tools than the agent may use, never others.")
+    ] = None
     permission_mode: Annotated[PermissionMode | None, Meta(description="Narrower than the agent's, never wider.")] = (
         None
     )

@@ -36,6 +36,9 @@ class RunStarted(_Event, frozen=True, kw_only=True, tag="run_started"):
     parameters: dict[str, Any] = {}
     limits: dict[str, Any] = {}
     process: int = 0
+    sandbox: str = ""
+    """The kind of walls."""
+    network: str = ""
 
 
 class RunResumed(_Event, frozen=True, kw_only=True, tag="run_resumed"):
@@ -63,6 +66,22 @@ class AgentStarted(_Event, frozen=True, kw_only=True, tag="agent_started"):
 class AgentOutput(_Event, frozen=True, kw_only=True, tag="agent_output"):
     stream: str
     text: str
+
+
+class ToolUsed(_Event, frozen=True, kw_only=True, tag="tool_used"):
+    """The instance used a tool, as its own events tell it."""
+
+    tool: str
+    target: str = ""
+
+
+class GateUsed(_Event, frozen=True, kw_only=True, tag="gate_used"):
+    """The instance asked for a way out of its walls, and was let through or not. Told once for each target."""
+
+    gate: str
+    verdict: str
+    target: str
+    detail: str = ""
 
 
 class AgentEnded(_Event, frozen=True, kw_only=True, tag="agent_ended"):
@@ -201,6 +220,8 @@ Event = (
     | IterationStarted
     | AgentStarted
     | AgentOutput
+    | ToolUsed
+    | GateUsed
     | AgentEnded
     | ReplyReceived
     | AskRetried

@@ -51,6 +51,8 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage = Usage()
     seconds: float = 0.0
     gap: Gap | None = None
+    denied: tuple[str, ...] = ()
+    """Tools that the last reply was not allowed to use."""
     last_failure: Failure | None = None
     judged: str = ""
     """The tree on which the run was judged complete; empty when it had uncommitted changes."""

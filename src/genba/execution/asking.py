@@ -8,7 +8,16 @@ from genba.definitions.completion import StructuredSignal, structured_signal
 from genba.definitions.definition import AgentDefinition
 from genba.definitions.steps_file import Step
 from genba.domain.errors import BoundaryViolationError, RateLimited, RecoverableError, SchemaViolationError
-from genba.domain.events import AgentEnded, AgentOutput, AgentStarted, AskRetried, Notice, ReplyReceived, ReplyRefused
+from genba.domain.events import (
+    AgentEnded,
+    AgentOutput,
+    AgentStarted,
+    AskRetried,
+    Notice,
+    ReplyReceived,
+    ReplyRefused,
+    ToolUsed,
+)
 from genba.domain.loop_state import LoopState
 from genba.domain.ports import AgentInstance
 from genba.domain.replies import Ask, Reply, Usage
@@ -23,6 +32,8 @@ from genba.judgement.transitions import Move, Refusal, follow, gate_move
 _MOST_OUTPUT = 8_000_000
 """Characters of output that the journal takes per question."""
 _LONGEST_REPLY = 100_000
+_LONGEST_TARGET = 300
+_LONGEST_NOTICE = 2000
 
 
 class OutOfTime(Exception):
@@ -62,7 +73,7 @@ class Asking:
             reply, tries = await self._with_retries(state, prompt, text, asks)
             asks += tries
             self.spent = self.spent.plus(reply.usage)
-            self._check_tools(reply)
+            self._check_tools(state.step, reply)
             structured = self._structured(reply)
             found = self._fit(state.step, structured)
             if not isinstance(found, Refusal):
@@ -114,7 +125,6 @@ class Asking:
 
     async def _ask(self, state: LoopState, prompt: ResolvedPrompt, text: str, number: int) -> Reply:
         step_id = state.step
-        boundaries = self.definition.file.runner.boundaries
         left = max(0.1, time_left(state, self.limits) - self.elapsed())
         ask = Ask(
             run=self.instance.session.run,
@@ -126,7 +136,7 @@ class Asking:
             prompt=text,
             system_prompt=prompt.system,
             model=self.definition.model_for(step_id),
-            allowed_tools=boundaries.allowed_tools,
+            allowed_tools=self.definition.tools_for(step_id),
             permission_mode=self.definition.permission_for(step_id),
             session_id=state.session_id,
             output_schema=self._schema(step_id),
@@ -162,6 +172,11 @@ class Asking:
             told += len(line)
             if stream == "started":
                 self.world.journal.emit(AgentStarted(process=int(line), **where))  # type: ignore[arg-type]
+            elif stream == "tool":
+                tool, _, target = line.partition(" ")
+                self.world.journal.emit(ToolUsed(tool=tool, target=target[:_LONGEST_TARGET], **where))  # type: ignore[arg-type]
+            elif stream == "notice":
+                self.world.journal.emit(Notice(message=line[:_LONGEST_NOTICE], **where))  # type: ignore[arg-type]
             elif told - len(line) > _MOST_OUTPUT:
                 return
             elif told > _MOST_OUTPUT:
@@ -217,13 +232,13 @@ class Asking:
             raise SchemaViolationError(f"the fallback intent leads nowhere: {move.reason}")
         return Answer(reply=reply, structured={}, move=move, usage=self.spent, asks=asks, unfit=refusal.reason)
 
-    def _check_tools(self, reply: Reply) -> None:
-        allowed = self.definition.file.runner.boundaries.allowed_tools
+    def _check_tools(self, step_id: str, reply: Reply) -> None:
+        allowed = self.definition.tools_for(step_id)
         foreign = [tool for tool in reply.tools_used if allowed is not None and tool not in allowed]
         if foreign:
-            raise BoundaryViolationError(
-                f'the agent used "{foreign[0]}", which runner.boundaries.allowedTools does not list'
-            )
+            own = self.definition.step(step_id).allowed_tools is not None
+            where = f"allowedTools of the step {step_id}" if own else "runner.boundaries.allowedTools"
+            raise BoundaryViolationError(f'the agent used "{foreign[0]}", which {where} does not list')
 
 
 def _problems(schema: dict[str, Any], value: Any) -> tuple[str, ...]:

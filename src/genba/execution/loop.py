@@ -109,6 +109,7 @@ class Loop:
             usage=state.usage.plus(answer.usage),
             seconds=state.seconds + seconds,
             gap=verdict.gap,
+            denied=answer.reply.tools_denied,
             last_failure=verdict.failure or state.last_failure,
             judged="" if facts.dirty or facts.strayed else facts.tree,
             previous_summary=self.world.redact(_summary(answer)),
@@ -186,6 +187,7 @@ def _heard(answer: Answer, signals: Signals) -> Heard:
         blocked=signals.blocked or (claim.text if claim.kind == "blocked" else ""),
         move=answer.move,
         unfit=answer.unfit,
+        denied=answer.reply.tools_denied,
     )
 
 

@@ -31,6 +31,7 @@ from genba.domain.goals import (
     goal_type,
 )
 from genba.domain.verification import ArtifactType
+from genba.domain.walls import Network
 
 if TYPE_CHECKING:
     from genba.domain.ports import History
@@ -66,6 +67,9 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     setup: Words | None = None
     setup_timeout_seconds: float = 900
     environment: dict[str, str] = {}
+    walls: bool = True
+    """Whether commands are run behind walls, where the project has any."""
+    network: Network = Network.FULL
     base: str = ""
     """The commit that it was read from."""
 
@@ -112,6 +116,8 @@ class Rulebook:
             setup=rules.verification.setup or detected.setup,
             setup_timeout_seconds=rules.verification.setup_timeout_seconds,
             environment=rules.verification.environment,
+            walls=rules.verification.walls,
+            network=rules.verification.network,
             base=base,
         )
 

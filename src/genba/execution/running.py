@@ -17,7 +17,7 @@ from genba.domain.loop_state import LoopState
 from genba.domain.outcomes import ClosureAction, Outcome, StepKind
 from genba.domain.problems import Problem
 from genba.domain.processes import service_mark
-from genba.domain.replies import AgentSession, Usage
+from genba.domain.replies import Usage
 from genba.domain.workspaces import MergeStatus, Workspace, WorkspaceRequest
 from genba.execution.asking import Asking
 from genba.execution.finalizing import Delivery, Finalized, Finalizer
@@ -59,6 +59,8 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     """How many commits the branch had when the run was cut off."""
     may_change: tuple[str, ...] = ()
     """Protected paths that this run may change, besides those of its task."""
+    accepts_risk: bool = False
+    """Whether the user takes it upon himself that the agent may do everything without walls."""
     process: int = 0
 
     @property
@@ -80,6 +82,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage
     branch: str
     workdir: str
+    sandbox: str = ""
+    """The kind of walls that it worked behind."""
     merged: str = ""
     merge: MergeStatus | None = None
     conflicts: tuple[str, ...] = ()
@@ -227,9 +231,13 @@ class Run:
             parameters=self.plan.parameters,
             limits=msgspec.to_builtins(self.settings.limits) | {"maxIterations": self.definition.iteration_cap},
             process=self.plan.process,
+            sandbox=self.world.sandbox,
+            network=self.world.network,
         )
         if fresh:
             self.world.journal.emit(started)
+            if self.world.fallen_back:
+                self.world.journal.emit(Notice(message=f"no walls around the agent: {self.world.fallen_back}"))
             if taken is not None:
                 told = f"goes on with what {workspace.taken_from} left on {workspace.branch}"
                 self.world.journal.emit(Notice(message=told))
@@ -261,22 +269,15 @@ class Run:
             await self._send_back(finalized.red, workspace)
 
     async def _loop(self, workspace: Workspace, prompts: Prompts, observing: Observing) -> None:
-        session = AgentSession(
-            run=self.plan.run,
-            agent=self.definition.name,
-            workdir=workspace.path,
-            folder=self.world.files,
-            environment=self.world.environment,
-            processes=self.world.processes,
-        )
-        instance = await self.world.adapter.start(session)
-        asking = Asking(self.definition, self.world, instance, self.plan.issue)
-        try:
-            self.loop = Loop(self.definition, self.world, workspace, self.judge, prompts, asking, observing)
-            await self.loop.run(self.state, self._reached)
-            self.loop = None
-        finally:
-            await asyncio.shield(self.world.adapter.stop(instance))
+        async with self.world.quarters(workspace) as session:
+            instance = await self.world.adapter.start(session)
+            asking = Asking(self.definition, self.world, instance, self.plan.issue)
+            try:
+                self.loop = Loop(self.definition, self.world, workspace, self.judge, prompts, asking, observing)
+                await self.loop.run(self.state, self._reached)
+                self.loop = None
+            finally:
+                await asyncio.shield(self.world.adapter.stop(instance))
 
     async def _deliver(self, workspace: Workspace, issue: Issue | None, observing: Observing) -> Finalized:
         checks = self.judge.final_checks(self.state.step)
@@ -315,7 +316,7 @@ class Run:
         self._reached(msgspec.structs.replace(self.state, step=self._working_step()))
         again = self.state.last_failure if red.name == "verification" else None
         before = msgspec.structs.replace(self.state, last_failure=again)
-        verdict = self.judge.failed(before, "completed", told, facts)
+        verdict = self.judge.failed(before, "completed", told, facts, self.state.denied)
         self._reached(
             msgspec.structs.replace(
                 self.state,
@@ -383,6 +384,7 @@ class Run:
             usage=state.usage,
             branch=workspace.branch,
             workdir=workspace.path,
+            sandbox=self.world.sandbox,
             merged=merged,
             merge=finalized.merge,
             conflicts=finalized.paths,

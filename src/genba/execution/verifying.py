@@ -51,7 +51,7 @@ class Verifier:
         self,
         history: History,
         checkouts: Checkouts,
-        runner_for: Callable[[Mapping[str, str]], GoalRunner],
+        runner_for: Callable[[Policy], GoalRunner],
         results: ResultStore,
         clock: Clock,
         environment: str,
@@ -61,7 +61,7 @@ class Verifier:
         self.history = history
         self.checkouts = checkouts
         self.runner_for = runner_for
-        """The runner whose commands get these variables besides."""
+        """The runner whose commands get the variables of a policy, and the walls that it asks for."""
         self.results = results
         self.clock = clock
         self.environment = environment
@@ -111,7 +111,7 @@ class _Checking:
         self.policy = policy
         self.told = told
         self.fresh = fresh
-        self.runner = verifier.runner_for(policy.environment)
+        self.runner = verifier.runner_for(policy)
         self.mark = verifier.mark
         self.folders: dict[str, str] = {}
         self.not_ready: dict[str, CheckResult] = {}
@@ -229,6 +229,7 @@ class _Checking:
         parts = [facts.tree, self.verifier.environment, msgspec.json.encode(self.policy.setup).decode()]
         parts.append(msgspec.json.encode(msgspec.structs.replace(goal, required=True)).decode())
         parts.append(msgspec.json.encode(self.policy.environment, order="sorted").decode())
+        parts.append(f"walls={self.policy.walls} network={self.policy.network}")
         if isinstance(goal, NoSecrets | TestAdded | CustomScript):  # a script may ask git for its history
             parts += [facts.base, facts.commit]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -19,6 +20,8 @@ from genba.domain.ports import (
     Tracker,
     WorkingTrees,
 )
+from genba.domain.replies import AgentSession
+from genba.domain.workspaces import Workspace
 from genba.judgement.completion import CompletionHandler
 
 if TYPE_CHECKING:
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from genba.execution.verifying import Verifier
 
 ActionHandler = Callable[[dict[str, Any]], object]
+Quarters = Callable[[Workspace], AbstractAsyncContextManager[AgentSession]]
 
 
 class World(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +50,13 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     """A number in [0, 1) that spreads the retries of many workers."""
     completion_handlers: Mapping[str, CompletionHandler]
     action_handlers: Mapping[str, ActionHandler]
-    environment: Mapping[str, str]
+    quarters: Quarters
+    """Opens the place where the instances of a run live, and closes it with everything in it."""
+    sandbox: str = ""
+    """The kind of walls around the quarters."""
+    network: str = ""
+    fallen_back: str = ""
+    """Why there are no walls, where nobody chose to have none."""
     ledger: TaskLedger | None = None
     """The blackboard, for a run that works on a task of it."""
     rulebook: Rulebook | None = None
@@ -56,5 +66,3 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     """Whether some run on this machine holds a branch."""
     host: str = ""
     """The name of this machine, for the session on the blackboard."""
-    files: str
-    """The folder for the files of this run."""

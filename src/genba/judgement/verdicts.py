@@ -57,6 +57,8 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
     """The way on that the gate found; None for a step without a gate."""
     unfit: str = ""
     """Why no reply fitted its gate, when the fallback intent was taken."""
+    denied: tuple[str, ...] = ()
+    """Tools that the instance wanted to use, and was not allowed to."""
 
     @property
     def claimed(self) -> bool:
@@ -120,7 +122,7 @@ class Judge:
         passed = {result.name: result.passed or self.skips(state.step, result.name) for result in results}
         failed = next((result for result in results if not passed[result.name]), None)
         if failed is not None and weighing.gating:
-            return self.failed(state, heard.claim.text if heard.claimed else "", failed, facts)
+            return self.failed(state, heard.claim.text if heard.claimed else "", failed, facts, heard.denied)
         finding = judge_completion(
             self.definition.completion,
             self._snapshot(state, heard, move, passed, weighing.issue_closed),
@@ -182,10 +184,20 @@ class Judge:
             passed=passed,
         )
 
-    def failed(self, state: LoopState, claim: str, failed: CheckResult, facts: TreeFacts) -> Verdict:
-        """The verdict on a check that does not hold: another attempt, or the end."""
+    def failed(
+        self, state: LoopState, claim: str, failed: CheckResult, facts: TreeFacts, denied: tuple[str, ...] = ()
+    ) -> Verdict:
+        """The verdict on a check that does not hold: another attempt, or the end.
+
+        An instance that did nothing because it was not allowed to would do nothing again.
+        """
         on_failure = self.definition.step(state.step).on_failure
         said = f"{failed.name}: {failed.detail}"
+        if denied and not facts.commits and not facts.dirty:
+            tools = ", ".join(dict.fromkeys(denied))
+            return self._stop(
+                state, Outcome.BLOCKED, f"the agent was not allowed to use {tools}, and did nothing; {said}"
+            )
         if on_failure.action == "abort":
             return self._stop(state, Outcome.ABORTED, said)
         failure = Failure(failed.name, facts.tree)

@@ -1,6 +1,11 @@
 """A whole world of doubles: a run without a process, a disk or a clock."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from genba.domain.ports import AgentAdapter, Checks, Clock, Journal, Repository, Tracker, WorkingTrees
+from genba.domain.replies import AgentSession
+from genba.domain.workspaces import Workspace
 from genba.execution.world import World
 from genba.testing.doubles import (
     ManualClock,
@@ -12,6 +17,19 @@ from genba.testing.doubles import (
     ScriptedChecks,
     ScriptedProcesses,
 )
+
+
+@asynccontextmanager
+async def _nowhere(workspace: Workspace) -> AsyncIterator[AgentSession]:
+    """Quarters without a disk or a process."""
+    yield AgentSession(
+        run=workspace.run,
+        agent="double",
+        workdir=workspace.path,
+        folder="/memory",
+        environment={},
+        processes=ScriptedProcesses({}),
+    )
 
 
 def world_of_doubles(
@@ -40,6 +58,5 @@ def world_of_doubles(
         jitter=lambda: 1.0,
         completion_handlers={},
         action_handlers={},
-        environment={},
-        files="/memory",
+        quarters=_nowhere,
     )

@@ -20,6 +20,7 @@ from genba.connections.git.worktrees import GitWorkingTrees
 from genba.connections.journal.jsonl import SUFFIX, JsonlJournal, Listener, journal_files, read_journal
 from genba.connections.journal.redaction import Redactor
 from genba.connections.process.environment import passed_on
+from genba.connections.process.orphans import take_in_orphans
 from genba.connections.process.supervisor import ProcessSupervisor
 from genba.connections.tracker.nothing import NoTracker
 from genba.definitions.completion import Custom, ExternalState, IterationBudget, walk
@@ -28,13 +29,16 @@ from genba.definitions.handlers import CompletionHandler, load_action
 from genba.definitions.project import Project, load_project
 from genba.definitions.registry import AgentRegistry
 from genba.domain.errors import ConfigurationError, NotFoundError, StateConflictError
-from genba.domain.ports import Checks, Forge, Processes, Tracker
+from genba.domain.ports import Checks, Forge, Processes, Sandbox, Tracker
 from genba.domain.problems import Problem, did_you_mean
 from genba.domain.shapes import shape
+from genba.domain.walls import SandboxKind
 from genba.execution.finalizing import no_forge
 from genba.execution.resuming import read_resumption
 from genba.execution.running import Run, RunPlan, RunResult
 from genba.execution.world import World
+from genba.wiring.quarters import QuartersKeeper
+from genba.wiring.walls import choose, kind_for, make
 
 if TYPE_CHECKING:
     from genba.blackboard.board import Blackboard
@@ -44,7 +48,7 @@ if TYPE_CHECKING:
     from genba.domain.tasks import Actor, Task
     from genba.domain.verification import GoalResult, Verification
     from genba.domain.workspaces import Workspace
-    from genba.wiring.judging import Examination
+    from genba.wiring.judging import Examination, Fence
 
 __all__ = ["House", "PreparedRun", "adapter_files", "new_run_id", "read_journal"]
 
@@ -64,6 +68,7 @@ class House:
 
     @classmethod
     async def find(cls, folder: Path) -> House:
+        take_in_orphans()
         layout = await RepositoryLayout.find(folder)
         return cls(layout, load_project(layout.top))
 
@@ -131,6 +136,7 @@ class House:
         if plan.issue is None and any(isinstance(part, ExternalState) for part in walk(definition.completion)):
             told = "externalState works on an issue, and none was given"
             raise ConfigurationError((Problem("command line", "--issue", told),))
+        choice = choose(definition, self.layout, self.processes, plan.accepts_risk)
         environment = self._environment(plan)
         folder = self.layout.run_folder(plan.run)
         path = self.journal_path(definition, plan.run)
@@ -144,13 +150,27 @@ class House:
             listeners,
             before_first=lambda: _remember(folder, plan, path),
         )
-        trees = GitWorkingTrees(self.layout)
+        sandbox = self._sandbox(choice.kind, adapter, definition)
+        trees = self._trees(choice.kind, sandbox)
+        keeper = QuartersKeeper(
+            definition=definition,
+            adapter=adapter,
+            sandbox=sandbox,
+            kind=choice.kind,
+            processes=self.processes,
+            folder=folder,
+            top=self.layout.top,
+            ignored=self._ignored,
+            environment=environment,
+            emit=journal.emit,
+            parts=getattr(trees, "cell_parts", None),
+        )
         world = World(
             adapter=adapter,
             adapter_commits=adapter.commits,
             trees=trees,
             repository=GitRepository(self.layout),
-            checks=LazyChecks(lambda: _validators(self.layout, self.processes, environment)),
+            checks=LazyChecks(lambda around: _validators(self.layout, around, environment), keeper, self.processes),
             processes=self.processes,
             tracker=self.tracker() if plan.issue is not None else NoTracker(),
             forge=self._forge(),
@@ -160,9 +180,11 @@ class House:
             jitter=_jitter,
             completion_handlers=completion_handlers,
             action_handlers=action_handlers,
-            environment=environment,
-            files=str(folder / "asks"),
-            **self._judging(plan, redactor),
+            quarters=keeper.open,
+            sandbox=str(choice.kind),
+            network=str(definition.quarters.network) if choice.kind.has_walls else "",
+            fallen_back=choice.fallen_back,
+            **self._judging(plan, redactor, choice.kind, sandbox),
         )
         return PreparedRun(Run(plan, world, _fits), journal, trees)
 
@@ -174,7 +196,7 @@ class House:
         memory = _recall(folder, run)
         definition = _raised(memory.definition, limits)
         if definition is not memory.definition:
-            _keep(folder / "run.json", RunMemory(definition, memory.parameters, memory.may_change))
+            _keep(folder / "run.json", RunMemory(definition, memory.parameters, memory.may_change, memory.accepts_risk))
         return RunPlan(
             run=run,
             definition=definition,
@@ -185,6 +207,7 @@ class House:
             delivered=left.delivered or (bool(left.merged) and not Path(left.workspace.path).exists()),
             commits=left.commits,
             may_change=memory.may_change,
+            accepts_risk=memory.accepts_risk,
             process=os.getpid(),
         )
 
@@ -277,7 +300,7 @@ class House:
 
         return await look(self, examination, fresh, told)
 
-    def _judging(self, plan: RunPlan, redactor: Redactor) -> dict[str, Any]:
+    def _judging(self, plan: RunPlan, redactor: Redactor, kind: SandboxKind, sandbox: Sandbox | None) -> dict[str, Any]:
         """What a run needs to be verified: nothing at all when neither a task nor the settings ask for it."""
         ledger = None
         if plan.issue is not None and self.has_board():
@@ -288,7 +311,7 @@ class House:
             return {}
         from genba.wiring.judging import rulebook, verifier  # noqa: PLC0415  (only a run with goals pays for it)
 
-        judge = verifier(self.layout, self.processes, redactor.text, plan.run)
+        judge = verifier(self.layout, self.processes, redactor.text, plan.run, self.fence(kind, sandbox))
         return {
             "ledger": ledger,
             "rulebook": rulebook(self.layout, self.project),
@@ -296,6 +319,38 @@ class House:
             "host": os.uname().nodename,
             "is_running": self.is_running,
         }
+
+    def _sandbox(self, kind: SandboxKind, adapter: Any, definition: AgentDefinition) -> Sandbox | None:
+        """What raises the walls; None where there are none, and no gate that would need them."""
+        if not kind.has_walls and not hasattr(adapter, "provider"):
+            return None
+        return make(kind, self.processes, definition.quarters.options)
+
+    def _trees(self, kind: SandboxKind, sandbox: Sandbox | None) -> Any:
+        """Behind walls an agent gets a repository of its own; without them, a plain working tree."""
+        if not kind.has_walls or sandbox is None:
+            return GitWorkingTrees(self.layout)
+        from genba.connections.git.walled import WalledTrees  # noqa: PLC0415  (only walls need it)
+
+        return WalledTrees(self.layout, sandbox, overlays=kind is SandboxKind.BUBBLEWRAP)
+
+    async def _ignored(self, names: tuple[str, ...]) -> frozenset[str]:
+        """Which of these paths of the user's checkout git ignores."""
+        asked = "\0".join(names)
+        words = ("check-ignore", "--stdin", "-z")
+        top, git_dir = self.layout.top, self.layout.git_dir
+        done = await self.layout.git.run(*words, tree=top, git_dir=git_dir, stdin=asked, allow=(0, 1))
+        return frozenset(name for name in done.stdout.split("\0") if name)
+
+    def fence(self, kind: SandboxKind | None = None, sandbox: Sandbox | None = None) -> Fence | None:
+        """The walls around the commands of goals; None where the project has none."""
+        kind = kind or kind_for(self.project, self.layout, self.processes)
+        if not kind.has_walls:
+            return None
+        from genba.wiring.judging import Fence  # noqa: PLC0415  (see examination)
+
+        settings = self.project.file.sandbox
+        return Fence(self.layout, kind, sandbox or make(kind, self.processes, settings.options), settings)
 
     def _forge(self) -> Forge | None:
         settings = self.project.file.forge
@@ -343,13 +398,22 @@ class House:
 class LazyChecks:
     """The checks of an agent, loaded when the first of them must be run: many runs have none."""
 
-    def __init__(self, make: Callable[[], Checks]) -> None:
+    def __init__(self, make: Callable[[Processes], Checks], keeper: QuartersKeeper, processes: Processes) -> None:
         self.make = make
-        self.made: Checks | None = None
+        self.keeper = keeper
+        self.processes = processes
 
     async def run(self, name: str, check: Check, workspace: Workspace, mark: str) -> CheckResult:
-        self.made = self.made or self.make()
-        return await self.made.run(name, check, workspace, mark)
+        return await self.make(self._around(workspace)).run(name, check, workspace, mark)
+
+    def _around(self, workspace: Workspace) -> Processes:
+        """What runs a check in a working tree: behind the walls of its agent, since it runs what the agent wrote."""
+        sandbox = self.keeper.sandbox
+        if sandbox is None or not self.keeper.kind.has_walls:
+            return self.processes
+        from genba.wiring.goal_walls import EnclosedCommands  # noqa: PLC0415  (only walls need it)
+
+        return EnclosedCommands(sandbox, self.processes, lambda _command: self.keeper.cell(workspace))
 
 
 def _validators(layout: RepositoryLayout, processes: Processes, environment: dict[str, str]) -> Checks:
@@ -361,7 +425,7 @@ def _validators(layout: RepositoryLayout, processes: Processes, environment: dic
 class PreparedRun:
     """A run that is ready to go, and what must be let go of afterwards."""
 
-    def __init__(self, run: Run, journal: JsonlJournal, trees: GitWorkingTrees) -> None:
+    def __init__(self, run: Run, journal: JsonlJournal, trees: Any) -> None:
         self.run = run
         self.journal = journal
         self.trees = trees
@@ -411,6 +475,7 @@ class RunMemory(msgspec.Struct, frozen=True):
     definition: AgentDefinition
     parameters: dict[str, Any]
     may_change: tuple[str, ...] = ()
+    accepts_risk: bool = False
 
 
 def _remember(folder: Path, plan: RunPlan, journal: Path) -> None:
@@ -419,7 +484,7 @@ def _remember(folder: Path, plan: RunPlan, journal: Path) -> None:
     folder.chmod(0o700)
     memory = folder / "run.json"
     if not memory.exists():
-        _keep(memory, RunMemory(plan.definition, plan.parameters, plan.may_change))
+        _keep(memory, RunMemory(plan.definition, plan.parameters, plan.may_change, plan.accepts_risk))
     (folder / "journal").write_text(str(journal), encoding="utf-8")
 
 

@@ -1,5 +1,7 @@
 """Everything that a verification needs, wired together. Only what verifies loads this module."""
 
+from __future__ import annotations
+
 import hashlib
 import os
 import platform
@@ -20,9 +22,12 @@ from genba.connections.goals.validators import ValidatorRunner
 from genba.connections.process.environment import passed_on
 from genba.connections.secrets.scanner import GitSecretScanner
 from genba.definitions.project import Project
-from genba.domain.ports import Processes
+from genba.definitions.sandbox_file import AgentSandbox, Ceiling, SandboxSettings
+from genba.definitions.sandbox_file import quarters as quarters_of
+from genba.domain.ports import Processes, Sandbox
 from genba.domain.processes import service_mark
 from genba.domain.verification import Subject
+from genba.domain.walls import SandboxKind
 from genba.execution.policies import Policy, Rulebook
 from genba.execution.verifying import Verifier
 
@@ -60,8 +65,15 @@ def results(layout: RepositoryLayout) -> FileResults:
     return FileResults(layout.own / "goals")
 
 
-def verifier(layout: RepositoryLayout, processes: Processes, redact: Callable[[str], str], mark: str) -> Verifier:
+def verifier(
+    layout: RepositoryLayout, processes: Processes, redact: Callable[[str], str], mark: str, fence: Fence | None = None
+) -> Verifier:
+    """Looks at commits. With a fence around them, commands of goals run behind walls."""
     environment = passed_on(os.environ)
+
+    def runner_for(policy: Policy) -> GoalEngine:
+        around = fence.around(policy, processes) if fence is not None and policy.walls else processes
+        return engine(layout, around, {**environment, **policy.environment})
 
     async def left_by(dead: str) -> None:
         """End what a killed `genba verify` left running. A run may have been resumed, and ends its own."""
@@ -71,13 +83,40 @@ def verifier(layout: RepositoryLayout, processes: Processes, redact: Callable[[s
     return Verifier(
         history=GitHistory(layout.git),
         checkouts=GitCheckouts(layout, mark, left_by),
-        runner_for=lambda more: engine(layout, processes, {**environment, **more}),
+        runner_for=runner_for,
         results=results(layout),
         clock=SystemClock(),
-        environment=fingerprint(environment),
+        environment=fingerprint({**environment, "GENBA_SANDBOX": fence.kind if fence is not None else ""}),
         mark=mark,
         redact=redact,
     )
+
+
+class Fence:
+    """The walls of a project, for the commands of its goals."""
+
+    def __init__(
+        self, layout: RepositoryLayout, kind: SandboxKind, sandbox: Sandbox, settings: SandboxSettings
+    ) -> None:
+        self.layout = layout
+        self.kind = str(kind)
+        self.sandbox = sandbox
+        self.settings = settings
+
+    def around(self, policy: Policy, processes: Processes) -> Processes:
+        from genba.wiring.goal_walls import Checkouts, EnclosedCommands  # noqa: PLC0415  (only walls need it)
+
+        quarters = quarters_of(Ceiling(sandbox=self.settings), AgentSandbox())
+        cells = Checkouts(
+            self.layout,
+            quarters.limits,
+            quarters.read,
+            quarters.image,
+            policy.network,
+            quarters.allow,
+            passed_on(os.environ),
+        )
+        return EnclosedCommands(self.sandbox, processes, cells.cell)
 
 
 def rulebook(layout: RepositoryLayout, project: Project) -> Rulebook:

@@ -8,7 +8,11 @@ from genba.domain.errors import NotFoundError
 from genba.domain.problems import did_you_mean
 
 ADAPTERS = {
+    "acp": "genba.connections.agents.acp:AcpAdapter",
+    "claude-code": "genba.connections.agents.claude_code:ClaudeCodeAdapter",
+    "codex": "genba.connections.agents.codex:CodexAdapter",
     "custom": "genba.connections.agents.custom:CustomAdapter",
+    "opencode": "genba.connections.agents.opencode:OpenCodeAdapter",
     "scripted": "genba.connections.agents.scripted:ScriptedAdapter",
 }
 ENTRY_POINTS = "genba.agents"

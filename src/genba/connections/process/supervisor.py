@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
+from genba.connections.process.orphans import end_orphans
 from genba.connections.process.tree import MARK, end_all
 from genba.domain.errors import GenbaError
 from genba.domain.processes import Command, Ending, Exit, Heard
@@ -27,6 +28,10 @@ _PARTING_SECONDS = 5.0
 class ProcessSupervisor:
     """The one place that starts, watches and ends processes."""
 
+    def __init__(self) -> None:
+        self._running = 0
+        """Commands that run now. An orphan belongs to one of them, and nobody can tell to which."""
+
     async def run(self, command: Command, heard: Heard) -> Exit:
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -46,9 +51,11 @@ class ProcessSupervisor:
             return Exit(ending=Ending.CANNOT_START, code=127, stdout="", stderr=said, seconds=0.0)
         heard("started", str(process.pid))
         watch = _Watch(loop, process, heard, command.lines)
+        self._running += 1
         try:
             ending = await watch.until_end(command)
         finally:
+            self._running -= 1
             await self._end(process.pid, command.mark, watch)
         code = process.returncode if process.returncode is not None else -signal.SIGKILL
         return Exit(
@@ -69,6 +76,8 @@ class ProcessSupervisor:
                 os.killpg(pid, signal.SIGTERM)
         root = pid if watch.process.returncode is None else None
         await asyncio.shield(asyncio.to_thread(end_all, mark, root))
+        if not self._running:
+            await asyncio.shield(asyncio.to_thread(end_orphans))
         await watch.close()
 
 

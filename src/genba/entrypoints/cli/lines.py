@@ -6,6 +6,7 @@ from genba.domain.events import (
     AskRetried,
     EffectDone,
     Event,
+    GateUsed,
     GoalChecked,
     IterationFinished,
     MergeFinished,
@@ -51,7 +52,7 @@ def header(event: RunStarted) -> str:
     parts = [event.project, event.agent] if event.project else [event.agent]
     if event.issue is not None:
         parts.append(f'#{event.issue} "{event.title}"' if event.title else f"#{event.issue}")
-    kind = "worktree" if event.workspace.isolated else "your checkout"
+    kind = (event.sandbox or "worktree") if event.workspace.isolated else "your checkout"
     parts += [f"{event.adapter} {event.model}".strip(), kind, event.workspace.branch]
     return " · ".join(parts)
 
@@ -86,8 +87,8 @@ def aside(event: Event) -> str:
             return f"   action   {kind} refused: {reason}"
         case ActionHandled(type=kind, handler=handler):
             return f"   action   {kind} → {handler}"
-        case GoalChecked() | VerificationFinished():
-            return _verified(event)
+        case GoalChecked() | VerificationFinished() | GateUsed():
+            return _seen(event)
         case WorkSentBack(reason=reason):
             return f"   back     {reason}"
         case RunResumed():
@@ -103,9 +104,11 @@ def aside(event: Event) -> str:
     return ""
 
 
-def _verified(event: GoalChecked | VerificationFinished) -> str:
-    """What a verification found: goals that were missed, then the verdict."""
+def _seen(event: GoalChecked | VerificationFinished | GateUsed) -> str:
+    """What was seen of the work: goals that were missed, the verdict, and a way out that was refused."""
     match event:
+        case GateUsed(verdict=verdict, gate=gate, target=target):
+            return f"   denied   {gate}: {target}" if verdict == "denied" else ""
         case GoalChecked(result=result, goal=goal, required=required):
             if result.passed:
                 return ""

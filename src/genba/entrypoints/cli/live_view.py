@@ -18,6 +18,7 @@ from genba.domain.events import (
     RunEnded,
     RunResumed,
     RunStarted,
+    ToolUsed,
 )
 from genba.domain.replies import Usage
 from genba.entrypoints.cli.lines import duration, tokens
@@ -61,7 +62,9 @@ class LiveView:
             case IterationStarted():
                 self.current, self.doing = event, ""
                 self.iteration_began = time.monotonic()
-            case AgentOutput():
+            case ToolUsed(tool=tool, target=target):
+                self.doing = in_one_line(f"{tool} {target}").strip()[:_DOING_WIDTH]
+            case AgentOutput() if not event.text.startswith("{"):  # what adapters understand comes as a tool
                 self.doing = in_one_line(event.text).strip()[:_DOING_WIDTH]
             case CheckFinished():
                 self.doing = f"checked {event.result.name}"

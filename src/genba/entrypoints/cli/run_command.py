@@ -176,6 +176,8 @@ def _run_options() -> list[click.Parameter]:
         click.Option(["--create-pr"], is_flag=True, help="Open a pull request instead of merging."),
         click.Option(["--pr-target"], metavar="BRANCH", help="The target of the pull request."),
         click.Option(["--adapter"], metavar="TYPE", help="Which kind of agent answers."),
+        click.Option(["--sandbox"], metavar="KIND", help="worktree, bubblewrap, docker or podman."),
+        click.Option(["--i-accept-the-risk", "accepts_risk"], is_flag=True, help="bypassPermissions without walls."),
         click.Option(["--model"], help="The model, where a step names none of its own."),
         click.Option(["--mode"], metavar="KEY", help="Begin at the step that entryStepMapping has for this key."),
         click.Option(["--set", "settings"], multiple=True, metavar="PATH=VALUE", help="Set any value of agent.json."),
@@ -204,6 +206,7 @@ def _start(house: House, definition: AgentDefinition, given: dict[str, Any]) -> 
         branch=given["branch"],
         base_branch=given["base_branch"],
         may_change=given["may_change"],
+        accepts_risk=given["accepts_risk"],
         process=os.getpid(),
     )
     return exit_code(execute(house, plan, given["as_json"], given["quiet"]))
@@ -242,6 +245,8 @@ def _command_line_layers(definition: AgentDefinition, given: dict[str, Any]) -> 
     settings: list[dict[str, Any]] = [{"runner": {"execution": {"finalize": finalize}}}] if finalize else []
     if given["adapter"] is not None and given["adapter"] != definition.adapter_type:
         settings.append({"runner": {"adapter": {"type": given["adapter"]}}})
+    if given["sandbox"] is not None:
+        settings.append({"runner": {"sandbox": {"kind": given["sandbox"]}}})
     if given["model"] is not None:
         settings.append({"runner": {"flow": {"defaultModel": given["model"]}}})
     for name in definition.file.parameters:

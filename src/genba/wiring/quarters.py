@@ -1,0 +1,234 @@
+"""Quarters: where the instances of a run live. Opens walls and gates, makes the place ready, and closes it again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from genba.definitions.definition import AgentDefinition
+from genba.domain.events import Event, GateUsed
+from genba.domain.ports import Processes, Sandbox
+from genba.domain.replies import AgentSession
+from genba.domain.walls import Cell, Credentials, Gate, McpServer, Network, Provider, SandboxKind
+from genba.domain.workspaces import Workspace
+from genba.wiring.making_ready import Ignored, making_ready
+
+if TYPE_CHECKING:
+    from genba.connections.gates.events import GateEvent
+    from genba.connections.git.cells import CellParts
+
+PROXY, _MODEL = "proxy", "model"
+PROXY_PORT, _MODEL_PORT = 3128, 3129
+"""Ports inside the walls, where nobody else listens."""
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+class QuartersKeeper:
+    """Opens the quarters of one run. The folder of the run itself is never seen inside."""
+
+    def __init__(
+        self,
+        *,
+        definition: AgentDefinition,
+        adapter: Any,
+        sandbox: Sandbox | None,
+        kind: SandboxKind,
+        processes: Processes,
+        folder: Path,
+        top: Path,
+        ignored: Ignored,
+        environment: Mapping[str, str],
+        emit: Callable[[Event], None],
+        parts: Callable[[Workspace], CellParts] | None,
+    ) -> None:
+        self.definition = definition
+        self.plan = definition.quarters
+        self.adapter = adapter
+        self.sandbox = sandbox
+        """None: no walls, and no gates to open."""
+        self.kind = kind
+        self.processes = processes
+        self.folder = folder
+        self.top = top
+        self.ignored = ignored
+        self.environment = dict(environment)
+        self.emit = emit
+        self.parts = parts
+
+    @asynccontextmanager
+    async def open(self, workspace: Workspace) -> AsyncIterator[AgentSession]:
+        """The session of an instance; nothing of it is left running afterwards."""
+        home = self._folder("home")
+        environment = self._environment(home)
+        session = AgentSession(
+            run=workspace.run,
+            agent=self.definition.name,
+            workdir=workspace.path,
+            folder=str(self._folder("asks")),
+            environment=environment,
+            processes=self.processes,
+            home=str(home),
+            walled=self.kind.has_walls,
+        )
+        with making_ready(self.plan, self.folder, self.top, self.ignored) as ready:
+            session = msgspec.structs.replace(session, environment={**environment, **ready.variables})
+            if self.sandbox is None:
+                await ready.set_up(session)
+                yield session
+                return
+            inside, gates = self._gates(session)
+            walls = await self.sandbox.open(self.cell(workspace, gates))
+            try:
+                session = _reached_by(inside, walls.ports)
+                session = msgspec.structs.replace(session, processes=walls)
+                await ready.set_up(session)
+                yield session
+            finally:
+                await walls.close()
+
+    def _folder(self, name: str) -> Path:
+        """A folder of this run; it lasts as long as the run can be resumed."""
+        path = self.folder / name
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return path
+
+    def _environment(self, home: Path) -> dict[str, str]:
+        if not self.kind.has_walls:
+            return self.environment
+        own = {name: value for name, value in self.environment.items() if name not in OF_THE_HOST}
+        return {**own, "HOME": str(home), "TMPDIR": "/tmp"}  # noqa: S108  (inside the walls it is the cell's own)
+
+    def cell(self, workspace: Workspace, gates: tuple[Gate, ...] = ()) -> Cell:
+        """What an instance in this workspace can see and write."""
+        from genba.wiring.surroundings import readable_folders  # noqa: PLC0415  (only walls need it)
+
+        parts = self.parts(workspace) if self.parts is not None else None
+        return Cell(
+            run=workspace.run,
+            folder=str(self._folder("walls")),
+            tree=workspace.path,
+            home=str(self._folder("home")),
+            writable=(str(self._folder("asks")),),
+            readable=(
+                *readable_folders(self.adapter, self.plan.read, self.environment),
+                *(parts.readable if parts is not None else ()),
+            ),
+            binds=parts.binds if parts is not None else (),
+            overlay=parts.overlay if parts is not None else None,
+            gates=gates,
+            limits=self.plan.limits,
+            image=self.plan.image,
+        )
+
+    def _gates(self, session: AgentSession) -> tuple[AgentSession, tuple[Gate, ...]]:
+        """The ways out that the plan allows, and what the session knows of them."""
+        gates: list[Gate] = []
+        allow = list(self.plan.allow)
+        provider = self._provider()
+        if provider is not None:
+            key = _key(provider)
+            if self.plan.credentials is Credentials.BROKER and key:
+                gate, word = self._broker(provider, key)
+                gates.append(gate)
+                session = msgspec.structs.replace(session, model_url="", model_key=word)
+            else:
+                held = key if self.plan.credentials is Credentials.ENV else ""
+                session = msgspec.structs.replace(session, model_url=provider.url, model_key=held)
+                allow.append(_host_of(provider.url))
+        servers = self._servers()
+        session = msgspec.structs.replace(session, mcp=servers)
+        if not self.kind.has_walls:
+            return session, tuple(gates)
+        for server in servers:
+            host, port = _address_of(server.url) if server.url else ("", 0)
+            if host in _LOOPBACK:
+                gates.append(self._forward(server, host, port))
+            elif host:
+                allow.append(f"{host}:{port}")
+        if self.plan.network is not Network.NONE:
+            gates.append(self._proxy(tuple(dict.fromkeys(allow))))
+        return session, tuple(gates)
+
+    def _provider(self) -> Provider | None:
+        look = getattr(self.adapter, "provider", None)
+        found: Provider | None = look(os.environ) if look is not None else None
+        return found
+
+    def _servers(self) -> tuple[McpServer, ...]:
+        look = getattr(self.adapter, "mcp_servers", None)
+        found: tuple[McpServer, ...] = look() if look is not None else ()
+        return found
+
+    def _broker(self, provider: Provider, key: str) -> tuple[Gate, str]:
+        from genba.connections.gates.broker import Broker, new_word  # noqa: PLC0415  (only who has a key pays)
+
+        word = new_word()
+        broker = Broker(provider.url, provider.header, key, word, self._told)
+        return Gate(name=_MODEL, port=_MODEL_PORT, serve=broker.serve), word
+
+    def _proxy(self, allow: tuple[str, ...]) -> Gate:
+        from genba.connections.gates.proxy import AllowListProxy  # noqa: PLC0415  (only walls need it)
+
+        proxy = AllowListProxy(self.plan.network, allow, self._told)
+        return Gate(name=PROXY, port=PROXY_PORT, serve=proxy.serve)
+
+    def _forward(self, server: McpServer, host: str, port: int) -> Gate:
+        from genba.connections.gates.forward import Forward  # noqa: PLC0415  (only walls need it)
+
+        return Gate(name=f"mcp {server.name}", port=port, serve=Forward(host, port).serve)
+
+    def _told(self, event: GateEvent) -> None:
+        if event.gate == _MODEL and event.verdict == "allowed":
+            return  # every question goes there; the replies tell of it
+        self.emit(GateUsed(gate=event.gate, verdict=event.verdict, target=event.target, detail=event.detail))
+
+
+OF_THE_HOST = frozenset({
+    "HOME", "TMPDIR", "TEMP", "TMP", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "SHELL",
+    "GENBA_DATABASE_URL",
+})  # fmt: skip
+"""Variables that name places outside of the walls."""
+
+
+def key_variable(provider: Provider) -> str:
+    """The variable that holds the user's key, if one does."""
+    return next((name for name in provider.key_variables if os.environ.get(name)), "")
+
+
+def _key(provider: Provider) -> str:
+    return os.environ.get(key_variable(provider), "")
+
+
+def _reached_by(session: AgentSession, ports: Mapping[str, int]) -> AgentSession:
+    """The session with the addresses of its gates, now that they are open."""
+    if _MODEL in ports:
+        session = msgspec.structs.replace(session, model_url=f"http://127.0.0.1:{ports[_MODEL]}")
+    if PROXY in ports:
+        told = proxy_variables(ports[PROXY])
+        way = told["HTTP_PROXY"]
+        session = msgspec.structs.replace(session, proxy_url=way, environment={**session.environment, **told})
+    return session
+
+
+def proxy_variables(port: int) -> dict[str, str]:
+    """Where the rest of the network is, in the spellings that programs look for."""
+    way = f"http://127.0.0.1:{port}"
+    told = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), way)
+    return told | dict.fromkeys(("NO_PROXY", "no_proxy"), ",".join(_LOOPBACK))
+
+
+def _address_of(url: str) -> tuple[str, int]:
+    from urllib.parse import urlsplit  # noqa: PLC0415  (only where there are servers to reach)
+
+    parts = urlsplit(url)
+    return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def _host_of(url: str) -> str:
+    host, port = _address_of(url)
+    return f"{host}:{port}"

@@ -1,0 +1,81 @@
+"""Nothing outlives a session, and nothing that an agent prints stops it."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.project import COMMIT, Project, until
+
+linux = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="not run: there is no /proc here")
+
+
+def living(word: str) -> list[int]:
+    """Every process with this word on its command line."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+                dead = (entry / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
+            except OSError:
+                continue
+            if word.encode() in words and not dead and int(entry.name) != os.getpid():
+                found.append(int(entry.name))
+    return found
+
+
+@linux
+@pytest.mark.parametrize(
+    "hide",
+    [
+        "setsid env -i sleep {word} >/dev/null 2>&1 &",
+        "(setsid sh -c '(exec env -i setsid sleep {word}) >/dev/null 2>&1 &' &); ",
+        "nohup env -i PATH=$PATH sh -c 'trap \"\" TERM HUP; sleep {word}' >/dev/null 2>&1 &",
+    ],
+)
+def test_a_daemon_that_hides_its_name_and_its_parents_does_not_outlive_its_session(project: Project, hide: str) -> None:
+    word = f"9{os.getpid()}.{abs(hash((hide, project.root))) % 10**6}"
+    project.agent(adapter={"type": "custom", "command": f"{hide.format(word=word)} {COMMIT}"})
+    assert project.run("worker")["outcome"] == "completed"
+    assert living(word) == []
+
+
+@linux
+def test_what_genba_itself_started_is_not_taken_for_an_orphan(project: Project) -> None:
+    project.agent(adapter={"type": "custom", "command": COMMIT}, completion={
+        "type": "iterationBudget", "config": {"maxIterations": 5}
+    })  # fmt: skip
+    result = project.run("worker")
+    assert (result["outcome"], result["iterations"]) == ("completed", 5)
+    assert len(project.git("log", "--format=%H", "--no-merges", "--", "work.txt").splitlines()) == 5
+
+
+@pytest.mark.skipif(shutil.which("head") is None, reason="not run: no head")
+def test_a_line_of_fifty_megabytes_and_binary_garbage_do_not_stop_a_run(project: Project) -> None:
+    noise = "head -c 52428800 /dev/zero | tr '\\0' x; echo; head -c 300000 /dev/urandom; echo; echo the end"
+    project.agent(adapter={"type": "custom", "command": f"{noise}; {COMMIT}"})
+    assert project.run("worker")["outcome"] == "completed"
+    kinds = [event["event"] for event in project.events()]
+    assert kinds[-1] == "run_ended"
+
+
+def test_output_is_in_the_journal_while_the_agent_still_works(project: Project) -> None:
+    line = f"echo early; until test -e {project.root}/go; do sleep 0.05; done; {COMMIT}"
+    project.agent(adapter={"type": "custom", "command": line})
+    import subprocess
+
+    from tests.project import GENBA, ordinary_environment
+
+    process = subprocess.Popen(
+        [str(GENBA), "run", "worker", "--quiet"],
+        cwd=project.root,
+        env={**ordinary_environment(), **project.environment},
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        until(lambda: any("early" in path.read_text() for path in project.root.glob("tmp/logs/agents/*/*.jsonl")))
+    finally:
+        (project.root / "go").touch()
+        assert process.wait(60) == 0
