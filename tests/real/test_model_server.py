@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from genba.testing.model_server import Answer, Call, Fail, Hang, ModelServer, Run, Say, Together, Tokens, Write
+from genba.testing.model_server import Answer, Call, Fail, Hang, Mcp, ModelServer, Run, Say, Together, Tokens, Write
 
 MESSAGES, RESPONSES, CHAT = "/v1/messages", "/v1/responses", "/v1/chat/completions"
 GEMINI, GEMINI_STREAM = "/v1beta/models/g:generateContent", "/v1beta/models/g:streamGenerateContent"
@@ -143,6 +143,19 @@ def test_an_answer_comes_by_the_tool_for_it_or_as_text(model: ModelServer) -> No
 
     assert by_tool["content"][0]["input"] == {"status": "done"}
     assert json.loads(as_text["choices"][0]["message"]["content"]) == {"status": "done"}
+
+
+def test_a_tool_of_a_server_is_used_under_the_name_that_the_client_gives_to_it(model: ModelServer) -> None:
+    url = model.scenario("ask", Mcp("orch", "echo", {"text": "hi"}))
+    listed = {"tools": [{"function": {"name": "bash"}}, {"function": {"name": "orch_echo"}}]}
+
+    message = post(url + MESSAGES, {**HELLO[MESSAGES], **WITH_TOOLS[MESSAGES]})
+    response = post(url + RESPONSES, {**HELLO[RESPONSES], **WITH_TOOLS[RESPONSES]})
+    chat = post(url + CHAT, {**HELLO[CHAT], **listed})
+
+    assert message["content"][0]["name"] == "mcp__orch__echo"
+    assert (response["output"][0]["namespace"], response["output"][0]["name"]) == ("mcp__orch", "echo")
+    assert chat["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "orch_echo"
 
 
 def test_where_a_conversation_stands_is_read_from_it(model: ModelServer) -> None:

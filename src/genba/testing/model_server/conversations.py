@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from genba.testing.model_server.turns import Act, Answer, Call, Run, Say, Together, Write
+from genba.testing.model_server.turns import Act, Answer, Call, Mcp, Run, Say, Together, Write
 
 
 class Offered(msgspec.Struct, frozen=True):
@@ -105,6 +105,7 @@ _SHELLS: dict[str, Callable[[str], dict[str, Any]]] = {
     "run_shell_command": lambda command: {"command": command},
 }
 _ANSWERS = ("StructuredOutput",)
+_CODEX = ("exec_command", "write_stdin")
 
 
 class NoSuchTool(Exception):
@@ -126,14 +127,26 @@ def _piece(act: Act, asked: Asked) -> Piece:
             return Use(tool.name, value) if tool else Text(json.dumps(value))
         case Call(tool=name, input=given, namespace=namespace):
             return Use(name, given, namespace)
-        case Write() | Run() if not asked.tools:
+        case Write() | Run() | Mcp() if not asked.tools:
             return Text("A title")
+        case Mcp():
+            return _of_server(act, asked)
         case Write(path, text) if tool := _first(asked, _WRITERS):
             return Use(tool.name, _WRITERS[tool.name](path, text), tool.namespace)
         case Write(path, text):
             return _shell(_writing(path, text), asked)
         case Run(command):
             return _shell(command, asked)
+
+
+def _of_server(act: Mcp, asked: Asked) -> Use:
+    """A tool of a server that is not listed is one that the client loads when it is used."""
+    namespace = f"mcp__{act.server}"
+    if any(tool.name == act.tool and tool.namespace == namespace for tool in asked.tools) or _first(asked, _CODEX):
+        return Use(act.tool, act.input, namespace)
+    names = (f"{namespace}__{act.tool}", f"mcp_{act.server}_{act.tool}", f"{act.server}_{act.tool}")
+    tool = _first(asked, names)
+    return Use(tool.name if tool else names[0], act.input)
 
 
 def _shell(command: str, asked: Asked) -> Use:

@@ -56,10 +56,18 @@ class Call(_Turn, frozen=True):
     namespace: str = ""
 
 
+class Mcp(_Turn, frozen=True):
+    """Use a tool of an MCP server, under the name that the client gives to it."""
+
+    server: str
+    tool: str
+    input: dict[str, Any] = {}
+
+
 class Together(_Turn, frozen=True):
     """Do several things in one turn."""
 
-    acts: tuple["Say | Write | Run | Answer | Call", ...]
+    acts: tuple["Say | Write | Run | Answer | Call | Mcp", ...]
 
 
 class _Trouble(_Turn, frozen=True, kw_only=True):
@@ -95,7 +103,7 @@ class Cut(_Trouble, frozen=True):
     text: str = "this answer is never finished"
 
 
-Act = Say | Write | Run | Answer | Call
+Act = Say | Write | Run | Answer | Call | Mcp
 Trouble = Fail | Hang | Cut
 Turn = Act | Together | Trouble
 
