@@ -115,6 +115,8 @@ class Broker:
     def _changed(self, request: h11.Request) -> h11.Request:
         """The request as the upstream gets it: the same question, under another name."""
         self._check_word(request.headers)
+        if request.http_version != b"1.1":
+            raise Refusal(505, "only HTTP/1.1 is spoken here: in an older one an answer that broke off looks whole")
         if request.method not in _METHODS:
             raise Refusal(405, "only GET, HEAD and POST are passed on", ((b"allow", b"GET, HEAD, POST"),))
         plain_http_only(request, "use plain HTTP", UPGRADE_REQUIRED)

@@ -190,9 +190,7 @@ class Wire:
             return
 
     def cut(self) -> None:
-        """End in a way that nobody takes for the end of the message."""
-        if self.state.our_state is h11.SEND_BODY and self.state.their_http_version != b"1.1":
-            self.writer.transport.abort()
+        """End in the middle of a message, which its reader notices by the end that never came."""
         self.writer.close()
 
 
@@ -225,4 +223,5 @@ _REASONS = {
     501: b"Not Implemented",
     BAD_GATEWAY: b"Bad Gateway",
     FAR_TOO_SLOW: b"Gateway Timeout",
+    505: b"HTTP Version Not Supported",
 }

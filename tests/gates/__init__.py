@@ -1,0 +1,1 @@
+"""The gates, with real sockets on both sides."""
