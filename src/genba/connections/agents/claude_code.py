@@ -112,6 +112,7 @@ class ClaudeCodeAdapter(CommandLineAdapter):
             heard,
             totals=Totals(session.folder),
             resumed=self._conversation(session, ask)[1],
+            tree=session.workdir,
             servers=self._servers(session),
             key_variable=_key_variable(os.environ),
         )

@@ -44,6 +44,7 @@ class ClaudeReading:
         *,
         totals: Totals,
         resumed: bool,
+        tree: str = "",
         servers: tuple[McpServer, ...] = (),
         key_variable: str = "ANTHROPIC_API_KEY",
         now: Callable[[], float] = time.time,
@@ -51,6 +52,7 @@ class ClaudeReading:
         self.heard = heard
         self.totals = totals
         self.resumed = resumed
+        self.tree = tree
         self.servers = servers
         self.key_variable = key_variable
         self.now = now
@@ -207,7 +209,7 @@ class ClaudeReading:
                     continue
                 self.used[_text(block.get("id")) or f"call {len(self.used)}"] = name
                 if name not in _OF_THE_TOOL_ITSELF:
-                    self.heard("tool", f"{name} {_target(block.get('input'))}".rstrip())
+                    self.heard("tool", f"{name} {_target(block.get('input'), self.tree)}".rstrip())
 
     def _on_user(self, event: Mapping[str, Any]) -> None:
         """Calls of tools that are not there: the tool that was removed does not count as used."""
@@ -274,11 +276,11 @@ def _canonical(name: object) -> str:
     return _CANONICAL.get(_text(name), _text(name))
 
 
-def _target(value: object) -> str:
-    """What a tool is used on, in one short line."""
+def _target(value: object, tree: str) -> str:
+    """What a tool is used on, in one short line; a file of the working tree as seen from there."""
     given = _dict(value)
     found = next((text for key in _TARGETS if (text := _text(given.get(key)))), "")
-    return " ".join(found.split())[:_LONGEST]
+    return " ".join(found.removeprefix(f"{tree}/").split())[:_LONGEST]
 
 
 def _told(result: Mapping[str, Any]) -> str:
