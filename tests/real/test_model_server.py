@@ -174,6 +174,23 @@ def test_where_a_conversation_stands_is_read_from_it(model: ModelServer) -> None
     assert first["content"][0]["input"]["command"] == "first"
 
 
+def test_a_new_text_that_comes_with_the_last_results_begins_a_new_round(model: ModelServer) -> None:
+    url = model.rounds("two", (Run("first"),), (Say("welcome back"),))
+    reminder = {"type": "text", "text": "<system-reminder>\nbe brief\n</system-reminder>"}
+    called = {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "Bash", "input": {}}]}
+    result = {"type": "tool_result", "tool_use_id": "1", "content": "ok"}
+    begun = [{"role": "user", "content": [reminder, {"type": "text", "text": "hello"}]}, called]
+
+    goes_on = post(url + MESSAGES, {"messages": [*begun, {"role": "user", "content": [result, reminder]}]})
+    resumed = post(
+        url + MESSAGES, {"messages": [*begun, {"role": "user", "content": [result, {"type": "text", "text": "again"}]}]}
+    )
+
+    assert goes_on["content"][0]["text"] == "done"
+    assert resumed["content"][0]["text"] == "welcome back"
+    assert [request.prompt for request in model.asked("two")] == ["hello", "again"]
+
+
 def test_two_results_of_one_turn_are_one_step(model: ModelServer) -> None:
     url = model.scenario("both", Together((Run("a"), Run("b"))), Say("{last_result}"))
     calls = [{"type": "function_call", "call_id": each, "name": "x", "arguments": "{}"} for each in "ab"]

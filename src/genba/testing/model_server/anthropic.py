@@ -1,11 +1,13 @@
 """Anthropic Messages: `/v1/messages`, streamed or whole, and `/v1/messages/count_tokens`."""
 
+import re
 from typing import Any
 
 from genba.testing.model_server.conversations import Asked, Entry, Offered, Piece, Text, Use, text_of
 from genba.testing.model_server.dialects import Body, fresh, halves, retry_headers, sse, until
 from genba.testing.model_server.turns import Fail, Tokens
 
+_REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
 _KINDS = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -67,14 +69,21 @@ class Anthropic:
 
 
 def _entries(message: Body) -> list[Entry]:
+    """What a message adds. A new text of the user may come in one message with the last results."""
     content, role = message.get("content"), str(message.get("role", ""))
     blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-    results = [Entry("tool", text=text_of(block)) for block in blocks if block.get("type") == "tool_result"]
-    if results:
-        return results
-    if role not in ("user", "assistant"):
-        return []
-    return [Entry(role, calls=any(block.get("type") == "tool_use" for block in blocks), text=text_of(content))]
+    results = [Entry("tool", text=_plain(block)) for block in blocks if block.get("type") == "tool_result"]
+    if role == "assistant":
+        calls = any(block.get("type") == "tool_use" for block in blocks)
+        return [Entry(role, calls=calls, text=text_of(content))]
+    texts = content if isinstance(content, str) else [block for block in blocks if block.get("type") == "text"]
+    said = _plain(texts) if role == "user" else ""
+    return [*results, Entry(role, text=said)] if said else results
+
+
+def _plain(content: Any) -> str:
+    """The text without what Claude Code adds to it of its own."""
+    return _REMINDER.sub("", text_of(content)).strip()
 
 
 def _message(asked: Asked, pieces: tuple[Piece, ...], tokens: Tokens) -> Body:
