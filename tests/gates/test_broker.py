@@ -11,9 +11,12 @@ from pathlib import Path
 import h11
 import pytest
 import trustme
+from hypothesis import given
+from hypothesis import strategies as st
 
 from genba.connections.gates.broker import Broker, new_word
 from genba.connections.gates.events import GateEvent, Verdict
+from genba.connections.gates.exchange import Mask
 from genba.connections.gates.upstream import proxy_for
 from genba.connections.gates.wire import Patience
 from genba.domain.errors import ConfigurationError
@@ -232,6 +235,36 @@ async def test_an_old_version_in_which_no_end_can_be_told_from_a_cut_is_refused(
 
     assert answer.status == 505
     assert far.connections == 0
+
+
+async def test_an_answer_without_a_length_ends_where_the_upstream_ends() -> None:
+    async def far(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(h11.Connection(h11.SERVER), reader)
+        writer.write(b"HTTP/1.0 200 OK\r\n\r\nold and whole")
+
+    async with session(far) as here:
+        answers = [await here.client.ask(get()), await here.client.ask(get())]
+
+    assert [(answer.body, answer.whole) for answer in answers] == [(b"old and whole", True)] * 2
+
+
+async def test_walls_that_come_down_end_the_request_at_the_upstream() -> None:
+    asked, gone = asyncio.Event(), asyncio.Event()
+
+    async def far(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(h11.Connection(h11.SERVER), reader)
+        asked.set()
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+        gone.set()
+
+    async with listening(far) as far_port:
+        broker = Broker(f"http://127.0.0.1:{far_port}", "x-api-key", KEY, WORD, Diary().told)
+        async with asyncio.timeout(SOON):
+            async with listening(broker.serve) as port, Client.at(port) as client:
+                client.writer.write(get())
+                await asked.wait()
+            await gone.wait()
 
 
 async def test_an_upstream_that_is_not_there_is_a_bad_gateway() -> None:
@@ -645,6 +678,17 @@ def test_an_address_or_a_key_that_cannot_be_right_is_refused_without_showing_it(
         Broker(upstream, "x-api-key", secret, WORD, Diary().told)
 
     assert not secret or secret not in str(refused.value)
+
+
+@given(st.text("ab*", min_size=1, max_size=5), st.lists(st.text("ab*", max_size=9)))
+def test_a_secret_is_blotted_out_wherever_it_is_cut(secret: str, pieces: list[str]) -> None:
+    mask = Mask(secret.encode())
+    passed = [mask.over(piece.encode()) for piece in pieces] + [mask.rest()]
+
+    whole = "".join(pieces)
+    assert len(b"".join(passed)) == len(whole)
+    if "*" not in secret:
+        assert b"".join(passed).decode() == whole.replace(secret, "*" * len(secret))
 
 
 def test_words_are_long_and_never_the_same() -> None:

@@ -3,10 +3,13 @@
 import asyncio
 import contextlib
 import ipaddress
+import ssl
+import urllib.request
 from collections.abc import AsyncIterator
 
 import psutil
 import pytest
+import trustme
 
 from genba.connections.gates.addresses import AllowList, Denied, parse_entry
 from genba.connections.gates.events import Verdict
@@ -50,6 +53,29 @@ async def test_a_tunnel_to_an_allowed_address_carries_bytes_both_ways_and_ends_w
     assert head.startswith(b"HTTP/1.1 200 ")
     assert back == b"sent ahead," + bytes(range(256)) * 4000 + b"<end>"
     assert diary.of(Verdict.ALLOWED) == [f"127.0.0.1:{far}"]
+
+
+async def test_the_client_of_the_standard_library_gets_through_to_a_secure_server() -> None:
+    authority, far = trustme.CA(), Far(ok(b"hello from far", b"Connection: close"))
+    there, here = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert("localhost").configure_cert(there)
+    authority.configure_trust(here)
+
+    def fetch(port: int, gate: int) -> bytes:
+        proxies = urllib.request.ProxyHandler({"https": f"http://127.0.0.1:{gate}"})
+        opener = urllib.request.build_opener(proxies, urllib.request.HTTPSHandler(context=here))
+        with opener.open(f"https://localhost:{port}/x", timeout=SOON) as answer:
+            return bytes(answer.read())
+
+    async with (
+        listening(far.serve, there) as port,
+        proxied(Network.ALLOWLIST, f"localhost:{port}") as (_, diary, _, gate),
+    ):
+        assert await asyncio.to_thread(fetch, port, gate) == b"hello from far"
+        with pytest.raises(OSError, match="403"):
+            await asyncio.to_thread(fetch, port + 1 if port < 65535 else 1, gate)
+
+    assert diary.of(Verdict.ALLOWED) == [f"localhost:{port}"]
 
 
 async def test_an_old_client_gets_its_tunnel_too() -> None:

@@ -26,6 +26,9 @@ class Doorway:
                 self._ledger.note(Verdict.DENIED, "", f"more than {self._most} connections at once")
                 return
             await handle()
+        except asyncio.CancelledError:
+            writer.transport.abort()  # the walls come down: nobody is left to read the rest
+            raise
         except Exception as error:  # noqa: BLE001  (the outermost edge: a connection ends here, the loop goes on)
             with contextlib.suppress(Exception):
                 self._ledger.note(Verdict.FAILED, "", f"the gate broke: {type(error).__name__}")
