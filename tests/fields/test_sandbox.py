@@ -1,6 +1,7 @@
 """runner.sandbox and the sandbox, boundaries, worktree and models of a project: what is around an agent."""
 
 import os
+import sys
 import time
 from typing import Any
 
@@ -113,7 +114,7 @@ def test_an_agent_may_not_have_a_wider_network(project: Project) -> None:
 def test_only_hosts_of_the_allowlist_are_let_through(walled: Project) -> None:
     settings(walled, sandbox={"allow": ["allowed.invalid", "*.listed.invalid"]})
     walled.write("ask.py", ASK)
-    line = f"/usr/bin/env python3 ask.py allowed.invalid sub.listed.invalid other.invalid && {COMMIT}"
+    line = f"{sys.executable} ask.py allowed.invalid sub.listed.invalid other.invalid && {COMMIT}"
     command(walled, line)
     assert walled.run("worker")["outcome"] == "completed"
     seen = decisions(walled)
@@ -125,7 +126,7 @@ def test_only_hosts_of_the_allowlist_are_let_through(walled: Project) -> None:
 def test_a_full_network_denies_only_this_machine(walled: Project) -> None:
     settings(walled, sandbox={"network": "full"})
     walled.write("ask.py", ASK)
-    command(walled, f"/usr/bin/env python3 ask.py any.invalid 127.0.0.1 169.254.169.254 && {COMMIT}")
+    command(walled, f"{sys.executable} ask.py any.invalid 127.0.0.1 169.254.169.254 && {COMMIT}")
     assert walled.run("worker")["outcome"] == "completed"
     seen = decisions(walled)
     assert seen["any.invalid:443"] != "denied"
@@ -135,9 +136,7 @@ def test_a_full_network_denies_only_this_machine(walled: Project) -> None:
 def test_an_agent_may_allow_fewer_hosts_than_its_project(walled: Project) -> None:
     settings(walled, sandbox={"allow": ["one.invalid", "two.invalid"]})
     walled.write("ask.py", ASK)
-    command(
-        walled, f"/usr/bin/env python3 ask.py one.invalid two.invalid && {COMMIT}", sandbox={"allow": ["one.invalid"]}
-    )
+    command(walled, f"{sys.executable} ask.py one.invalid two.invalid && {COMMIT}", sandbox={"allow": ["one.invalid"]})
     assert walled.run("worker")["outcome"] == "completed"
     assert decisions(walled)["two.invalid:443"] == "denied"
     assert decisions(walled)["one.invalid:443"] != "denied"
@@ -205,7 +204,7 @@ def test_folders_that_the_project_names_can_be_read_and_not_written(walled: Proj
 
 
 HOGS = {
-    "memory": ("python3 -c 'x = bytearray(400_000_000); import time; time.sleep(30)'", {"memory": 100}),
+    "memory": (f"{sys.executable} -c 'x = bytearray(400_000_000); import time; time.sleep(30)'", {"memory": 100}),
     "processes": ("for i in $(seq 200); do sleep 30 & done; wait", {"processes": 40}),
     "disk": ("dd if=/dev/zero of=big bs=1M count=300 2>/dev/null; sleep 30", {"disk": 30}),
 }
@@ -238,7 +237,7 @@ def test_an_agent_may_not_raise_a_limit_of_its_project(project: Project) -> None
 
 @pytest.mark.parametrize("where", ["project", "agent"])
 def test_an_agent_keeps_only_so_many_processors_busy(walled: Project, where: str) -> None:
-    burn = "python3 -c 'import time; t = time.process_time()\nwhile time.process_time() - t < 0.5: pass'"
+    burn = f"{sys.executable} -c 'import time; t = time.process_time()\nwhile time.process_time() - t < 0.5: pass'"
     if where == "project":
         settings(walled, sandbox={"limits": {"cpus": 0.25}})
     command(walled, f"{burn} && {COMMIT}", **({"sandbox": {"limits": {"cpus": 0.25}}} if where == "agent" else {}))
@@ -374,4 +373,3 @@ def test_the_project_says_what_the_name_of_a_model_means(project: Project) -> No
     assert project.read("model.txt") == "--model my-largest\n"
     project.run("worker", "--model", "haiku")
     assert project.read("model.txt") == "--model my-tiniest\n"
-

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from genba.connections.git.layout import RepositoryLayout
 
-_DELETE = '{ rm -rf -- "$@" || { chmod -R u+rwX -- "$@"; rm -rf -- "$@"; }; } >/dev/null 2>&1 &'
+_DELETE = 'renice -n 19 $$ >/dev/null 2>&1; { rm -rf -- "$@" || { chmod -R u+rwX -- "$@"; rm -rf -- "$@"; }; } >/dev/null 2>&1 &'
 """In a shell that ends at once: what deletes is then a child of nobody's. The second try is for folders of an agent,
 or of an overlay, that nobody may read."""
 _BESIDE = ".removed"
@@ -34,9 +34,8 @@ def delete_later(*places: Path | None) -> None:
     paths = [str(place) for place in places if place is not None]
     if paths:
         subprocess.run(
-            ["nice", "-n", "19", "sh", "-c", _DELETE, "sh", *paths],
+            ["sh", "-c", _DELETE, "sh", *paths],
             cwd="/",
-            env={"PATH": os.environ.get("PATH", os.defpath)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
