@@ -49,6 +49,8 @@ class BundleLimits(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int = 1024 * 1024 * 1024
     seconds: float = 300.0
     refs: int = 1000
+    walls: WallLimits = WallLimits()
+    """What git may use inside while it makes the bundle."""
 
 
 async def bring(
@@ -102,7 +104,7 @@ async def _make(
             home=str(cell / "home"),
             readable=borrowed_objects(layout),
             binds=(Bind(source=str(cell / "repository"), target=workspace.git_dir),),
-            limits=WallLimits(disk_mb=limits.bytes // (1024 * 1024) + 64),
+            limits=limits.walls,
         )
     )
     command = Command(
@@ -114,6 +116,7 @@ async def _make(
             "LC_ALL": "C",
             "GIT_NO_REPLACE_OBJECTS": "1",
             "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_ALLOW_PROTOCOL": "none",  # a repository can be told to fetch what it lacks, by any command
         },
         timeout_seconds=limits.seconds,
         idle_seconds=limits.seconds,

@@ -37,10 +37,10 @@ def forget_overlay(cell: Path) -> None:
 
 def mounted(overlay: Overlay, tree: Path, argv: list[str]) -> list[str]:
     """The command that runs another one where the overlay is mounted at its tree, and nowhere else."""
-    root = os.geteuid() == 0
-    options = f"lowerdir={overlay.lower},upperdir={overlay.upper},workdir={overlay.work}"
-    space = ("unshare", "-m") if root else ("unshare", "-Urm")
-    return [*space, "sh", "-c", _MOUNT, "sh", options if root else f"userxattr,{options}", str(tree), *argv]
+    # As the walls mount it: what one of them notes about a layer, the other must be able to read.
+    options = f"userxattr,lowerdir={overlay.lower},upperdir={overlay.upper},workdir={overlay.work}"
+    space = ("unshare", "-m") if os.geteuid() == 0 else ("unshare", "-Urm")
+    return [*space, "sh", "-c", _MOUNT, "sh", options, str(tree), *argv]
 
 
 def overlay_problem(folder: Path) -> str:

@@ -175,8 +175,9 @@ class WalledTrees:
         if own != host:
             words = ("update-ref", "-m", f"genba: {workspace.run}", ref, own, host or "")
             await self.git.run(*words)
-        strayed = "" if on == workspace.branch and ref in refs else (on or _NO_BRANCH)
-        head = (refs.get(f"refs/heads/{on}", "") if on else at) if strayed else ""
+        there = refs.get(f"refs/heads/{on}", "") if on else at
+        strayed = "" if there and on == workspace.branch else (on if there and on else _NO_BRANCH)
+        head = there if strayed else ""
         if tree_is_there:
             await self._follow(workspace, head or own, attached=not head)
         shown = "".join(letter if letter.isprintable() else "?" for letter in strayed)[:_LONGEST_SHOWN]

@@ -1,0 +1,106 @@
+"""An instance behind real walls, and the user's repository outside of them."""
+
+import os
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.walled import WalledTrees
+from genba.connections.process.supervisor import ProcessSupervisor
+from genba.connections.sandbox.bubblewrap import BubblewrapSandbox
+from genba.domain.processes import Command, Exit
+from genba.domain.walls import Cell
+from genba.domain.workspaces import Workspace, WorkspaceRequest
+from tests.project import Project
+
+AGENT = "worker"
+
+
+@dataclass
+class Floor:
+    """A project whose working trees are behind walls, and the instance in one of them."""
+
+    project: Project
+    trees: WalledTrees
+    sandbox: BubblewrapSandbox
+    folder: Path
+
+    async def open(self, branch: str = "genba/work") -> Workspace:
+        return await self.trees.open(request(branch))
+
+    async def anew(self, **options: object) -> "Floor":
+        """The same project, as a process sees it that starts now: nothing is remembered but what is on the disk."""
+        self.trees.release()
+        layout = await RepositoryLayout.find(self.project.root)
+        trees = WalledTrees(layout, self.sandbox, **options)  # type: ignore[arg-type]
+        return Floor(self.project, trees, self.sandbox, self.folder)
+
+    async def inside(self, workspace: Workspace, line: str, expect: int | None = 0) -> Exit:
+        """Run a shell line as the instance does."""
+        parts = self.trees.cell_parts(workspace)
+        walls = await self.sandbox.open(
+            Cell(
+                run=workspace.run,
+                folder=str(self.folder / "walls"),
+                tree=workspace.path,
+                home=str(self.folder / "home"),
+                readable=parts.readable,
+                binds=parts.binds,
+                overlay=parts.overlay,
+            )
+        )
+        who = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER")
+               for what, value in (("NAME", AGENT), ("EMAIL", f"{AGENT}@agents.invalid"))}  # fmt: skip
+        command = Command(
+            argv=("sh", "-c", line),
+            workdir=workspace.path,
+            environment={"PATH": os.environ["PATH"], **who},
+            timeout_seconds=60,
+            idle_seconds=60,
+            mark=workspace.run,
+        )
+        try:
+            done = await walls.run(command, lambda _stream, _line: None)
+        finally:
+            await walls.close()
+        if expect is not None:
+            assert done.code == expect, f"{done.ending} {done.code}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def refs(self) -> dict[str, str]:
+        lines = self.project.git("for-each-ref", "--format=%(refname) %(objectname)").splitlines()
+        return dict(line.split(" ", 1) for line in lines)
+
+
+def request(branch: str | None = "genba/work") -> WorkspaceRequest:
+    """Every run has a name of its own, as in life: whoever ends its processes ends those of no other."""
+    return WorkspaceRequest(
+        run=f"{AGENT}-{os.urandom(4).hex()}",
+        agent=AGENT,
+        root=".worktrees",
+        isolated=True,
+        branch=branch,
+        base_branch="main",
+        issue=None,
+        issue_title="",
+    )
+
+
+@pytest.fixture(scope="session")
+def sandbox() -> BubblewrapSandbox:
+    made = BubblewrapSandbox(ProcessSupervisor())
+    problem = made.problem()
+    if problem:
+        pytest.skip(f"NOT RUN: {problem}")
+    return made
+
+
+@pytest.fixture
+async def floor(project: Project, sandbox: BubblewrapSandbox, tmp_path: Path) -> AsyncIterator[Floor]:
+    layout = await RepositoryLayout.find(project.root)
+    made = Floor(project, WalledTrees(layout, sandbox), sandbox, tmp_path)
+    yield made
+    made.trees.release()
