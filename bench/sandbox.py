@@ -1,0 +1,76 @@
+"""What walls cost at the start of a command: the same command bare and behind bubblewrap, in turns."""
+
+import asyncio
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from bench.measuring import Row
+from genba.connections.process.supervisor import ProcessSupervisor
+from genba.connections.sandbox.bubblewrap import BubblewrapSandbox
+from genba.domain.ports import Processes
+from genba.domain.processes import Command
+from genba.domain.walls import Cell, Gate, WallLimits
+
+ROUNDS = 20
+LIMIT_MS = 30.0
+
+
+def rows() -> list[Row]:
+    """A start behind walls, with a gate and limits as a run has them, beside a bare start."""
+    problem = BubblewrapSandbox(ProcessSupervisor()).problem()
+    if problem:
+        return [Row("bubblewrap, added to a start", f"not run: {problem}")]
+    with tempfile.TemporaryDirectory(prefix="genba-bench-") as folder:
+        bare, walled = asyncio.run(_measure(Path(folder)))
+    added = (walled - bare) * 1000
+    figure = f"{added:.1f} ms added: {walled * 1000:.1f} ms beside {bare * 1000:.1f} ms; at most {LIMIT_MS:g} ms"
+    return [Row(f"bubblewrap, added to a start / {LIMIT_MS:g} ms", figure, added / LIMIT_MS, 1.0)]
+
+
+async def _measure(folder: Path) -> tuple[float, float]:
+    processes = ProcessSupervisor()
+    walls = await BubblewrapSandbox(processes).open(_cell(folder))
+    command = Command(
+        argv=("true",),
+        workdir=str(folder / "tree"),
+        environment={"PATH": "/usr/bin:/bin"},
+        timeout_seconds=60,
+        idle_seconds=60,
+        mark=folder.name,
+    )
+    bare, walled = [], []
+    for number in range(ROUNDS + 1):
+        times = await _seconds(processes, command), await _seconds(walls, command)
+        if number:
+            bare.append(times[0])
+            walled.append(times[1])
+    await walls.close()
+    return statistics.median(bare), statistics.median(walled)
+
+
+async def _seconds(processes: Processes, command: Command) -> float:
+    began = time.perf_counter()
+    done = await processes.run(command, _unheard)
+    assert done.code == 0, done.stderr
+    return time.perf_counter() - began
+
+
+def _cell(folder: Path) -> Cell:
+    return Cell(
+        run="bench",
+        folder=str(folder / "walls"),
+        tree=str(folder / "tree"),
+        home=str(folder / "home"),
+        gates=(Gate(name="model", port=3129, serve=_never),),
+        limits=WallLimits(memory_mb=2048, processes=256, disk_mb=1024),
+    )
+
+
+async def _never(_reader: object, _writer: object) -> None:
+    raise AssertionError("nobody comes through this gate")
+
+
+def _unheard(_stream: str, _text: str) -> None:
+    return

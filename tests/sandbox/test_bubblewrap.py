@@ -1,0 +1,211 @@
+"""Bubblewrap: what all walls must do, and what is its own."""
+
+import asyncio
+import os
+import secrets
+import signal
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from genba.connections.process.supervisor import ProcessSupervisor
+from genba.connections.sandbox.bubblewrap import BubblewrapSandbox
+from genba.domain.ports import Sandbox
+from genba.domain.processes import Ending
+from genba.domain.walls import Cell, Gate, Overlay, WallLimits
+from genba.testing.sandbox_conformance import (
+    PATH,
+    LimitsSuite,
+    OverlaySuite,
+    SandboxSuite,
+    command_in,
+    living_with,
+    opened,
+    run_in,
+    unheard,
+    until_gone,
+)
+
+
+@pytest.fixture
+def sandbox() -> Sandbox:
+    made = BubblewrapSandbox(ProcessSupervisor())
+    if problem := made.problem():
+        pytest.skip(f"not run: {problem}")
+    return made
+
+
+@pytest.fixture
+def cell(tmp_path: Path) -> Cell:
+    for name in ("tree", "home", "walls"):
+        (tmp_path / name).mkdir()
+    return Cell(
+        run=f"run-{os.getpid()}-{tmp_path.name}",
+        folder=str(tmp_path / "walls"),
+        tree=str(tmp_path / "tree"),
+        home=str(tmp_path / "home"),
+    )
+
+
+@pytest.fixture
+def overlay(tmp_path: Path) -> Overlay:
+    for name in ("lower, with: signs\\", "upper", "work"):
+        (tmp_path / name).mkdir()
+    return Overlay(
+        lower=str(tmp_path / "lower, with: signs\\"), upper=str(tmp_path / "upper"), work=str(tmp_path / "work")
+    )
+
+
+class TestBubblewrap(SandboxSuite):
+    pass
+
+
+class TestLimits(LimitsSuite):
+    pass
+
+
+class TestOverlay(OverlaySuite):
+    pass
+
+
+async def test_the_death_of_genba_is_the_death_of_what_it_runs(sandbox: Sandbox, cell: Cell, tmp_path: Path) -> None:
+    """Killed without a chance to clean up, and with a daemon that hides: nobody is left."""
+    word = f"{100_000 + os.getpid()}.{secrets.randbelow(10**9)}"
+    program = tmp_path / "program.py"
+    program.write_text(_PROGRAM)
+    script = f"setsid env -i /usr/bin/sleep {word} & echo begun; /usr/bin/sleep {word}"
+    words = (sys.executable, str(program), cell.folder, cell.tree, cell.home, script)
+    genba = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
+    assert genba.stdout is not None
+    assert await genba.stdout.readline() == b"begun\n"
+    assert len(living_with(word)) >= 2
+    genba.send_signal(signal.SIGKILL)
+    await genba.wait()
+    await until_gone(word)
+
+
+_PROGRAM = """
+import asyncio, sys
+from genba.connections.process.supervisor import ProcessSupervisor
+from genba.connections.sandbox.bubblewrap import BubblewrapSandbox
+from genba.domain.processes import Command
+from genba.domain.walls import Cell, WallLimits
+
+folder, tree, home, script = sys.argv[1:]
+
+async def main():
+    cell = Cell(run="killed", folder=folder, tree=tree, home=home, limits=WallLimits(memory_mb=512))
+    walls = await BubblewrapSandbox(ProcessSupervisor()).open(cell)
+    command = Command(
+        argv=("bash", "-c", script), workdir=tree, environment={"PATH": "/usr/bin:/bin"}, timeout_seconds=60,
+        idle_seconds=60, mark="killed", lines=lambda line: print(line.decode(), flush=True),
+    )
+    await walls.run(command, lambda stream, line: None)
+
+asyncio.run(main())
+"""
+
+
+def test_without_bwrap_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert BubblewrapSandbox(ProcessSupervisor()).problem() == ("bwrap is not installed: apt-get install bubblewrap")
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (
+            "echo 'bwrap: Unknown option --disable-userns' >&2; exit 1",
+            "bwrap is too old: version 0.8 or newer is needed",
+        ),
+        (
+            "echo 'bwrap: No permissions to create new namespace' >&2; exit 1",
+            "bwrap does not work here: bwrap: No permissions to create new namespace",
+        ),
+        ("exit 3", "bwrap does not work here: it ended with 3"),
+    ],
+)
+def test_where_it_does_not_work_it_says_why(sandbox: Sandbox, answer: str, problem: str, tmp_path: Path) -> None:
+    program = tmp_path / "bwrap"
+    program.write_text(f"#!/bin/sh\n{answer}\n")
+    program.chmod(0o755)
+    assert BubblewrapSandbox(ProcessSupervisor(), str(program)).problem() == problem
+
+
+async def test_walls_that_cannot_be_built_start_nothing(sandbox: Sandbox, cell: Cell, tmp_path: Path) -> None:
+    async def never(_reader: object, _writer: object) -> None:
+        raise AssertionError
+
+    broken = (
+        msgspec.structs.replace(cell, writable=(str(tmp_path / "nowhere"),)),
+        msgspec.structs.replace(
+            cell, gates=(Gate(name="a", port=80, serve=never), Gate(name="b", port=80, serve=never))
+        ),
+        msgspec.structs.replace(cell, overlay=Overlay(lower="/nowhere", upper="/nowhere", work="/nowhere")),
+    )
+    for one in broken:
+        done = await run_in(sandbox, one, "touch", "started")
+        assert done.ending is Ending.CANNOT_START
+        assert done.stderr
+    assert not (tmp_path / "tree" / "started").exists()
+
+
+async def test_what_is_loaded_by_anything_is_loaded_inside_only(sandbox: Sandbox, cell: Cell) -> None:
+    environment = {"PATH": PATH, "LD_PRELOAD": f"{cell.tree}/planted.so"}
+    done = await run_in(sandbox, cell, "sh", "-c", "echo $LD_PRELOAD", environment=environment)
+    assert done.stdout == f"{cell.tree}/planted.so\n"
+    outside = [line for line in done.stderr.splitlines() if "ld.so" in line]
+    assert len(outside) <= 2  # bwrap starts the shell, and the shell is loaded once
+
+
+async def test_temporary_folders_have_a_size(sandbox: Sandbox, cell: Cell) -> None:
+    small = msgspec.structs.replace(cell, limits=WallLimits(disk_mb=8))
+    script = "for place in /tmp /run /dev/shm; do head -c 100000000 /dev/zero > $place/full; done; df -m /tmp | tail -1"
+    done = await run_in(sandbox, small, "sh", "-c", script)
+    assert done.stdout.split()[1] == "8"
+    assert done.violations == ()
+
+
+async def test_a_removed_file_that_is_held_open_counts_as_written(sandbox: Sandbox, cell: Cell) -> None:
+    script = """
+import os, time
+number = 0
+held = []
+while True:
+    held.append(open(f"part-{number}", "wb"))
+    os.unlink(f"part-{number}")
+    held[-1].write(bytes(4_000_000))
+    held[-1].flush()
+    number += 1
+    time.sleep(0.01)
+"""
+    small = msgspec.structs.replace(cell, limits=WallLimits(disk_mb=40))
+    done = await run_in(sandbox, small, "python3", "-c", script)
+    assert [found.kind for found in done.violations] == ["disk"]
+
+
+async def test_with_the_loopback_of_the_host_a_service_is_reached_from_outside(sandbox: Sandbox, cell: Cell) -> None:
+    open_cell = msgspec.structs.replace(cell, host_loopback=True)
+    script = """
+import socket
+with socket.create_server(("127.0.0.1", 0)) as server:
+    print(server.getsockname()[1], flush=True)
+    connection, _ = server.accept()
+    print(connection.recv(100).decode())
+"""
+    port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def take(line: bytes) -> None:
+        if not port.done():
+            port.set_result(int(line))
+
+    async with opened(sandbox, open_cell) as walls:
+        running = asyncio.create_task(walls.run(command_in(cell, "python3", "-c", script, lines=take), unheard))
+        _, writer = await asyncio.open_connection("127.0.0.1", await asyncio.wait_for(port, 60))
+        writer.write(b"hello")
+        await writer.drain()
+        done = await running
+        writer.close()
+    assert done.stdout.splitlines()[1] == "hello"
