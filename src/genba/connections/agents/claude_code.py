@@ -26,7 +26,9 @@ from genba.domain.processes import Heard
 from genba.domain.replies import AgentSession, Ask, Reply
 from genba.domain.walls import McpServer, Provider
 
-_KEY, _BEARER = "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"
+_KEY = "ANTHROPIC_API_KEY"
+_KEYS = (_KEY, "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
+"""Where a key may be; all but the first are sent as bearer tokens."""
 _ADDRESS = "ANTHROPIC_BASE_URL"
 _PROVIDER = "https://api.anthropic.com"
 _READING_TOOLS = frozenset({"Read", "Grep", "Glob", "LS"})
@@ -65,12 +67,11 @@ class ClaudeCodeAdapter(CommandLineAdapter):
         self._lost: set[str] = set()
 
     def provider(self, environment: Mapping[str, str]) -> Provider:
-        key = _key_variable(environment)
         return Provider(
             name="anthropic",
             url=self.settings.base_url or environment.get(_ADDRESS) or _PROVIDER,
-            key_variables=(_KEY, _BEARER),
-            header="x-api-key" if key == _KEY else "authorization",
+            key_variables=_KEYS,
+            header="x-api-key" if _key_variable(environment) == _KEY else "authorization",
         )
 
     async def execute(self, instance: AgentInstance, ask: Ask, heard: Heard) -> Reply:
@@ -92,15 +93,15 @@ class ClaudeCodeAdapter(CommandLineAdapter):
         words = [
             *("-p", "--output-format", "stream-json", "--verbose", "--model", self.model(ask.model)),
             *("--setting-sources", "user", "--add-dir", session.workdir),
-            *("--append-system-prompt-file", str(system), "--resume" if goes_on else "--session-id", conversation),
+            *(("--append-system-prompt-file", str(system)) if system.is_file() else ()),
+            *("--resume" if goes_on else "--session-id", conversation),
             *_permission_words(ask, session.walled, servers),
         ]
         if ask.output_schema is not None:
             prompt = _asked_for(words, ask.output_schema, prompt)
         if servers:
-            words += ["--mcp-config", str(files.servers(servers)), "--strict-mcp-config"]
-        else:
-            words += ["--strict-mcp-config"]
+            words += ["--mcp-config", str(files.servers(servers))]
+        words += ["--strict-mcp-config"]
         if self.settings.max_turns is not None:
             words += ["--max-turns", str(self.settings.max_turns)]
         path = self.executable(session.environment) or self.binary
@@ -148,7 +149,7 @@ class ClaudeCodeAdapter(CommandLineAdapter):
             made[_key_variable(os.environ)] = session.model_key
         if ask.permission_mode is PermissionMode.BYPASS_PERMISSIONS:
             made["IS_SANDBOX"] = "1"  # root may do so too: who lets it get here has walls, or has accepted the risk
-        secrets = {_KEY, _BEARER, *(server.token_variable for server in servers if server.token_variable)}
+        secrets = {*_KEYS, *(server.token_variable for server in servers if server.token_variable)}
         made["CLAUDE_ENV_FILE"] = str(files.shell(secrets))
         return {**made, **proxy_variables(session), **own}
 
@@ -166,11 +167,10 @@ class _Files:
         """
         path = self.folder / f"{conversation}.system.md"
         prompt = ask.prompt if not ask.prompt.startswith("/") else f"Your task:\n\n{ask.prompt}"
-        began_with = read_shared(path) if goes_on else None
         wanted = ask.system_prompt.encode("utf-8", errors="surrogateescape")
-        if began_with is None:
+        if not goes_on:
             write_shared(path, wanted)
-        elif began_with != wanted:
+        elif read_shared(path) != wanted:
             prompt = f"These are your instructions from now on:\n\n{ask.system_prompt.rstrip()}\n\n{prompt}"
         return path, prompt
 
@@ -191,7 +191,7 @@ def _entry(server: McpServer) -> dict[str, Any]:
     if server.url:
         bearer = {"Authorization": f"Bearer ${{{server.token_variable}}}"} if server.token_variable else {}
         return {"type": "http", "url": server.url, "headers": bearer, "alwaysLoad": True}
-    words = ["-u", _KEY, "-u", _BEARER, *server.command]
+    words = [*(word for key in _KEYS for word in ("-u", key)), *server.command]
     return {"type": "stdio", "command": "env", "args": words, "env": dict(server.environment), "alwaysLoad": True}
 
 
@@ -240,7 +240,8 @@ def _asked_for(words: list[str], schema: dict[str, Any], prompt: str) -> str:
 
 
 def _key_variable(environment: Mapping[str, str]) -> str:
-    return _BEARER if environment.get(_BEARER) and not environment.get(_KEY) else _KEY
+    """The variable that holds the user's key; the first one where none does."""
+    return next((name for name in _KEYS if environment.get(name)), _KEY)
 
 
 def _config(session: AgentSession) -> Path:
