@@ -1,0 +1,55 @@
+"""A sandbox that starts nothing: it remembers the cells, and ends commands as it was told to."""
+
+from collections.abc import Sequence
+
+from genba.domain.errors import UsageError
+from genba.domain.processes import Command, Exit, Heard
+from genba.domain.walls import Cell
+from genba.testing.doubles import ScriptedProcesses, UnexpectedStep
+
+
+class ScriptedSandbox:
+    """Gives out walls whose commands end by their first word. `finish` fails on an end that was never used."""
+
+    def __init__(self, exits: dict[str, Sequence[Exit]], problem: str = "") -> None:
+        self.processes = ScriptedProcesses(exits)
+        self.cells: list[Cell] = []
+        self.open_walls = 0
+        self._problem = problem
+
+    def problem(self) -> str:
+        return self._problem
+
+    async def open(self, cell: Cell) -> "ScriptedWalls":
+        if self._problem:
+            raise UsageError(self._problem)
+        self.cells.append(cell)
+        self.open_walls += 1
+        return ScriptedWalls(self, cell)
+
+    def finish(self) -> None:
+        self.processes.finish()
+        if self.open_walls:
+            raise UnexpectedStep(f"{self.open_walls} walls were never closed")
+
+
+class ScriptedWalls:
+    """One cell. Its gates have the ports that it asked for, and nobody behind them."""
+
+    def __init__(self, sandbox: ScriptedSandbox, cell: Cell) -> None:
+        self.sandbox = sandbox
+        self.cell = cell
+        self.ports = {gate.name: gate.port for gate in cell.gates}
+        self.closed = False
+
+    async def run(self, command: Command, heard: Heard) -> Exit:
+        if self.closed:
+            raise UnexpectedStep(f"{command.argv} was run behind walls that are closed")
+        return await self.sandbox.processes.run(command, heard)
+
+    async def sweep(self, mark: str) -> int:
+        return await self.sandbox.processes.sweep(mark)
+
+    async def close(self) -> None:
+        self.sandbox.open_walls -= 0 if self.closed else 1
+        self.closed = True
