@@ -373,3 +373,38 @@ def test_the_project_says_what_the_name_of_a_model_means(project: Project) -> No
     assert project.read("model.txt") == "--model my-largest\n"
     project.run("worker", "--model", "haiku")
     assert project.read("model.txt") == "--model my-tiniest\n"
+
+
+def test_goals_run_behind_walls_unless_the_project_says_otherwise(walled: Project) -> None:
+    outside = walled.root.parent / "outside"
+    outside.mkdir()
+    look = f"test -e {outside} && echo open > {outside}/seen; true"
+    command(walled, COMMIT)
+    settings(walled, dod=[{"custom_script": look}])
+    walled.commit("Ask for a look around")
+    assert walled.run("worker")["outcome"] == "completed"
+    assert not (outside / "seen").exists()
+    settings(walled, dod=[{"custom_script": look}], verification={"walls": False})
+    walled.commit("Look around without walls")
+    assert walled.run("worker")["outcome"] == "completed"
+    assert (outside / "seen").read_text() == "open\n"
+
+
+def test_goals_reach_what_the_project_lets_them(walled: Project) -> None:
+    walled.write("ask.py", ASK)
+    command(walled, COMMIT)
+    asked = f"{sys.executable} ask.py any.invalid > said; cat said; grep -q 403 said"
+    for network, outcome in (("allowlist", "completed"), ("full", "incomplete")):
+        settings(walled, dod=[{"custom_script": asked}], verification={"network": network})
+        walled.commit(f"Verify with {network}")
+        result = walled.run("worker", check=None)
+        assert result["outcome"] == outcome, network
+
+
+def test_a_service_that_a_goal_asks_is_reached_behind_walls(walled: Project) -> None:
+    serve = f"{sys.executable} -m http.server --bind 127.0.0.1 $PORT"
+    goal = {"type": "endpoint_responds", "url": "/README.md", "status": 200, "serve": serve}
+    command(walled, COMMIT)
+    settings(walled, dod=[goal])
+    walled.commit("Ask a service")
+    assert walled.run("worker")["outcome"] == "completed"

@@ -9,7 +9,10 @@ from pathlib import Path
 
 from genba.connections.git.layout import RepositoryLayout
 
-_DELETE = 'renice -n 19 $$ >/dev/null 2>&1; { rm -rf -- "$@" || { chmod -R u+rwX -- "$@"; rm -rf -- "$@"; }; } >/dev/null 2>&1 &'
+_DELETE = """
+    renice -n 19 $$ >/dev/null 2>&1
+    { rm -rf -- "$@" || { chmod -R u+rwX -- "$@"; rm -rf -- "$@"; }; } >/dev/null 2>&1 &
+"""
 """In a shell that ends at once: what deletes is then a child of nobody's. The second try is for folders of an agent,
 or of an overlay, that nobody may read."""
 _BESIDE = ".removed"
