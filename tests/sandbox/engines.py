@@ -100,12 +100,11 @@ def _docker() -> Engine:
     socket = f"unix://{folder}/docker.sock"
     argv = ["dockerd", "--data-root", f"{folder}/data", "--exec-root", f"{folder}/exec", "--pidfile", f"{folder}/pid"]
     argv += ["--host", socket, "--bridge=none", "--iptables=false", "--ip6tables=false"]
-    with open(f"{folder}/log", "wb") as log:  # noqa: PTH123
-        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
-    engine = Engine(SandboxKind.DOCKER, host=socket, folder=folder, pid=process.pid)
+    pid = _start(argv, f"{folder}/log")
+    engine = Engine(SandboxKind.DOCKER, host=socket, folder=folder, pid=pid)
     deadline = time.monotonic() + _DEADLINE_SECONDS
     while why := engine.sandbox().problem():
-        if process.poll() is not None or time.monotonic() > deadline:
+        if not _lives(pid) or time.monotonic() > deadline:
             said = Path(folder, "log").read_text(errors="replace").strip().splitlines()
             _end(engine)
             return Engine(SandboxKind.DOCKER, unusable=f"{why}; dockerd said: {said[-1] if said else 'nothing'}")
@@ -113,10 +112,19 @@ def _docker() -> Engine:
     return _tried(engine)
 
 
+def _start(argv: list[str], log: str) -> int:
+    """A process that outlives the worker who starts it, and that any worker can end."""
+    said = (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    silent = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
+    actions = [silent, said, (os.POSIX_SPAWN_DUP2, 1, 2)]
+    return os.posix_spawnp(argv[0], argv, os.environ, file_actions=actions, setsid=True)
+
+
 def _podman() -> Engine:
     if why := Engine(SandboxKind.PODMAN).sandbox().problem():
         return Engine(SandboxKind.PODMAN, unusable=why)
-    folder, own = "", ()
+    folder = ""
+    own: tuple[str, ...] = ()
     if os.geteuid() == 0:
         folder = tempfile.mkdtemp(prefix="genba-podman-")
         own = ("--root", f"{folder}/root", "--runroot", f"{folder}/run", "--events-backend", "file")
@@ -159,7 +167,9 @@ def _end(engine: Engine) -> None:
         while _lives(engine.pid) and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
     if engine.folder:
-        subprocess.run(["umount", "--quiet", "--recursive", f"{engine.folder}/root/overlay"], check=False)
+        mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+        for mount in sorted((mount for mount in mounts if mount.startswith(engine.folder)), reverse=True):
+            subprocess.run(["umount", mount], check=False)
         shutil.rmtree(engine.folder, ignore_errors=True)
 
 

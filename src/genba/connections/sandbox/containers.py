@@ -20,11 +20,12 @@ from genba.connections.sandbox.containers_gates import ContainerGates, HostGates
 from genba.connections.sandbox.containers_image import image_of_the_host, image_of_the_user
 from genba.connections.sandbox.containers_mounts import mounts_of
 from genba.connections.sandbox.containers_script import carried, script
-from genba.connections.sandbox.containers_watch import memory_violation, processes_violation, run_into
+from genba.connections.sandbox.containers_seccomp import seccomp_words
+from genba.connections.sandbox.containers_watch import ContainerWatch
 from genba.domain.errors import UnrecoverableError
 from genba.domain.ports import Processes
 from genba.domain.processes import Command, Ending, Exit, Heard
-from genba.domain.walls import Cell, SandboxKind, Violation, WallLimits
+from genba.domain.walls import Cell, SandboxKind, WallLimits
 
 _MARK = "GENBA_PROCESS_MARK"
 """Put by the one place that starts processes into the environment of the client, which hands it on."""
@@ -60,11 +61,11 @@ class ContainerSandbox:
         traits = await self._client.traits()
         own = "" if cell.image and not cell.gates else await image_of_the_host(self._client)
         image = await image_of_the_user(self._client, cell.image) if cell.image else own
-        label = ("--label", f"genba.run={cell.run}")
+        label = ("--label", f"{engines.RUN}={cell.run}")
         gates = await self._gates(cell, traits, own, label)
         words = (
-            *label,
-            *_walls(self._engine, traits, cell.limits),
+            *(*label, "--label", f"{engines.GATES}={gates.name}"),
+            *_walls(self._engine, traits, cell, cell.limits),
             *("--network", _network(cell, gates)),
             *(word for mount in mounts_of(cell, with_system=not cell.image) for word in mount.words),
         )
@@ -79,7 +80,7 @@ class ContainerSandbox:
             return on_host
         inside = ContainerGates(self._client, cell.folder, label)
         try:
-            await inside.open(cell.gates, _walls(self._engine, traits, _GATES_LIMITS), image)
+            await inside.open(cell.gates, _walls(self._engine, traits, cell, _GATES_LIMITS), image)
         except BaseException:
             await asyncio.shield(inside.close())
             raise
@@ -104,6 +105,7 @@ class ContainerWalls:
         self._gates = gates
         self._words = words
         self._image = image
+        self._marks: set[str] = set()
 
     @property
     def ports(self) -> Mapping[str, int]:
@@ -113,47 +115,54 @@ class ContainerWalls:
         name = f"genba-{secrets.token_hex(8)}"
         id_file = Path(self._cell.folder) / f"{name}.id"
         id_file.parent.mkdir(parents=True, exist_ok=True)
+        self._marks.add(command.mark)
         ears = _Ears(heard, f"genba-walls-{secrets.token_hex(8)}")
-        watch = asyncio.create_task(self._watch(name, id_file, ears))
+        watch = ContainerWatch(self._cell, id_file, f"{_MARK}={command.mark}")
+        guard = asyncio.create_task(self._guard(name, watch))
         try:
             ended = await self._processes.run(self._inside(command, name, id_file, ears.token), ears)
-            return await self._told(name, ended, ears)
+            return await self._told(name, ended, ears, watch)
         finally:
-            watch.cancel()
-            await asyncio.shield(self._end(name, id_file, watch))
+            if watch.found is None:
+                guard.cancel()
+            await asyncio.shield(self._end(name, id_file, guard))
 
     async def sweep(self, mark: str) -> int:
-        """Containers first: their clients end with them."""
-        left = await self._client.labelled(f"genba.mark={mark}")
+        """Containers first: their clients end with them. The gates of walls that were left go too, and ours stay."""
+        left = await self._client.marked(mark)
         if left:
             await self._client.remove(*left)
+        if strangers := {gates for gates in left.values() if gates} - {self._gates.name}:
+            await self._client.remove(*strangers)
         return len(left) + await self._processes.sweep(mark)
 
     async def close(self) -> None:
+        while self._marks:
+            await self.sweep(self._marks.pop())
         await self._gates.close()
 
     def _inside(self, command: Command, name: str, id_file: Path, token: str) -> Command:
         """The same command, as the client of the engine is asked for it."""
         engine = self._client.engine
-        variables = carried(command.environment)
+        at_home = {**command.environment, "HOME": self._cell.home}
+        variables = carried(at_home)
         own_image = bool(self._cell.image)
-        first = script(command.environment, token, ("git",) if own_image else (), own_path=own_image)
+        first = script(at_home, token, ("git",) if own_image else (), own_path=own_image)
         argv = (
             *(*engine.argv, "run", "--interactive", "--name", name, "--cidfile", str(id_file)),
-            *("--label", f"genba.mark={command.mark}", *self._words, "--workdir", command.workdir),
+            *("--label", f"{engines.MARK}={command.mark}", *self._words, "--workdir", command.workdir),
             *(word for variable in (_MARK, *variables) for word in ("--env", variable)),
             *("--entrypoint", "/bin/sh", self._image, "-c", first, "sh", *command.argv),
         )
         environment = {**engine.environment, **variables}
         return msgspec.structs.replace(command, argv=argv, workdir="/", environment=environment)
 
-    async def _watch(self, name: str, id_file: Path, ears: "_Ears") -> None:
-        """Ends the container as soon as it runs into a limit that the kernel alone does not end it for."""
-        cell = self._cell
-        ears.violation = await run_into(cell.limits, (cell.tree, cell.home, *cell.writable), id_file)
+    async def _guard(self, name: str, watch: ContainerWatch) -> None:
+        """Ends the container as soon as it passes a limit."""
+        await watch.guard()
         await self._client.remove(name)
 
-    async def _told(self, name: str, ended: Exit, ears: "_Ears") -> Exit:
+    async def _told(self, name: str, ended: Exit, ears: "_Ears", watch: ContainerWatch) -> Exit:
         """The end of the command, told as if it had been an ordinary process."""
         stderr = ears.without_token(ended.stderr)
         if ended.ending is Ending.CANNOT_START:
@@ -161,21 +170,18 @@ class ContainerWalls:
         if ears.missing:
             place = f"in the image {self._image}" if self._cell.image else "behind the walls"
             return _cannot_start(ended, f"{ears.missing}: not found {place}")
-        limits, found = self._cell.limits, [ears.violation] if ears.violation else []
-        if not found and ended.ending is Ending.EXITED and ended.code in _UNCLEAR:
+        if watch.found is None and ended.ending is Ending.EXITED and ended.code in _UNCLEAR:
             state = await self._client.state(name)
             if state is None or not state.started:
                 return _cannot_start(ended, stderr.strip() or f"{self._client.engine.kind} could not start it")
-            ears.memory |= state.out_of_memory
-        if ears.memory and limits.memory_mb is not None:
-            found.append(memory_violation(limits))
-        if ears.processes and limits.processes is not None and not found:
-            found.append(processes_violation(limits))
+            if state.out_of_memory:
+                ears.limits.append("memory")
+        found = await watch.last_look(ears.limits)
         code = 128 - ended.code if ended.code in _SIGNALS else ended.code
-        return msgspec.structs.replace(ended, code=code, stderr=stderr, violations=tuple(found))
+        return msgspec.structs.replace(ended, code=code, stderr=stderr, violations=(found,) if found else ())
 
-    async def _end(self, name: str, id_file: Path, watch: "asyncio.Task[None]") -> None:
-        await asyncio.gather(watch, return_exceptions=True)
+    async def _end(self, name: str, id_file: Path, guard: "asyncio.Task[None]") -> None:
+        await asyncio.gather(guard, return_exceptions=True)
         await self._client.remove(name)
         await asyncio.to_thread(id_file.unlink, missing_ok=True)
 
@@ -186,9 +192,7 @@ class _Ears:
     def __init__(self, heard: Heard, token: str) -> None:
         self.token = token
         self.missing = ""
-        self.memory = False
-        self.processes = False
-        self.violation: Violation | None = None
+        self.limits: list[str] = []
         self._heard = heard
 
     def __call__(self, stream: str, line: str) -> None:
@@ -198,10 +202,8 @@ class _Ears:
         match line.split(" ", 2)[1:]:
             case ["missing", tool]:
                 self.missing = tool
-            case ["memory"]:
-                self.memory = True
-            case ["processes"]:
-                self.processes = True
+            case [limit]:
+                self.limits.append(limit)
 
     def without_token(self, stderr: str) -> str:
         return re.sub(rf"\n?{self.token}[^\n]*\n", "", stderr)
@@ -217,17 +219,25 @@ def _network(cell: Cell, gates: ContainerGates | HostGates) -> str:
     return f"container:{gates.name}" if isinstance(gates, ContainerGates) else "none"
 
 
-def _walls(engine: engines.Engine, traits: engines.Traits, limits: WallLimits) -> tuple[str, ...]:
+def _walls(engine: engines.Engine, traits: engines.Traits, cell: Cell, limits: WallLimits) -> tuple[str, ...]:
     """What every container of a cell has, whatever it is for."""
     size = min(limits.disk_mb or _TEMPORARY_MB, _TEMPORARY_MB)
     words = [*engine.run_options, "--pull", "never", "--log-driver", "none", "--read-only"]
     for place in ("/tmp", "/var/tmp", "/run"):  # noqa: S108  (a file system of the container's own)
         words += ["--tmpfs", f"{place}:rw,exec,nosuid,nodev,mode=1777,size={size}m"]
-    words += ["--cap-drop", "ALL", "--security-opt", "no-new-privileges", *_user(engine, traits)]
+    words += [
+        "--shm-size",
+        f"{size}m",
+        "--cap-drop",
+        "ALL",
+        "--security-opt",
+        "no-new-privileges",
+        *_user(engine, traits),
+    ]
     if _SELINUX.exists():
         words += ["--security-opt", "label=disable"]
     if engine.kind is SandboxKind.PODMAN:
-        words += ["--http-proxy=false", "--read-only-tmpfs=false"]
+        words += ["--http-proxy=false", "--read-only-tmpfs=false", *seccomp_words(cell.folder)]
     if limits.memory_mb is not None:
         words += ["--memory", f"{limits.memory_mb}m", "--memory-swap", f"{limits.memory_mb}m"]
     if limits.processes is not None:

@@ -1,10 +1,12 @@
 """Talking to docker or podman: which words start its client, what the client may see, and what it answers."""
 
+import asyncio
 import json
 import os
 import secrets
 import shutil
 import subprocess
+import time
 from collections.abc import Mapping
 
 import msgspec
@@ -14,7 +16,10 @@ from genba.domain.ports import Processes
 from genba.domain.processes import Command, Ending, Exit
 from genba.domain.walls import SandboxKind
 
+RUN, MARK, GATES = "genba.run", "genba.mark", "genba.gates"
+"""The labels of a container: its run, the mark of its command, and the container that holds its network."""
 _PATIENCE_SECONDS = 60.0
+_POLL_SECONDS = 0.05
 _CLIENT_SEES = frozenset({
     "PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "DBUS_SESSION_BUS_ADDRESS",
     "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME",
@@ -193,16 +198,21 @@ class Client:
         asked = await self.ask("rm", "--force", "--volumes", *at_once, *names)
         if asked.code == 0 or "no such container" in asked.stderr.lower():
             return
-        left = [name for name in names if await self.state(name) is not None]
-        if left:
-            raise AgentUnavailable(
-                f"a container could not be ended: {_last_line(asked.stderr)}",
-                hint=f"{self.engine.kind.value} rm --force {' '.join(left)}",
-            )
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while left := [name for name in names if await self.state(name) is not None]:
+            if "in progress" not in asked.stderr or time.monotonic() > deadline:
+                raise AgentUnavailable(
+                    f"a container could not be ended: {_last_line(asked.stderr)}",
+                    hint=f"{self.engine.kind.value} rm --force {' '.join(left)}",
+                )
+            await asyncio.sleep(_POLL_SECONDS)
 
-    async def labelled(self, label: str) -> tuple[str, ...]:
-        """The ids of all containers with a label, also of those that have ended."""
-        return tuple((await self.told("ps", "--all", "--quiet", "--no-trunc", "--filter", f"label={label}")).split())
+    async def marked(self, mark: str) -> dict[str, str]:
+        """All containers with a mark, also those that have ended: the id of each, and the name of its gates."""
+        gates = f'index .Labels "{GATES}"' if self.engine.kind is SandboxKind.PODMAN else f'.Label "{GATES}"'
+        words = ("--all", "--no-trunc", "--filter", f"label={MARK}={mark}", "--format", "{{.ID}} {{" + gates + "}}")
+        lines = (await self.told("ps", *words)).splitlines()
+        return {line.split(" ")[0]: line.partition(" ")[2].strip() for line in lines}
 
 
 def _unheard(_stream: str, _line: str) -> None:

@@ -5,7 +5,6 @@ the host lets go, also when Genba is killed.
 """
 
 import asyncio
-import contextlib
 import os
 import secrets
 import shutil
@@ -16,9 +15,10 @@ from pathlib import Path
 
 from genba.connections.sandbox.containers_engine import Client
 from genba.connections.sandbox.containers_mounts import Mount
+from genba.connections.sandbox.gatekeeping import Gatekeeper
 from genba.connections.sandbox.system_folders import is_of_the_system, system_places
-from genba.domain.errors import AgentUnavailable
-from genba.domain.walls import Gate, Serve
+from genba.domain.errors import AgentUnavailable, UnrecoverableError
+from genba.domain.walls import Gate
 
 _PATIENCE_SECONDS = 60.0
 _FORWARDER = Path(__file__).with_name("forwarder.py")
@@ -26,52 +26,20 @@ _INSIDE = "/gates"
 _LIFELINE = "lifeline"
 
 
-class Doors:
-    """Listening sockets of the host, each with its handler."""
-
-    def __init__(self) -> None:
-        self._servers: list[asyncio.Server] = []
-        self._talks: set[asyncio.Task[None]] = set()
-
-    async def listen(self, listening: socket.socket, serve: Serve) -> None:
-        async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = asyncio.current_task()
-            assert task is not None  # noqa: S101  (asyncio runs every handler in a task)
-            self._talks.add(task)
-            try:
-                with contextlib.suppress(ConnectionError, asyncio.CancelledError):
-                    await serve(reader, writer)
-            finally:
-                self._talks.discard(task)
-                writer.close()
-
-        self._servers.append(await asyncio.start_server(connected, sock=listening))
-
-    async def close(self) -> None:
-        for server in self._servers:
-            server.close()
-        talks = tuple(self._talks)
-        for talk in talks:
-            talk.cancel()
-        await asyncio.gather(*talks, return_exceptions=True)
-        self._servers.clear()
-
-
 class HostGates:
     """Gates where the loopback is the host's own: ports of it that were free."""
 
+    name = ""
+
     def __init__(self) -> None:
         self.ports: dict[str, int] = {}
-        self._doors = Doors()
+        self._gatekeeper = Gatekeeper()
 
     async def open(self, gates: tuple[Gate, ...]) -> None:
-        for gate in gates:
-            listening = socket.create_server(("127.0.0.1", 0))
-            self.ports[gate.name] = listening.getsockname()[1]
-            await self._doors.listen(listening, gate.serve)
+        self.ports = await self._gatekeeper.open_on_loopback(gates)
 
     async def close(self) -> None:
-        await self._doors.close()
+        await self._gatekeeper.close()
 
 
 class ContainerGates:
@@ -82,7 +50,7 @@ class ContainerGates:
         self.ports: dict[str, int] = {}
         self._client = client
         self._label = label
-        self._doors = Doors()
+        self._gatekeeper = Gatekeeper()
         Path(folder).mkdir(parents=True, exist_ok=True)
         self._folder = tempfile.mkdtemp(prefix="gates-", dir=folder)
 
@@ -94,9 +62,10 @@ class ContainerGates:
             alive.set()
             await reader.read()
 
-        await self._doors.listen(_socket_in(self._folder, _LIFELINE), lifeline)
+        held = Gate(name=_LIFELINE, port=0, serve=lifeline)
+        await self._gatekeeper.open(held, _socket_in(self._folder, _LIFELINE))
         for gate in gates:
-            await self._doors.listen(_socket_in(self._folder, str(gate.port)), gate.serve)
+            await self._gatekeeper.open(gate, _socket_in(self._folder, str(gate.port)))
             self.ports[gate.name] = gate.port
         python, mounts = _python()
         mounts += (Mount(str(_FORWARDER), "/forwarder.py", False), Mount(self._folder, _INSIDE, False))
@@ -113,7 +82,7 @@ class ContainerGates:
 
     async def close(self) -> None:
         await self._client.remove(self.name)
-        await self._doors.close()
+        await self._gatekeeper.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
@@ -124,6 +93,9 @@ def _socket_in(folder: str, name: str) -> socket.socket:
     try:
         listening.bind(f"/proc/self/fd/{descriptor}/{name}")
         listening.listen(128)
+    except OSError as error:
+        listening.close()
+        raise UnrecoverableError(f"the gate {name} of the sandbox cannot be opened: {error.strerror}") from error
     finally:
         os.close(descriptor)
     return listening

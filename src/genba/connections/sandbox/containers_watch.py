@@ -1,127 +1,107 @@
-"""Watches a running container from outside: what the kernel refused it, and how much it has written."""
+"""Watches a running container from outside: what the kernel refused it, and how much it uses and has written."""
 
 import asyncio
 import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from genba.domain.walls import Violation, WallLimits
+from genba.connections.sandbox.limits import Group, violation
+from genba.connections.sandbox.watch import Watch
+from genba.domain.walls import Cell, Violation
 
-_POLL_SECONDS = 0.2
-_PROC = Path("/proc")
+_POLL_SECONDS = 0.1
+_LOOKS = 600
+"""How often the first process is looked for."""
 _GROUPS = Path("/sys/fs/cgroup")
-_MEGABYTE = 1024 * 1024
+_COUNTERS = {"memory": ("memory.events", "memory.oom_control"), "processes": ("pids.events",)}
+_CONTROLLERS = {"memory": ("memory",), "pids": ("processes",), "": ("memory", "processes")}
+"""What a tree of groups limits; the new kind has one tree for all."""
 
 
-def memory_violation(limits: WallLimits) -> Violation:
-    return Violation(
-        kind="memory", detail=f"used more than its {limits.memory_mb} MB of memory (sandbox.limits.memory_mb)"
-    )
+class ContainerWatch:
+    """Looks at one container, which the engine names in `id_file` and whose processes carry `variable`."""
+
+    def __init__(self, cell: Cell, id_file: Path, variable: str) -> None:
+        self._limits = cell.limits
+        self._id_file = id_file
+        self._variable = variable.encode()
+        self._first: int | None = None
+        self._watch = Watch(cell, Group(folders={}), lambda: self._first, lambda: None)
+
+    @property
+    def found(self) -> Violation | None:
+        return self._watch.found
+
+    async def guard(self) -> None:
+        """Returns when a limit was passed, and never otherwise."""
+        looks = _LOOKS if self._limits.memory_mb is not None or self._limits.processes is not None else 0
+        guarding = asyncio.create_task(self._watch.guard())
+        try:
+            while self._first is None and looks > 0:
+                await asyncio.sleep(_POLL_SECONDS)
+                await asyncio.to_thread(self._look)
+                looks -= 1
+            await guarding
+        finally:
+            guarding.cancel()
+
+    async def last_look(self, told: Sequence[str]) -> Violation | None:
+        """What was passed shortly before the end counts too; `told` are the limits that were seen from inside."""
+        is_set = {"memory": self._limits.memory_mb, "processes": self._limits.processes}
+        for kind in told:
+            if self._watch.found is None and is_set.get(kind) is not None:
+                return violation(kind, self._limits)
+        await self._watch.last_look()
+        return self._watch.found
+
+    def _look(self) -> None:
+        """Find the first process, and the control groups that it is in."""
+        try:
+            identity = self._id_file.read_text().strip()
+        except OSError:
+            return
+        if not identity:
+            return
+        for pid in _pids():
+            groups = _groups(pid, identity)
+            if groups or self._is_inside(pid):
+                self._watch.group = Group(folders=groups)
+                self._first = pid
+                return
+
+    def _is_inside(self, pid: int) -> bool:
+        """Whether a process carries the variable and is in another PID namespace: an engine may make no groups."""
+        try:
+            environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+            return self._variable in environment and _namespace(pid) != _namespace("self")
+        except OSError:
+            return False
 
 
-def processes_violation(limits: WallLimits) -> Violation:
-    return Violation(
-        kind="processes", detail=f"started more than its {limits.processes} processes (sandbox.limits.processes)"
-    )
+def _pids() -> Iterable[int]:
+    return sorted(int(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208  (hundreds)
 
 
-def disk_violation(limits: WallLimits) -> Violation:
-    return Violation(kind="disk", detail=f"wrote more than its {limits.disk_mb} MB (sandbox.limits.disk_mb)")
+def _namespace(pid: int | str) -> str:
+    return os.readlink(f"/proc/{pid}/ns/pid")  # noqa: PTH115  (it is no path)
 
 
-async def run_into(limits: WallLimits, places: tuple[str, ...], id_file: Path) -> Violation:
-    """The limit that the container has run into, as soon as it does; it waits for ever where there is none."""
-    watches = []
-    if limits.processes is not None:
-        watches.append(asyncio.create_task(_too_many(limits, id_file)))
-    if limits.disk_mb is not None:
-        watches.append(asyncio.create_task(_too_much(limits, places)))
-    if not watches:
-        await asyncio.get_running_loop().create_future()
+def _groups(pid: int, identity: str) -> dict[str, str]:
+    """The groups of a container that count something, by what they limit."""
     try:
-        done, _ = await asyncio.wait(watches, return_when=asyncio.FIRST_COMPLETED)
-        return next(iter(done)).result()
-    finally:
-        for watch in watches:
-            watch.cancel()
-        await asyncio.gather(*watches, return_exceptions=True)
-
-
-async def _too_many(limits: WallLimits, id_file: Path) -> Violation:
-    events: tuple[Path, ...] = ()
-    while not events:
-        await asyncio.sleep(_POLL_SECONDS)
-        events = await asyncio.to_thread(_event_files, id_file)
-    while not any(_refused(file) for file in events):  # noqa: ASYNC110  (the kernel wakes nobody)
-        await asyncio.sleep(_POLL_SECONDS)
-    return processes_violation(limits)
-
-
-def _refused(file: Path) -> int:
-    """How often the kernel refused another process."""
-    try:
-        counts = dict(line.split() for line in file.read_text().splitlines())
-    except (OSError, ValueError):
-        return 0
-    return int(counts.get("max", "0"))
-
-
-def _event_files(id_file: Path) -> tuple[Path, ...]:
-    """The counters of the container's own group of processes, however the engine names it."""
-    try:
-        identity = id_file.read_text().strip()
+        lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
     except OSError:
-        return ()
-    for name in os.listdir(_PROC):  # noqa: PTH208  (hundreds of entries)
-        if not name.isdigit() or not identity:
-            continue
-        try:
-            lines = (_PROC / name / "cgroup").read_text().splitlines()
-        except OSError:
-            continue
-        files = tuple(file for line in lines for file in _counters(line, identity))
-        if files:
-            return files
-    return ()
+        return {}
+    return {what: folder for line in lines for what, folder in _folders(line, identity)}
 
 
-def _counters(line: str, identity: str) -> tuple[Path, ...]:
-    _, controllers, path = line.split(":", 2)
-    if identity not in path or controllers not in ("", "pids"):
-        return ()
-    group = _GROUPS / controllers / path.lstrip("/")
-    return tuple(
-        place / "pids.events"
-        for place in (group, *group.parents)
-        if identity in str(place) and (place / "pids.events").exists()
-    )
-
-
-async def _too_much(limits: WallLimits, places: tuple[str, ...]) -> Violation:
-    allowed = (limits.disk_mb or 0) * _MEGABYTE
-    loop = asyncio.get_running_loop()
-    before = await asyncio.to_thread(_written, places)
-    while True:
-        began = loop.time()
-        if await asyncio.to_thread(_written, places) - before > allowed:
-            return disk_violation(limits)
-        await asyncio.sleep(max(_POLL_SECONDS, (loop.time() - began) * 10))
-
-
-def _written(places: tuple[str, ...]) -> int:
-    """Bytes on disk below some folders. What vanishes meanwhile, or cannot be looked into, counts nothing."""
-    total = 0
-    left = list(places)
-    while left:
-        try:
-            with os.scandir(left.pop()) as entries:
-                for entry in entries:
-                    try:
-                        if entry.is_dir(follow_symlinks=False):
-                            left.append(entry.path)
-                        else:
-                            total += entry.stat(follow_symlinks=False).st_blocks * 512
-                    except OSError:
-                        continue
-        except OSError:
-            continue
-    return total
+def _folders(line: str, identity: str) -> Iterable[tuple[str, str]]:
+    """What a line of /proc/PID/cgroup says of a container: the outermost group of its own has the limits."""
+    _, names, path = line.split(":", 2)
+    if identity not in path or names not in _CONTROLLERS:
+        return
+    group = _GROUPS / names / path.lstrip("/")
+    own = [place for place in (group, *group.parents) if identity in str(place)][-1]
+    for what in _CONTROLLERS[names]:
+        if any((own / counter).exists() for counter in _COUNTERS[what]):
+            yield what, str(own)

@@ -1,0 +1,421 @@
+"""Docker and podman: what is their own beside what all walls must do."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from genba.connections.process.supervisor import ProcessSupervisor
+from genba.connections.sandbox.containers import ContainerSandbox
+from genba.domain.errors import NotFoundError, UnrecoverableError
+from genba.domain.ports import Sandbox
+from genba.domain.processes import Command, Ending, Exit
+from genba.domain.walls import Bind, Cell, Gate, Overlay, SandboxKind, WallLimits
+from genba.testing.sandbox_conformance import LimitsSuite, SandboxSuite
+from tests.sandbox.engines import Engine, engine_of
+
+PATH = "/usr/local/bin:/usr/bin:/bin"
+DEADLINE_SECONDS = 60.0
+
+
+@pytest.fixture(scope="session", params=[SandboxKind.DOCKER, SandboxKind.PODMAN])
+def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    with engine_of(request.param, shared) as started:
+        yield started
+
+
+@pytest.fixture
+def cell(tmp_path: Path) -> Cell:
+    for name in ("tree", "home", "walls"):
+        (tmp_path / name).mkdir()
+    return Cell(
+        run=f"run-{os.getpid()}-{tmp_path.name}",
+        folder=str(tmp_path / "walls"),
+        tree=str(tmp_path / "tree"),
+        home=str(tmp_path / "home"),
+    )
+
+
+@pytest.fixture
+def sandbox(engine: Engine) -> Sandbox:
+    return engine.sandbox()
+
+
+class TestContainers(SandboxSuite):
+    pass
+
+
+class TestLimits(LimitsSuite):
+    pass
+
+
+def command(cell: Cell, *argv: str, **changes: Any) -> Command:
+    usual = Command(
+        argv=argv,
+        workdir=cell.tree,
+        environment={"PATH": PATH},
+        timeout_seconds=DEADLINE_SECONDS,
+        idle_seconds=DEADLINE_SECONDS,
+        mark=f"mark-{cell.run}",
+    )
+    return msgspec.structs.replace(usual, **changes)
+
+
+def inside(folder: str, name: str) -> Path:
+    return Path(folder, name)
+
+
+def unheard(_stream: str, _line: str) -> None:
+    """Nobody listens."""
+
+
+async def run_in(engine: Engine, cell: Cell, *argv: str, **changes: Any) -> Exit:
+    walls = await engine.sandbox().open(cell)
+    try:
+        return await walls.run(command(cell, *argv, **changes), unheard)
+    finally:
+        await walls.close()
+
+
+def left_of(engine: Engine, cell: Cell) -> str:
+    """The containers of a run, living or dead."""
+    return engine.ask("ps", "--all", "--quiet", "--filter", f"label=genba.run={cell.run}")
+
+
+async def test_what_is_written_in_the_tree_belongs_to_the_caller(engine: Engine, cell: Cell) -> None:
+    ended = await run_in(engine, cell, "sh", "-c", "echo made > made.txt; mkdir -p a/b; touch ~/kept")
+    assert (ended.ending, ended.code, ended.stderr) == (Ending.EXITED, 0, "")
+    made = inside(cell.tree, "made.txt")
+    assert made.read_text() == "made\n"
+    assert {made.stat().st_uid, inside(cell.tree, "a/b").stat().st_uid} == {os.getuid()}
+    assert inside(cell.home, "kept").exists()
+    assert left_of(engine, cell) == ""
+
+
+async def test_the_instance_has_no_right_that_could_widen_its_walls(engine: Engine, cell: Cell) -> None:
+    tried = """
+        grep -E 'CapEff|CapBnd|NoNewPrivs|Seccomp:' /proc/self/status
+        for place in / /etc /usr /var /root /home /opt /sys /proc/sys/kernel; do
+            touch $place/planted && echo wrote $place
+        done
+        cat /etc/shadow && echo read
+        unshare --user true && echo unshared
+        mount -t tmpfs none /home && echo mounted
+        ls /sys/class/net
+    """
+    ended = await run_in(engine, cell, "sh", "-c", tried)
+    told = [line.split() for line in ended.stdout.splitlines()]
+    assert sorted(told) == [
+        ["CapBnd:", "0000000000000000"],
+        ["CapEff:", "0000000000000000"],
+        ["NoNewPrivs:", "1"],
+        ["Seccomp:", "2"],
+        ["lo"],
+    ]
+
+
+async def test_variables_arrive_whole_and_stand_on_no_command_line(engine: Engine, cell: Cell) -> None:
+    secret = "one line\nand 'another' \"$HOME\" \\ `id`"
+    seen: list[str] = []
+
+    def look(stream: str, line: str) -> None:
+        if line == "running":
+            words = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.parent.exists()]
+            seen.extend(word.decode(errors="replace") for word in words if b"and 'another'" in word)
+            inside(cell.tree, "go").touch()
+
+    waits = (
+        'echo running; until [ -e go ]; do sleep 0.05; done; printf %s "$SECRET" >said; printf %s "$DOCKER_HOST" >host'
+    )
+    environment = {
+        "PATH": PATH,
+        "SECRET": secret,
+        "DOCKER_HOST": "unix:///nowhere",
+        "LD_PRELOAD": "",
+        "HOME": "/nowhere",
+    }
+    walls = await engine.sandbox().open(cell)
+    try:
+        ended = await walls.run(command(cell, "sh", "-c", waits, environment=environment), look)
+    finally:
+        await walls.close()
+    assert ended.code == 0
+    assert inside(cell.tree, "said").read_text() == secret
+    assert inside(cell.tree, "host").read_text() == "unix:///nowhere"
+    assert seen == []
+
+
+async def test_paths_may_have_commas_colons_quotes_and_spaces(engine: Engine, cell: Cell, tmp_path: Path) -> None:
+    tree = tmp_path / 'a tree, "quoted": x=y,readonly'
+    tree.mkdir()
+    odd = msgspec.structs.replace(cell, tree=str(tree))
+    ended = await run_in(engine, odd, "sh", "-c", "pwd; touch here")
+    assert (ended.stdout, ended.stderr) == (f"{tree}\n", "")
+    assert (tree / "here").exists()
+
+
+async def test_binds_lie_over_the_tree_and_what_is_readable_is_not_written(
+    engine: Engine, cell: Cell, tmp_path: Path
+) -> None:
+    shown, hidden = tmp_path / "shown", tmp_path / "hidden"
+    shown.mkdir()
+    (shown / "fact").write_text("fact\n")
+    hidden.write_text("over\n")
+    inside(cell.tree, "config").write_text("under\n")
+    inside(cell.tree, "locked").mkdir()
+    binds = (
+        Bind(source=str(hidden), target=f"{cell.tree}/config"),
+        Bind(source="/dev/null", target=f"{cell.tree}/config"),
+        Bind(source=str(hidden), target=f"{cell.tree}/config"),
+    )
+    readable = (str(shown), f"{cell.tree}/locked", "/does/not/exist")
+    laid = msgspec.structs.replace(cell, binds=binds, readable=readable)
+    write = f"for f in config {shown}/new locked/new; do echo x > $f && echo wrote $f; done"
+    line = f"cat config {shown}/fact; {write}; touch free"
+    ended = await run_in(engine, laid, "sh", "-c", line)
+    assert ended.stdout == "over\nfact\n"
+    assert inside(cell.tree, "free").exists()
+
+
+@pytest.fixture
+def other_file_system(tmp_path: Path) -> Iterator[Path]:
+    below = tmp_path / "shown/below"
+    below.mkdir(parents=True)
+    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "none", str(below)], check=False).returncode:
+        pytest.skip("not run: only root, and not every root, can mount another file system")
+    yield below
+    subprocess.run(["umount", str(below)], check=True)
+
+
+async def test_a_file_system_below_a_readable_folder_is_not_written_either(
+    engine: Engine, cell: Cell, other_file_system: Path
+) -> None:
+    (other_file_system / "fact").write_text("fact\n")
+    shown = msgspec.structs.replace(cell, readable=(str(other_file_system.parent),))
+    line = f"cat {other_file_system}/fact; echo x > {other_file_system}/planted"
+    ended = await run_in(engine, shown, "sh", "-c", line)
+    assert (ended.stdout, ended.code == 0) == ("fact\n", False)
+    assert not (other_file_system / "planted").exists()
+
+
+async def test_a_gate_leads_both_ways_and_hears_the_end_of_what_is_said(engine: Engine, cell: Cell) -> None:
+    async def serve(reader: Any, writer: Any) -> None:
+        told = await reader.read()
+        writer.write(b"%d bytes" % len(told))
+        await writer.drain()
+
+    size = 3_000_000
+    gated = msgspec.structs.replace(cell, gates=(Gate(name="counter", port=4711, serve=serve),))
+    talk = (
+        "import socket; s = socket.create_connection(('127.0.0.1', 4711));"
+        f"s.sendall(b'x' * {size}); s.shutdown(socket.SHUT_WR); print(s.recv(100).decode())"
+    )
+    walls = await engine.sandbox().open(gated)
+    try:
+        assert walls.ports == {"counter": 4711}
+        ended = await walls.run(command(gated, "/usr/bin/python3", "-c", talk), unheard)
+        assert (ended.stdout, ended.stderr) == (f"{size} bytes\n", "")
+        names = await walls.run(command(gated, "sh", "-c", "ls /gates; ls /sys/class/net; ls -d /proc/[0-9]*"), unheard)
+        assert "4711" not in names.stdout
+        assert left_of(engine, gated) != ""
+    finally:
+        await walls.close()
+        await walls.close()
+    assert left_of(engine, gated) == ""
+
+
+async def test_the_network_of_the_host_is_only_shared_on_request(engine: Engine, cell: Cell) -> None:
+    async def serve(_reader: Any, writer: Any) -> None:
+        writer.write(b"from the host")
+        await writer.drain()
+
+    shared = msgspec.structs.replace(cell, host_loopback=True, gates=(Gate(name="hello", port=1, serve=serve),))
+    walls = await engine.sandbox().open(shared)
+    try:
+        line = f"exec 3<>/dev/tcp/127.0.0.1/{walls.ports['hello']}; cat <&3"
+        inside = await walls.run(command(shared, "bash", "-c", line), unheard)
+        assert inside.stdout == "from the host"
+        alone = await run_in(engine, cell, "bash", "-c", line)
+        assert alone.code != 0
+    finally:
+        await walls.close()
+
+
+async def test_limits_are_named_when_they_are_run_into(engine: Engine, cell: Cell) -> None:
+    limits = WallLimits(memory_mb=128, processes=40, disk_mb=32, cpus=4096)
+    limited = msgspec.structs.replace(cell, limits=limits)
+    hogs = {
+        "memory": ("/usr/bin/python3", "-c", "x = bytearray(1 << 30)"),
+        "processes": ("bash", "-c", ":(){ :|:& };:; sleep 60"),
+        "disk": ("sh", "-c", "head -c 64000000 /dev/zero > big; sleep 60"),
+    }
+    for kind, hog in hogs.items():
+        ended = await run_in(engine, limited, *hog)
+        assert [violation.kind for violation in ended.violations] == [kind]
+        assert ended.code != 0
+    assert left_of(engine, cell) == ""
+
+
+async def test_nothing_is_left_after_a_timeout_or_a_cancelled_run(engine: Engine, cell: Cell) -> None:
+    stubborn = ("bash", "-c", "trap '' TERM; setsid env -i sleep 300 & echo up; while :; do sleep 300; done")
+    ended = await run_in(engine, cell, *stubborn, timeout_seconds=2)
+    assert ended.ending is Ending.TIMED_OUT
+    assert left_of(engine, cell) == ""
+    up = asyncio.Event()
+    walls = await engine.sandbox().open(cell)
+    task = asyncio.create_task(
+        walls.run(command(cell, *stubborn), lambda _stream, line: up.set() if line == "up" else None)
+    )
+    await asyncio.wait_for(up.wait(), DEADLINE_SECONDS)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert left_of(engine, cell) == ""
+    await walls.close()
+
+
+KILLED = """
+import asyncio, os, sys
+import msgspec
+from genba.domain.walls import Gate
+from tests.sandbox.engines import Engine
+from tests.sandbox.test_containers import command
+from genba.domain.walls import Cell
+
+async def serve(reader, writer): pass
+
+async def main():
+    engine = msgspec.json.decode(sys.argv[1], type=Engine)
+    run, folder, tree, home = sys.argv[2:]
+    cell = Cell(run=run, folder=folder, tree=tree, home=home, gates=(Gate(name="g", port=5000, serve=serve),))
+    walls = await engine.sandbox().open(cell)
+    await walls.run(command(cell, "sh", "-c", "echo up; sleep 300"), lambda _, line: print(line, flush=True))
+
+asyncio.run(main())
+"""
+
+
+async def test_what_a_killed_genba_left_is_swept_by_its_mark_and_its_gates_end_alone(
+    engine: Engine, cell: Cell
+) -> None:
+    words = (msgspec.json.encode(engine).decode(), cell.run, cell.folder, cell.tree, cell.home)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", KILLED, *words), stdout=asyncio.subprocess.PIPE, cwd=Path(__file__).parents[2]
+    )
+    assert process.stdout is not None
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while (line := await process.stdout.readline()) not in (b"up\n", b""):
+            pass
+    assert line == b"up\n"
+    process.send_signal(signal.SIGKILL)
+    await process.wait()
+    mark = f"mark-{cell.run}"
+    assert engine.ask("ps", "--all", "--quiet", "--filter", f"label=genba.mark={mark}") != ""
+    walls = await engine.sandbox().open(cell)
+    assert await walls.sweep(mark) >= 1
+    assert await walls.sweep(mark) == 0
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while left_of(engine, cell):  # noqa: ASYNC110  (the engine tells nobody)
+            await asyncio.sleep(0.1)
+    await walls.close()
+
+
+def plain_image(engine: Engine, tmp_path: Path, *programs: str) -> str:
+    """An image with a shell, some programs, and nothing else of this machine."""
+    name = f"localhost/genba-test:{tmp_path.name.lower()[:40].strip('-_.')}-{os.getpid()}"
+    needed = {Path("/bin", program) for program in programs}
+    for program in tuple(needed):
+        told = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
+        needed |= {Path(word) for word in told.split() if word.startswith("/")}
+    archive = tmp_path / "image.tar"
+    with tarfile.open(archive, "w", dereference=True) as tar:
+        for path in sorted(needed):
+            tar.add(path, recursive=False)
+        folder = tarfile.TarInfo("etc")
+        folder.type, folder.mode = tarfile.DIRTYPE, 0o755
+        tar.addfile(folder)
+    engine.ask("import", "--change", 'ENTRYPOINT ["/bin/false"]', str(archive), name)
+    return name
+
+
+async def test_an_image_of_the_user_is_all_there_is_and_says_what_it_lacks(
+    engine: Engine, cell: Cell, tmp_path: Path
+) -> None:
+    bare = plain_image(engine, tmp_path, "sh", "ls")
+    try:
+        imaged = msgspec.structs.replace(cell, image=bare)
+        ended = await run_in(engine, imaged, "ls", "/")
+        assert (ended.ending, ended.stderr) == (Ending.CANNOT_START, f"git: not found in the image {bare}")
+    finally:
+        engine.ask("rmi", "--force", bare)
+    whole = plain_image(engine, tmp_path, "sh", "ls", "git")
+    try:
+        imaged = msgspec.structs.replace(cell, image=whole)
+        ended = await run_in(engine, imaged, "ls", "/bin")
+        assert ended.stdout.split() == ["git", "ls", "sh"]
+        absent = await run_in(engine, imaged, "claude", "-p")
+        assert (absent.ending, absent.stderr) == (Ending.CANNOT_START, f"claude: not found in the image {whole}")
+    finally:
+        engine.ask("rmi", "--force", whole)
+
+
+async def test_an_image_without_a_shell_cannot_start_and_the_engine_says_why(
+    engine: Engine, cell: Cell, tmp_path: Path
+) -> None:
+    image = plain_image(engine, tmp_path, "ls")
+    try:
+        ended = await run_in(engine, msgspec.structs.replace(cell, image=image), "ls", "/")
+    finally:
+        engine.ask("rmi", "--force", image)
+    assert ended.ending is Ending.CANNOT_START
+    assert "/bin/sh" in ended.stderr
+
+
+async def test_an_image_that_is_not_there_is_not_fetched(engine: Engine, cell: Cell) -> None:
+    with pytest.raises(NotFoundError) as refused:
+        await engine.sandbox().open(msgspec.structs.replace(cell, image="localhost/no-such-image:1"))
+    assert refused.value.hint == f"{engine.kind} pull localhost/no-such-image:1"
+
+
+async def test_a_tree_over_a_template_is_refused(engine: Engine, cell: Cell) -> None:
+    overlay = Overlay(lower="/l", upper="/u", work="/w")
+    with pytest.raises(UnrecoverableError, match="over a template"):
+        await engine.sandbox().open(msgspec.structs.replace(cell, overlay=overlay))
+
+
+@pytest.mark.parametrize("kind", [SandboxKind.DOCKER, SandboxKind.PODMAN])
+@pytest.mark.parametrize("option", ["--privileged", "--network=host", "-v/:/host", "--cap-add", "--security-opt"])
+def test_no_option_opens_what_the_walls_close(kind: SandboxKind, option: str) -> None:
+    with pytest.raises(UnrecoverableError, match="Genba's own") as refused:
+        ContainerSandbox(kind, ProcessSupervisor(), options=(option,))
+    assert refused.value.hint == "take it out of sandbox.options"
+
+
+@pytest.mark.parametrize("kind", [SandboxKind.DOCKER, SandboxKind.PODMAN])
+def test_a_missing_engine_is_named_with_the_way_to_install_it(kind: SandboxKind, tmp_path: Path) -> None:
+    sandbox = ContainerSandbox(kind, ProcessSupervisor(), environment={"PATH": str(tmp_path)})
+    assert sandbox.problem().startswith(f"{kind} is not installed: apt-get install {kind}")
+
+
+def test_a_docker_that_does_not_run_is_named_with_the_way_to_start_it(tmp_path: Path) -> None:
+    sandbox = ContainerSandbox(SandboxKind.DOCKER, ProcessSupervisor(), f"unix://{tmp_path}/nobody.sock")
+    if "not installed" in sandbox.problem():
+        pytest.skip("not run: docker is not installed")
+    assert "systemctl start docker" in sandbox.problem()
+
+
+def test_an_engine_on_another_machine_is_refused() -> None:
+    sandbox = ContainerSandbox(SandboxKind.DOCKER, ProcessSupervisor(), "tcp://localhost:1")
+    if "not installed" in sandbox.problem():
+        pytest.skip("not run: docker is not installed")
+    assert "another machine" in sandbox.problem()
