@@ -191,6 +191,18 @@ def test_a_new_text_that_comes_with_the_last_results_begins_a_new_round(model: M
     assert [request.prompt for request in model.asked("two")] == ["hello", "again"]
 
 
+def test_a_round_can_begin_with_what_the_user_says(model: ModelServer) -> None:
+    url = model.answers("words", {"close": (Say("closed"),), "work": (Say("worked"),)})
+    talks: list[list[str]] = [["please work"], ["please work", "now close it"], ["please close", "and again"], ["hm"]]
+
+    said = [
+        post(url + CHAT, {"messages": [{"role": "user", "content": text} for text in texts]})["choices"][0]["message"]
+        for texts in talks
+    ]
+
+    assert [message["content"] for message in said] == ["worked", "closed", "closed", "worked"]
+
+
 def test_two_results_of_one_turn_are_one_step(model: ModelServer) -> None:
     url = model.scenario("both", Together((Run("a"), Run("b"))), Say("{last_result}"))
     calls = [{"type": "function_call", "call_id": each, "name": "x", "arguments": "{}"} for each in "ab"]

@@ -8,6 +8,8 @@ from genba.testing.model_server.dialects import Body, fresh, halves, retry_heade
 from genba.testing.model_server.turns import Fail, Tokens
 
 _REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
+_FILLER = "No response requested."
+"""What Claude Code puts in the place of an answer that it never got."""
 _KINDS = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -73,6 +75,8 @@ def _entries(message: Body) -> list[Entry]:
     content, role = message.get("content"), str(message.get("role", ""))
     blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
     results = [Entry("tool", text=_plain(block)) for block in blocks if block.get("type") == "tool_result"]
+    if role == "assistant" and text_of(content) == _FILLER:
+        return []
     if role == "assistant":
         calls = any(block.get("type") == "tool_use" for block in blocks)
         return [Entry(role, calls=calls, text=text_of(content))]

@@ -70,9 +70,9 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(entry.text for entry in self.entries if entry.role == "tool")
 
     @property
-    def prompt(self) -> str:
-        """The last text of the user."""
-        return next((entry.text for entry in reversed(self.entries) if entry.role == "user"), "")
+    def prompts(self) -> tuple[str, ...]:
+        """The texts of the user, all through the conversation."""
+        return tuple(entry.text for entry in self.entries if entry.role == "user")
 
 
 class Text(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ import json
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -67,7 +67,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def prompt(self) -> str:
         """The last text of the user."""
-        return self.asked.prompt if self.asked else ""
+        return self.asked.prompts[-1] if self.asked and self.asked.prompts else ""
 
     @property
     def results(self) -> tuple[str, ...]:
@@ -98,6 +98,11 @@ class ModelServer:
     def rounds(self, name: str, *rounds: tuple[Turn, ...]) -> str:
         """Make a scenario that goes on, differently, when a conversation is resumed."""
         self.add(name, Scenario(rounds))
+        return self.url(name)
+
+    def answers(self, name: str, rounds: Mapping[str, tuple[Turn, ...]]) -> str:
+        """Make a scenario that begins a round by words in the user's text; the last one is for all other texts."""
+        self.add(name, Scenario(tuple(rounds.values()), tuple(rounds)))
         return self.url(name)
 
     def add(self, name: str, scenario: Scenario) -> None:
@@ -248,9 +253,10 @@ class ModelServer:
         return True
 
     def _turn(self, name: str, scenario: Scenario, asked: Asked) -> Turn | None:
-        passing, turn = scenario.at(asked.round, asked.step)
+        number = scenario.round_for(asked.round, asked.prompts)
+        passing, turn = scenario.at(number, asked.step)
         for place, trouble in passing:
-            key = (name, asked.round, place)
+            key = (name, number, place)
             self._troubles[key] += 1
             if self._troubles[key] <= trouble.times:
                 return trouble

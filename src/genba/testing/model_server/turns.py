@@ -109,13 +109,22 @@ Turn = Act | Together | Trouble
 
 
 class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Rounds of turns. The last round is repeated for every further text of the user."""
+    """Rounds of turns, in order or by what the user says. The last round is repeated for every further text."""
 
     rounds: tuple[tuple[Turn, ...], ...]
+    when: tuple[str, ...] = ()
+    """For each round the words in the user's text that call for it; empty: in order."""
+
+    def round_for(self, place: int, prompts: tuple[str, ...]) -> int:
+        """Which round the user's texts have begun; a text without any of the words goes on with the one before."""
+        if not self.when:
+            return min(place, len(self.rounds) - 1)
+        found = (number for prompt in reversed(prompts) for number, word in enumerate(self.when) if word in prompt)
+        return next(found, len(self.rounds) - 1)
 
     def at(self, round_number: int, step: int) -> tuple[list[tuple[int, Trouble]], Turn | None]:
         """The passing troubles before a turn, each with its place in the round, and the turn; None past the end."""
-        turns = self.rounds[min(round_number, len(self.rounds) - 1)]
+        turns = self.rounds[round_number]
         passing: list[tuple[int, Trouble]] = []
         for place, turn in enumerate(turns):
             if isinstance(turn, Trouble) and turn.times:
@@ -130,12 +139,14 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def scenarios_from_json(text: bytes) -> dict[str, Scenario]:
-    """Named scenarios, each a list of turns or a list of rounds of turns."""
-    given = msgspec.json.decode(text, type=dict[str, list[Any]])
+    """Named scenarios, each a list of turns, a list of rounds, or rounds by words in the user's text."""
+    given = msgspec.json.decode(text, type=dict[str, list[Any] | dict[str, list[Any]]])
     return {name: _scenario(value) for name, value in given.items()}
 
 
-def _scenario(value: list[Any]) -> Scenario:
+def _scenario(value: list[Any] | dict[str, list[Any]]) -> Scenario:
+    if isinstance(value, dict):
+        return msgspec.convert({"rounds": list(value.values()), "when": list(value)}, Scenario)
     rounds = value if value and all(isinstance(each, list) for each in value) else [value]
     return msgspec.convert({"rounds": rounds}, Scenario)
 
