@@ -10,8 +10,9 @@ from genba.domain.walls import Cell, Overlay
 _MEGABYTE = 1024 * 1024
 _TEMPORARY_MB = 2048
 _SMALL_MB = 64
-_OF_ROOT_IN_PROC = ("sys", "sysrq-trigger", "fs", "mtrr", "pressure", "acpi", "scsi", "asound")
+_OF_ROOT_IN_PROC = ("sysrq-trigger", "fs", "mtrr", "acpi", "scsi", "asound")
 """Root may write there even without any of its rights, and would change the host."""
+_OF_ALL_IN_PROC = ("sys", "pressure")
 _LOADED_BY_ANYTHING = ("GCONV_PATH", "GLIBC_TUNABLES", "LOCPATH", "MALLOC_TRACE", "NLSPATH", "RESOLV_HOST_CONF")
 
 
@@ -64,15 +65,14 @@ def _system(cell: Cell) -> Iterator[str]:
         yield from ("--symlink", target, link)
     yield from ("--proc", "/proc", *_narrowed_proc())
     yield from ("--dev", "/dev", *_room("/dev/shm", _SMALL_MB), "--remount-ro", "/dev")  # noqa: S108
-    yield from _room("/tmp", cell.limits.disk_mb or _TEMPORARY_MB)  # noqa: S108  (the cell's own)
+    yield from _room("/tmp", min(cell.limits.disk_mb or _TEMPORARY_MB, _TEMPORARY_MB))  # noqa: S108  (the cell's own)
     yield from _room("/run", _SMALL_MB)
     yield from ("--dir", "/var", "--symlink", "/tmp", "/var/tmp", "--symlink", "/run", "/var/run")  # noqa: S108
 
 
 def _narrowed_proc() -> Iterator[str]:
-    if os.geteuid() == 0:
-        for name in _OF_ROOT_IN_PROC:
-            yield from ("--ro-bind-try", f"/proc/{name}", f"/proc/{name}")
+    for name in (*_OF_ALL_IN_PROC, *(_OF_ROOT_IN_PROC if os.geteuid() == 0 else ())):
+        yield from ("--ro-bind-try", f"/proc/{name}", f"/proc/{name}")
 
 
 def _room(folder: str, megabytes: int) -> tuple[str, ...]:
