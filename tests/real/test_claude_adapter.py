@@ -11,12 +11,15 @@ import msgspec
 import pytest
 
 from genba.connections.agents.claude_code import ClaudeCodeAdapter, ClaudeCodeSettings
+from genba.connections.gates.forward import Forward
 from genba.connections.process.supervisor import ProcessSupervisor
 from genba.connections.process.tree import living
+from genba.connections.sandbox.bubblewrap import BubblewrapSandbox
 from genba.domain.errors import AgentTimeout, AgentUnavailable, RateLimited, UnrecoverableError
 from genba.domain.outcomes import PermissionMode
 from genba.domain.ports import AgentAdapter, AgentInstance
 from genba.domain.replies import AgentSession, Reply
+from genba.domain.walls import Cell, Gate
 from genba.testing.conformance import AgentAdapterSuite, an_ask
 from genba.testing.model_server import (
     Answer,
@@ -33,6 +36,8 @@ from genba.testing.model_server import (
     Write,
 )
 from tests.project import until
+from tests.real import orchard as orchard_program
+from tests.real.orchard import orchard
 
 KEY = "sk-ant-not-a-real-key"
 SCHEMA = {"type": "object", "properties": {"answer": {"type": "integer"}}, "required": ["answer"]}
@@ -270,6 +275,50 @@ async def test_without_permissions_it_goes_everywhere(place: Place) -> None:
     assert reply.tools_denied == ()
 
 
+async def test_behind_walls_it_works_goes_on_and_leaves_nothing(place: Place) -> None:
+    sandbox = BubblewrapSandbox(ProcessSupervisor())
+    if problem := sandbox.problem():
+        pytest.skip(f"not run: {problem}")
+    (place.folder / "home").mkdir()
+    (place.folder / "asks").mkdir()
+    secret = place.folder / "secret.txt"
+    secret.write_text("the host's own")
+    spying = f"cat {secret}; echo x > {secret}; setsid sleep 600 & echo done > done.txt"
+    place.follows(Write("hello.txt", "hello\n"), Run(spying), Say("done"))
+    cell = Cell(
+        run=place.session.run,
+        folder=str(place.folder / "walls"),
+        tree=str(place.tree),
+        home=place.session.home,
+        writable=(place.session.folder,),
+        readable=place.adapter.folders(place.session.environment),
+        gates=(Gate(name="model", port=4100, serve=Forward("127.0.0.1", place.model.port).serve),),
+    )
+    (place.folder / "walls").mkdir()
+    walls = await sandbox.open(cell)
+    inside = msgspec.structs.replace(
+        place.session,
+        processes=walls,
+        walled=True,
+        environment={"PATH": "/usr/bin:/bin"},
+        model_url=place.url.replace(str(place.model.port), str(walls.ports["model"])),
+    )
+    question = msgspec.structs.replace(an_ask(inside), timeout_seconds=60, idle_seconds=60)
+    try:
+        instance = await place.adapter.start(inside)
+        first = await place.adapter.execute(instance, question, lambda *_: None)
+        again = msgspec.structs.replace(question, session_id=first.session_id, iteration=2, number=2)
+        second = await place.adapter.execute(instance, again, lambda *_: None)
+    finally:
+        await walls.close()
+
+    assert (first.text, first.tools_denied, second.session_id) == ("done", (), first.session_id)
+    assert sorted(path.name for path in place.tree.iterdir()) == ["done.txt", "hello.txt"]
+    assert secret.read_text() == "the host's own"
+    assert not any("the host's own" in result for result in place.asked()[-1].results)
+    assert living(inside.run) == set()
+
+
 async def test_structured_output_is_asked_for_and_found(place: Place) -> None:
     place.follows(Answer({"answer": 42}))
     reply = await place.ask(output_schema=SCHEMA, allowed_tools=("Read",))
@@ -388,31 +437,8 @@ async def test_keys_and_tokens_are_not_in_the_shell_of_the_agent(place: Place, m
     assert any("the MCP server orchard cannot be used" in notice for notice in place.told("notice"))
 
 
-TOOLS_BY_STDIN = """
-import json, os, sys
-for line in sys.stdin:
-    asked = json.loads(line)
-    if "id" not in asked:
-        continue
-    answers = {
-        "initialize": lambda: {
-            "protocolVersion": asked["params"]["protocolVersion"],
-            "capabilities": {"tools": {}},
-            "serverInfo": {"name": "orchard", "version": "1"},
-        },
-        "tools/list": lambda: {"tools": [{"name": "pick", "description": "Pick", "inputSchema": {"type": "object"}}]},
-        "tools/call": lambda: {"content": [{"type": "text", "text": "an apple, " + " ".join(sorted(os.environ))}]},
-    }
-    known = asked["method"] in answers
-    reply = {"result": answers[asked["method"]]()} if known else {"error": {"code": -32601, "message": "no"}}
-    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **reply}), flush=True)
-"""
-
-
 async def test_a_server_of_more_tools_is_used(place: Place) -> None:
-    program = place.folder / "orchard.py"
-    program.write_text(TOOLS_BY_STDIN)
-    server = {"command": sys.executable, "args": [str(program)], "env": {"SEASON": "autumn"}}
+    server = {"command": sys.executable, "args": [orchard_program.__file__], "env": {"SEASON": "autumn"}}
     place.settings = {"mcpServers": {"orchard": server}}
     place.follows(Call("mcp__orchard__pick"), Say("done"))
 
@@ -423,6 +449,29 @@ async def test_a_server_of_more_tools_is_used(place: Place) -> None:
     assert "SEASON" in picked
     assert "ANTHROPIC_API_KEY" not in picked
     assert reply.tools_used == ("mcp__orchard__pick",)
+
+
+async def test_a_server_gets_its_token_and_the_command_line_does_not(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ORCHARD_TOKEN", "a-token-of-a-server")
+    place.follows(Call("mcp__orchard__pick"), Say("done"))
+    with orchard("a-token-of-a-server") as url:
+        place.settings = {"mcpServers": {"orchard": {"url": url, "tokenEnv": "ORCHARD_TOKEN"}}}
+        reply = await place.ask()
+    assert place.asked()[-1].results == ("an apple, over HTTP",)
+    assert reply.tools_used == ("mcp__orchard__pick",)
+
+
+async def test_a_required_server_that_refuses_the_token_ends_the_question(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ORCHARD_TOKEN", "a-wrong-token")
+    place.follows(Say("hello"))
+    with orchard("a-token-of-a-server") as url:
+        place.settings = {"mcpServers": {"orchard": {"url": url, "tokenEnv": "ORCHARD_TOKEN"}}}
+        with pytest.raises(AgentUnavailable, match="the MCP server orchard cannot be used"):
+            await place.ask()
 
 
 async def test_a_required_server_that_cannot_be_reached_ends_the_question(place: Place) -> None:
