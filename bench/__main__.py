@@ -1,12 +1,13 @@
 """`make bench`: what Genba costs, as ratios to the bare thing in the same run."""
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from bench import blackboard, verification
+from bench import blackboard, large_trees, real_agents, sandbox, verification
 from bench.measuring import Row, command, report, side_by_side
 
 BIN = Path(sys.executable).parent
@@ -16,10 +17,13 @@ ITERATIONS = 20
 
 
 def main() -> int:
+    os.environ.setdefault("GENBA_SANDBOX", "worktree")  # walls have rows of their own
     with tempfile.TemporaryDirectory(prefix="genba-bench-") as folder:
         repository = _repository(Path(folder))
         rows = [_start_up(), *_whole_run(repository), *_iteration(repository)]
-    return report([*rows, *blackboard.rows(), *verification.rows()])
+    return report([
+        *rows, *blackboard.rows(), *verification.rows(), *sandbox.rows(), *large_trees.rows(), *real_agents.rows()
+    ])  # fmt: skip
 
 
 def _repository(folder: Path) -> Path:

@@ -1,0 +1,115 @@
+"""A working tree of 50,000 files beside `git worktree add`, for the second and every later session of a base commit."""
+
+import asyncio
+import itertools
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from bench.measuring import Row, side_by_side
+from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.mounting import overlay_problem
+from genba.connections.git.walled import WalledTrees
+from genba.connections.process.supervisor import ProcessSupervisor
+from genba.connections.sandbox.bubblewrap import BubblewrapSandbox
+from genba.domain.workspaces import Workspace, WorkspaceRequest
+
+FILES = 50_000
+ROUNDS = 3
+
+
+def rows() -> list[Row]:
+    with tempfile.TemporaryDirectory(prefix="genba-bench-", ignore_cleanup_errors=True) as folder:
+        sandbox = BubblewrapSandbox(ProcessSupervisor())
+        problem = sandbox.problem() or overlay_problem(Path(folder))
+        if problem:
+            return [Row(f"a working tree of {FILES:,} files / git worktree add", f"NOT RUN: {problem}")]
+        root = _repository(Path(folder))
+        trees = asyncio.run(_trees(root, sandbox))
+        try:
+            return _measured(root, trees)
+        finally:
+            trees.release()
+
+
+def _measured(root: Path, trees: WalledTrees) -> list[Row]:
+    numbers = itertools.count(1)
+    opened: list[Workspace] = []
+
+    def worktree() -> None:
+        name = f"plain-{next(numbers)}"
+        _git(root, "worktree", "add", "-q", "-b", name, str(root.parent / name))
+
+    def layer() -> None:
+        opened.append(asyncio.run(trees.open(_request(next(numbers)))))
+
+    def status(of: Callable[[], Path | None]) -> Callable[[], None]:
+        def call() -> None:
+            tree = of()
+            if tree is None:
+                asyncio.run(trees.observe(opened[-1]))
+            else:
+                _git(tree, "status", "--porcelain")
+
+        return call
+
+    made = side_by_side(ROUNDS, layer=layer, worktree=worktree)
+    last = sorted(root.parent.glob("plain-*"))[-1]
+    seen = side_by_side(ROUNDS, layer=status(lambda: None), worktree=status(lambda: last))
+
+    def close() -> None:
+        asyncio.run(trees.close(opened.pop()))
+
+    def remove() -> None:
+        _git(root, "worktree", "remove", "--force", str(sorted(root.parent.glob("plain-*"))[0]))
+
+    gone = side_by_side(1, layer=close, worktree=remove)
+    assert all(workspace.overlay is not None for workspace in opened)
+    return [
+        _row(f"a working tree of {FILES:,} files / git worktree add", made, 0.1),
+        _row(f"looking at a working tree of {FILES:,} files / git status", seen, None),
+        _row(f"removing a working tree of {FILES:,} files / git worktree remove", gone, None),
+    ]
+
+
+def _row(what: str, found: dict[str, float], limit: float | None) -> Row:
+    figure = f"{found['layer'] * 1000:.0f} ms beside {found['worktree'] * 1000:.0f} ms"
+    return Row(what, figure, found["layer"] / found["worktree"], limit)
+
+
+async def _trees(root: Path, sandbox: BubblewrapSandbox) -> WalledTrees:
+    return WalledTrees(await RepositoryLayout.find(root), sandbox, overlays=True)
+
+
+def _request(number: int) -> WorkspaceRequest:
+    return WorkspaceRequest(
+        run=f"bench-{number}",
+        agent="bench",
+        root=".worktrees",
+        isolated=True,
+        branch=f"genba/bench-{number}",
+        base_branch="main",
+        issue=None,
+        issue_title="",
+    )
+
+
+def _repository(folder: Path) -> Path:
+    """A commit of many small files, made without writing them out."""
+    root = folder / "repository"
+    subprocess.run(["git", "init", "-q", "-b", "main", str(root)], check=True)
+    for name, value in (("user.name", "Bench"), ("user.email", "bench@localhost"), ("gc.auto", "0")):
+        _git(root, "config", name, value)
+    lines = ["commit refs/heads/main\ncommitter Bench <bench@localhost> 0 +0000\ndata 5\nBegin"]
+    for number in range(FILES):
+        text = f"This is the file number {number} of many.\n" * 4
+        path = f"src/{number % 97}/{number % 31}/{number}.txt"
+        lines.append(f"M 100644 inline {path}\ndata {len(text)}\n{text}")
+    _git(root, "fast-import", "--quiet", stdin="\n".join([*lines, ""]))
+    _git(root, "read-tree", "main")
+    return root
+
+
+def _git(folder: Path, *words: str, stdin: str = "") -> None:
+    subprocess.run(["git", *words], cwd=folder, input=stdin, text=True, check=True, capture_output=True)
