@@ -185,6 +185,8 @@ class Limits:
             made["allow_login_shell"] = False
         if self.listed is not None and "WebSearch" not in self.listed:
             made["web_search"] = "disabled"
+        if self.listed is not None and "Task" not in self.listed:
+            made["agents.enabled"] = False
         return made
 
     def switched_off(self) -> tuple[str, ...]:
