@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from genba.connections.git.layout import is_folder
@@ -251,7 +252,7 @@ async def test_garbage_collection_outside_leaves_the_private_repository_whole(fl
     floor.project.write("early.txt", "early\n")
     base = floor.project.commit("Soon gone")
     asked = request()
-    workspace = await floor.trees.open(type(asked)(**{**_fields(asked), "base_branch": "short-lived"}))
+    workspace = await floor.trees.open(msgspec.structs.replace(asked, base_branch="short-lived"))
     assert workspace.base == base
     floor.project.git("switch", "-q", "main")
     floor.project.git("branch", "-qD", "short-lived")
@@ -263,14 +264,10 @@ async def test_garbage_collection_outside_leaves_the_private_repository_whole(fl
     assert [commit.subject for commit in (await floor.trees.observe(workspace)).commits] == ["Some work"]
 
 
-def _fields(struct: object) -> dict[str, object]:
-    return {name: getattr(struct, name) for name in struct.__struct_fields__}  # type: ignore[attr-defined]
-
-
 async def test_walls_are_refused_in_the_checkout_of_the_user(floor: Floor) -> None:
     asked = request(branch=None)
     with pytest.raises(StateConflictError, match="working tree of their own"):
-        await floor.trees.open(type(asked)(**{**_fields(asked), "isolated": False}))
+        await floor.trees.open(msgspec.structs.replace(asked, isolated=False))
 
 
 async def test_ends_of_lines_and_ignored_files_are_the_same_on_both_sides(floor: Floor) -> None:
