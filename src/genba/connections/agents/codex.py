@@ -21,6 +21,7 @@ from genba.connections.agents.codex_events import CodexReading
 from genba.connections.agents.command_line import CommandLineAdapter, Invocation, Reading, Totals
 from genba.connections.agents.model_errors import ConversationLost
 from genba.connections.agents.prices import Price
+from genba.connections.agents.private_home import private_folder
 from genba.connections.agents.reading_commands import pattern
 from genba.connections.agents.shared_files import write_shared
 from genba.connections.agents.strict_schema import strict
@@ -147,10 +148,9 @@ class CodexAdapter(CommandLineAdapter):
     def _environment(self, session: AgentSession, servers: tuple[McpServer, ...]) -> dict[str, str]:
         made: dict[str, str] = {}
         if session.home:
-            home = Path(session.home)
-            made = {"HOME": session.home, "CODEX_HOME": str(home / ".codex"), "TMPDIR": str(home / "tmp")}
-            for folder in (home / ".codex", home / "tmp"):  # codex helps nobody whose folder is below the temporary one
-                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            # codex cannot run commands when its own folder is below the one for temporary files
+            own, temporary = (str(private_folder(session.home, name)) for name in (".codex", "tmp"))
+            made = {"HOME": session.home, "CODEX_HOME": own, "TMPDIR": temporary}
         if session.model_key:
             made[_KEY_INSIDE] = session.model_key
         return {**made, **proxy_variables(session), **own_variables(self.settings, servers)}

@@ -16,6 +16,7 @@ from genba.connections.agents.command_line import CommandLineAdapter, Invocation
 from genba.connections.agents.model_errors import ConversationLost
 from genba.connections.agents.opencode_events import TOOLS, OpenCodeReading
 from genba.connections.agents.prices import Price
+from genba.connections.agents.private_home import private_folder
 from genba.connections.agents.shared_files import write_shared
 from genba.connections.agents.tool_settings import ToolSettings, Word, own_variables, proxy_variables
 from genba.domain.outcomes import PermissionMode
@@ -42,7 +43,7 @@ _HOMES = {
 }
 _READABLE = {"*": "allow", "*.env": "deny", "*.env.*": "deny", "*.env.example": "allow"}
 """OpenCode asks before it reads files of secrets, and nobody is there to say yes."""
-_SCHEMA_IN_PROMPT = "Answer with one JSON object, and nothing else, that fits this JSON Schema:"
+_SCHEMA_IN_PROMPT = "End your answer with one JSON object in a ```json block. It must fit this JSON Schema:"
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -201,7 +202,7 @@ class OpenCodeAdapter(CommandLineAdapter):
         made = dict(_ALWAYS)
         if session.home:
             made |= {"HOME": session.home, **{name: f"{session.home}/{path}" for name, path in _HOMES.items()}}
-            _nothing_to_install(Path(session.home))
+            _nothing_to_install(session.home)
         if session.model_key:
             made[_KEY_INSIDE] = session.model_key
         return {**made, **proxy_variables(session), **own_variables(self.settings, servers)}
@@ -238,10 +239,13 @@ def _is_offered(server: McpServer, ask: Ask) -> bool:
 
 
 def _prompt(ask: Ask) -> str:
-    """OpenCode has no flag for a schema: the question asks for the form too."""
+    """OpenCode has no flag for a schema: the question asks for the form too, unless it does so already."""
     if ask.output_schema is None:
         return ask.prompt
-    return f"{ask.prompt}\n\n{_SCHEMA_IN_PROMPT}\n\n{msgspec.json.encode(ask.output_schema).decode()}\n"
+    wanted = msgspec.json.format(msgspec.json.encode(ask.output_schema), indent=2).decode()
+    if wanted in ask.prompt:
+        return ask.prompt
+    return f"{ask.prompt}\n\n{_SCHEMA_IN_PROMPT}\n\n```json\n{wanted}\n```\n"
 
 
 def _cost(price: Price) -> dict[str, float]:
@@ -249,12 +253,11 @@ def _cost(price: Price) -> dict[str, float]:
     return {"input": price.input, "output": price.output, "cache_read": cached, "cache_write": price.input}
 
 
-def _nothing_to_install(home: Path) -> None:
+def _nothing_to_install(home: str) -> None:
     """OpenCode fetches a package for plugins before it starts; this makes it believe that it has done so."""
-    folder = home / ".config" / "opencode"
-    (folder / "node_modules").mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_folder(home, ".config/opencode/node_modules")
     fetched = {"packages": {"": {"dependencies": {"@opencode-ai/plugin": "*"}}}}
-    write_shared(folder / "package-lock.json", msgspec.json.encode(fetched))
+    write_shared(private_folder(home, ".config/opencode") / "package-lock.json", msgspec.json.encode(fetched))
 
 
 class _Files:
