@@ -12,6 +12,7 @@ import pytest
 
 from genba.connections.process.supervisor import ProcessSupervisor
 from genba.connections.sandbox.bubblewrap import BubblewrapSandbox
+from genba.connections.sandbox.limits import Group, make_group
 from genba.domain.ports import Sandbox
 from genba.domain.processes import Ending
 from genba.domain.walls import Cell, Gate, Overlay, WallLimits
@@ -30,11 +31,16 @@ from genba.testing.sandbox_conformance import (
 
 
 @pytest.fixture
-def sandbox() -> Sandbox:
+def bubblewrap() -> BubblewrapSandbox:
     made = BubblewrapSandbox(ProcessSupervisor())
     if problem := made.problem():
         pytest.skip(f"not run: {problem}")
     return made
+
+
+@pytest.fixture
+def sandbox(bubblewrap: BubblewrapSandbox) -> Sandbox:
+    return bubblewrap
 
 
 @pytest.fixture
@@ -66,6 +72,18 @@ class TestLimits(LimitsSuite):
     pass
 
 
+class TestLimitsByWatching(LimitsSuite):
+    """Where the machine gives no control groups."""
+
+    @pytest.fixture
+    def sandbox(self, bubblewrap: BubblewrapSandbox) -> Sandbox:
+        return BubblewrapSandbox(bubblewrap.processes, groups=False)
+
+    async def test_fewer_processors_are_lent(self, sandbox: Sandbox, cell: Cell) -> None:
+        done = await run_in(sandbox, msgspec.structs.replace(cell, limits=WallLimits(cpus=1)), "nproc")
+        assert done.stdout == "1\n"
+
+
 class TestOverlay(OverlaySuite):
     pass
 
@@ -91,12 +109,12 @@ import asyncio, sys
 from genba.connections.process.supervisor import ProcessSupervisor
 from genba.connections.sandbox.bubblewrap import BubblewrapSandbox
 from genba.domain.processes import Command
-from genba.domain.walls import Cell, WallLimits
+from genba.domain.walls import Cell
 
 folder, tree, home, script = sys.argv[1:]
 
 async def main():
-    cell = Cell(run="killed", folder=folder, tree=tree, home=home, limits=WallLimits(memory_mb=512))
+    cell = Cell(run="killed", folder=folder, tree=tree, home=home)
     walls = await BubblewrapSandbox(ProcessSupervisor()).open(cell)
     command = Command(
         argv=("bash", "-c", script), workdir=tree, environment={"PATH": "/usr/bin:/bin"}, timeout_seconds=60,
@@ -209,3 +227,33 @@ with socket.create_server(("127.0.0.1", 0)) as server:
         done = await running
         writer.close()
     assert done.stdout.splitlines()[1] == "hello"
+
+
+async def test_a_share_of_a_processor_is_a_share_of_its_time(sandbox: Sandbox, cell: Cell) -> None:
+    limits = WallLimits(cpus=0.2)
+    group = make_group(limits)
+    group.remove()
+    if "cpus" not in group.folders:
+        pytest.skip("not run: this machine gives no control group for processors")
+    script = "import time\nwhile time.process_time() < 0.5: pass"
+    done = await run_in(sandbox, msgspec.structs.replace(cell, limits=limits), "python3", "-c", script)
+    assert done.code == 0
+    assert done.seconds > 1.5
+
+
+def test_groups_are_taken_away_and_tell_what_was_hit_in_both_dialects(tmp_path: Path) -> None:
+    limits = WallLimits(memory_mb=64, processes=16)
+    group = make_group(limits)
+    assert group.hit() == ""
+    group.remove()
+    assert [folder for folder in group.folders.values() if Path(folder).exists()] == []
+    told = Group({"memory": str(tmp_path), "processes": str(tmp_path)})
+    for file, text, kind in (
+        ("pids.events", "max 0\n", ""),
+        ("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n", ""),
+        ("memory.events", "low 0\nhigh 0\nmax 3\noom 0\noom_kill 0\n", ""),
+        ("pids.events", "max 2\n", "processes"),
+        ("memory.events", "low 0\nhigh 0\nmax 3\noom 1\noom_kill 1\n", "memory"),
+    ):
+        (tmp_path / file).write_text(text)
+        assert told.hit() == kind

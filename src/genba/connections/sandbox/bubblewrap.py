@@ -40,9 +40,11 @@ _EXEC_FAILED = f"{_PROGRAM}: execvp "
 class BubblewrapSandbox:
     """Walls that an ordinary user can put up, and that cost milliseconds."""
 
-    def __init__(self, processes: Processes, program: str = "") -> None:
+    def __init__(self, processes: Processes, program: str = "", groups: bool = True) -> None:
         self.processes = processes
         self.program = program or shutil.which(_PROGRAM) or ""
+        self.groups = groups
+        """Whether control groups may be used, where the machine has them."""
 
     def problem(self) -> str:
         """Tries it out once: whether it works depends on the kernel, and on who may do what."""
@@ -58,7 +60,7 @@ class BubblewrapSandbox:
                 argv=("true",), workdir=folder, environment=environment, timeout_seconds=0, idle_seconds=0, mark=""
             )
             with Line.open() as line:
-                words = _words(self.program, cell, command, line, Group(folders={}))
+                words = _words(self.program, cell, command, line, Group())
                 try:
                     done = subprocess.run(
                         words,
@@ -85,17 +87,17 @@ class BubblewrapSandbox:
             ports: Mapping[str, int] = await gatekeeper.open_on_loopback(cell.gates)
         else:
             ports = {gate.name: gate.port for gate in cell.gates}
-        return BubblewrapWalls(self.processes, self.program, cell, gatekeeper, ports)
+        return BubblewrapWalls(self, cell, gatekeeper, ports)
 
 
 class BubblewrapWalls:
     """One cell. Its commands share its places, and nothing else."""
 
     def __init__(
-        self, processes: Processes, program: str, cell: Cell, gatekeeper: Gatekeeper, ports: Mapping[str, int]
+        self, sandbox: BubblewrapSandbox, cell: Cell, gatekeeper: Gatekeeper, ports: Mapping[str, int]
     ) -> None:
-        self.processes = processes
-        self.program = program
+        self.sandbox = sandbox
+        self.processes = sandbox.processes
         self.cell = cell
         self.gatekeeper = gatekeeper
         """Of the gates on the host's own loopback; all others live as long as one command."""
@@ -106,7 +108,7 @@ class BubblewrapWalls:
         self.marks.add(command.mark)
         at_home = msgspec.structs.replace(command, environment={**command.environment, "HOME": self.cell.home})
         has_limits = self.cell.limits != WallLimits()
-        group = make_group(self.cell.limits) if has_limits else Group(folders={})
+        group = make_group(self.cell.limits) if has_limits and self.sandbox.groups else Group()
         with Line.open() as line:
             one = _OneCommand(self, line, group)
             try:
@@ -172,7 +174,7 @@ class _OneCommand:
             await asyncio.to_thread(self.group.remove)
 
     def _wrapped(self, command: Command) -> Command:
-        words = _words(self.walls.program, self.walls.cell, command, self.line, self.group)
+        words = _words(self.walls.sandbox.program, self.walls.cell, command, self.line, self.group)
         hidden = loaded_by_anything(command.environment)
         return msgspec.structs.replace(
             command,

@@ -4,7 +4,7 @@ It is run as a file by a bare interpreter, so it imports nothing of Genba and as
 Its words hold paths and numbers, never a secret:
 
     launcher.py FD PARENT [--network] [--gate PORT]… [--overlay OPTIONS FOLDER] [--group FILE]…
-                [--limit NUMBER VALUE]… [--processes N] [--cpus 0,1] -- bwrap …
+                [--limit NUMBER VALUE]… [--processes N] [--cpus 0,1] [--nice N] -- bwrap …
 
 In its own namespaces it opens the ports of the gates and hands them to Genba through the socket FD, which bubblewrap
 then uses to say how the command ended. When anything fails, nothing is started.
@@ -48,6 +48,8 @@ def main(words: list[str]) -> None:
         _write(file, "0")
     for (numbers,) in asked["--cpus"]:
         os.sched_setaffinity(0, {int(number) for number in numbers.split(",")})
+    for (number,) in asked["--nice"]:
+        os.nice(int(number))
     _separate(bool(asked["--network"]))
     if asked["--network"]:
         _bring_up_loopback()
@@ -63,7 +65,16 @@ def main(words: list[str]) -> None:
 
 def _read(options: list[str]) -> dict[str, list[list[str]]]:
     """Each option with the values of every time that it is given."""
-    arity = {"--network": 0, "--gate": 1, "--overlay": 2, "--group": 1, "--limit": 2, "--processes": 1, "--cpus": 1}
+    arity = {
+        "--network": 0,
+        "--gate": 1,
+        "--overlay": 2,
+        "--group": 1,
+        "--limit": 2,
+        "--processes": 1,
+        "--cpus": 1,
+        "--nice": 1,
+    }
     asked: dict[str, list[list[str]]] = {name: [] for name in arity}
     rest = iter(options)
     for name in rest:

@@ -4,6 +4,7 @@ A group is made inside the group that Genba itself is in, or beside it, so whate
 """
 
 import contextlib
+import functools
 import itertools
 import os
 import random
@@ -37,10 +38,10 @@ def violation(kind: str, limits: WallLimits) -> Violation:
     return Violation(kind=kind, detail=said[kind])
 
 
-class Group(msgspec.Struct, frozen=True, kw_only=True):
+class Group(msgspec.Struct, frozen=True):
     """A control group for one command: one folder, or with the older kind one for each thing that is limited."""
 
-    folders: dict[str, str]
+    folders: dict[str, str] = {}
     """The folder by what it limits: memory, processes, cpus."""
 
     @property
@@ -83,7 +84,7 @@ def make_group(limits: WallLimits) -> Group:
         if made is not None:
             folder, set_up = made
             folders |= {_NAMES[controller]: folder for controller in set_up}
-    return Group(folders=folders)
+    return Group(folders)
 
 
 def launcher_words(limits: WallLimits, group: Group, is_root: bool) -> list[str]:
@@ -95,13 +96,26 @@ def launcher_words(limits: WallLimits, group: Group, is_root: bool) -> list[str]
         words += ["--cpus", ",".join(str(number) for number in random.sample(usable, count))]
     if limits.disk_mb is not None:
         words += ["--limit", str(_FILE_SIZE), str(limits.disk_mb * _MEGABYTE)]
-    if limits.processes is not None and "processes" not in group.folders and not is_root:
-        # Above the limit, so that the watch sees it passed; the kernel does not count the processes of root.
-        words += ["--processes", str(limits.processes + limits.processes // 4 + _OF_THE_WALLS)]
+    if limits.processes is not None and "processes" not in group.folders:
+        # A little above the limit, so that the watch sees it passed. The kernel lets root pass any such limit: then
+        # the watch is all there is, and must not have to queue behind the processes that it counts.
+        more = str(limits.processes + limits.processes // 4 + _OF_THE_WALLS)
+        words += ["--nice", "19"] if is_root else ["--processes", more]
     return words
 
 
-def _hierarchies() -> Iterator[tuple[list[str], list[str]]]:
+@functools.cache
+def _hierarchies() -> tuple[tuple[list[str], list[str]], ...]:
+    """Found once: a process seldom changes its group, and a child of a group that it left is still a group."""
+    found = tuple(_found_hierarchies())
+    for _, parents in found:
+        for parent in parents:
+            with contextlib.suppress(OSError):
+                _forget_the_dead(parent)
+    return found
+
+
+def _found_hierarchies() -> Iterator[tuple[list[str], list[str]]]:
     """The controllers of each tree of groups, and the folders to make a group in: the nearest first."""
     mounts = list(_mounts())
     try:
@@ -148,7 +162,6 @@ def _make(parent: str, name: str, controllers: list[str], limits: WallLimits) ->
     """A new group below a parent, where any of the controllers works there."""
     folder = Path(parent) / name
     try:
-        _forget_the_dead(parent)
         folder.mkdir()
     except OSError:
         return None
