@@ -234,3 +234,31 @@ async def test_what_a_killed_removal_left_is_swept_by_the_next_run(floor: Floor)
     await floor.open()
 
     until(lambda: not list(trash.iterdir()) and not is_folder(beside))
+
+
+@pytest.mark.parametrize(
+    ("line", "dirty"),
+    [
+        ("git update-ref refs/heads/genba/work $(git commit-tree -p HEAD -m other $(git mktree </dev/null))", None),
+        ("rm -r src/1 && mkdir -p src/1 && echo x > src/1/fresh.txt", 7),
+        ("mv src/1 src/moved", 12),
+        ("rm -r src/1 && echo file > src/1", 7),
+        ("rm README.md && ln -s src/1 README.md", 1),
+        ("chmod +x README.md", 1),
+        ("touch -d '2001-01-01' README.md && cp -p README.md copy && mv copy README.md", 0),
+        ("printf 'odd\\n' > \"$(printf 'a\\\\b\\377')\"; printf x > ':(glob)*'", 2),
+        ("mkdir -p build && touch build/x && echo build > .gitignore", 1),
+    ],
+)
+async def test_what_is_told_of_a_layer_is_what_a_look_at_every_file_tells(
+    floor: Floor, line: str, dirty: int | None
+) -> None:
+    workspace = await floor.open()
+    await floor.inside(workspace, line)
+
+    facts = await floor.trees.observe(workspace)
+    settled = await floor.trees.settle(workspace)
+    everything = await floor.trees.observe(settled)
+
+    assert facts == everything
+    assert dirty is None or len(facts.dirty) == dirty

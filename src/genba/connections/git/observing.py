@@ -1,16 +1,21 @@
 """What git shows of a working tree, asked from outside of it."""
 
+import asyncio
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from genba.connections.git.commands import Git
+from genba.connections.git.layers import template_of, written
 from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.mounting import read_overlay
 from genba.domain.evidence import Commit
 from genba.domain.workspaces import Workspace
 
 COMMITS = ("log", "-z", "--format=%H%x00%T%x00%s")
+_MOST_NAMED = 2000
+"""Paths that are named to git one by one."""
 NAMES = ("log", "-z", "--name-only", "--format=")
 
 
@@ -18,7 +23,9 @@ async def tree_status(git: Git, tree: Path, git_dir: Path) -> tuple[str, str, tu
     """The commit, the branch and the uncommitted paths of a working tree."""
     words = ("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--ignore-submodules=all",
              "--no-renames")  # fmt: skip
-    done = await git.run(*words, tree=tree, git_dir=git_dir)
+    only = await _may_differ(git, git_dir)
+    named = ("--literal-pathspecs", *words, "--", *only) if only is not None else words
+    done = await git.run(*named, tree=tree, git_dir=git_dir)
     head, on, dirty = "", "", []
     for entry in done.stdout.split("\0"):
         if entry.startswith("# branch.oid "):
@@ -30,6 +37,27 @@ async def tree_status(git: Git, tree: Path, git_dir: Path) -> tuple[str, str, tu
         elif entry[:2] in ("1 ", "u "):
             dirty.append(entry.split(" ", 8 if entry[0] == "1" else 10)[-1])
     return head, on, tuple(sorted(dirty))
+
+
+async def _may_differ(git: Git, git_dir: Path) -> tuple[str, ...] | None:
+    """The only paths of an overlay that can have changed; None where that cannot be told, or the tree is no overlay.
+
+    That is what was written to its layer, and what the commit or the index have otherwise than the template.
+    """
+    overlay = read_overlay(git.git_dir / "genba" / "cells" / git_dir.name)
+    paths = await asyncio.to_thread(written, overlay) if overlay is not None else None
+    if overlay is None or paths is None:
+        return None
+    template = template_of(overlay)
+    words = ("-z", "--name-only", "--no-renames", "--ignore-submodules=none")
+    committed, staged = await asyncio.gather(
+        git.run("diff-tree", "-r", *words, template, "HEAD", "--", git_dir=git_dir),
+        git.run("diff-index", "--cached", *words, template, "--", git_dir=git_dir),
+    )
+    told = {name for done in (committed, staged) for name in done.stdout.split("\0") if name}
+    if len(told) > _MOST_NAMED or any("\\" in name for name in told):
+        return None
+    return (".git", *paths, *sorted(told))
 
 
 async def snapshot(layout: RepositoryLayout, workspace: Workspace) -> str:
