@@ -16,6 +16,7 @@ from genba.connections.process.supervisor import ProcessSupervisor
 from genba.domain.errors import (
     AgentTimeout,
     AgentUnavailable,
+    BoundaryViolationError,
     GenbaError,
     NotFoundError,
     RateLimited,
@@ -532,7 +533,7 @@ async def test_settings_are_never_written_through_a_link_out_of_the_home(scene: 
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
 
-    with pytest.raises(GenbaError, match="leads out of the private HOME"):
+    with pytest.raises(BoundaryViolationError, match="leads out of the private HOME"):
         await AcpAdapter(AcpSettings(type="acp", command=str(program)), scene.tmp_path).start(scene.session)
     assert list(outside.iterdir()) == []
 
@@ -648,7 +649,7 @@ async def test_a_refused_question_is_told_with_the_key_that_is_wrong(scene: Scen
         (400, "bad request", None, UnrecoverableError),
         (-32602, "Invalid params", None, UnrecoverableError),
         (-32603, "the model is not found: 404", None, UnrecoverableError),
-        (429, "slow down", None, AgentUnavailable),
+        (429, "slow down", None, RateLimited),
         (-32603, "rate limit exceeded, try again in 20s", None, RateLimited),
         (-32000, "API Error: 529 overloaded", None, AgentUnavailable),
         (-32603, "Internal error", {"details": "fetch failed"}, AgentUnavailable),
@@ -666,7 +667,7 @@ def test_refusals_are_sorted_by_what_would_help(code: int, message: str, data: A
         ("429 Too Many Requests, retry-after: 30", 30),
         ('{"error":{"code":429,"details":[{"retryDelay":"7.5s"}]}}', 7.5),
         ("429: try again in 2m", 120),
-        ("429: resets in 500ms", 0.5),
+        ("429: resets in 1m 500ms", 60.5),
     ],
 )
 def test_the_time_to_come_back_is_found_in_the_words(said: str, seconds: float) -> None:

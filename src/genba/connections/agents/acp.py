@@ -14,6 +14,7 @@ from genba.connections.agents.acp_talk import Question, Talk
 from genba.connections.agents.acp_turn import Turn
 from genba.connections.agents.command_line import CommandLineAdapter, Totals
 from genba.connections.agents.one_shot import OneShotInstance, check_end, last_words, with_words
+from genba.connections.agents.private_home import private_folder
 from genba.connections.agents.shared_files import read_shared, write_shared
 from genba.connections.agents.tool_settings import ToolSettings, VariableName, Word, own_variables, proxy_variables
 from genba.domain.errors import AgentUnavailable, BoundaryViolationError, UnrecoverableError
@@ -96,7 +97,7 @@ class AcpAdapter(CommandLineAdapter):
     async def start(self, session: AgentSession) -> AgentInstance:
         instance = await super().start(session)
         if self.known.settings_file and session.home:
-            _write_settings(Path(session.home), self.known)
+            _write_settings(session.home, self.known)
         return instance
 
     async def execute(self, instance: AgentInstance, ask: Ask, heard: Heard) -> Reply:
@@ -171,15 +172,12 @@ class AcpAdapter(CommandLineAdapter):
         return {**made, **proxy_variables(session), **own_variables(self.settings, servers)}
 
 
-def _write_settings(home: Path, known: KnownAgent) -> None:
-    """Without them the agent would ask how to sign in. A link out of its HOME is never followed."""
-    path = home / known.settings_file
-    if os.path.lexists(path):
-        return
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if not path.parent.resolve().is_relative_to(home.resolve()):
-        raise BoundaryViolationError(f"~/{known.settings_file} leads out of the private HOME of the agent")
-    write_shared(path, msgspec.json.encode(known.settings))
+def _write_settings(home: str, known: KnownAgent) -> None:
+    """Without them the agent would ask how to sign in."""
+    below, _, name = known.settings_file.rpartition("/")
+    path = private_folder(home, below) / name
+    if not os.path.lexists(path):
+        write_shared(path, msgspec.json.encode(known.settings))
 
 
 def _reply(talk: Talk, done: Exit, session: AgentSession) -> Reply:
