@@ -1,5 +1,6 @@
 """Docker and podman: what is their own beside what all walls must do."""
 
+import ast
 import asyncio
 import os
 import signal
@@ -19,7 +20,7 @@ from genba.domain.errors import NotFoundError, UnrecoverableError
 from genba.domain.ports import Sandbox
 from genba.domain.processes import Command, Ending, Exit
 from genba.domain.walls import Bind, Cell, Gate, Overlay, SandboxKind, WallLimits
-from genba.testing.sandbox_conformance import LimitsSuite, SandboxSuite
+from genba.testing.sandbox_conformance import _WRITABLE, LimitsSuite, SandboxSuite
 from tests.sandbox.engines import Engine, engine_of
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -52,7 +53,16 @@ def sandbox(engine: Engine) -> Sandbox:
 
 
 class TestContainers(SandboxSuite):
-    pass
+    async def test_nothing_of_the_kernel_can_be_changed(  # type: ignore[override]  # pytest gives what is named
+        self, sandbox: Sandbox, cell: Cell, engine: Engine
+    ) -> None:
+        """Docker cannot hide how busy the machine is; whoever opens that for writing only asks to be woken by it."""
+        if engine.kind is not SandboxKind.DOCKER:
+            await super().test_nothing_of_the_kernel_can_be_changed(sandbox, cell)
+            return
+        done = await run_in(engine, cell, "python3", "-c", _WRITABLE)
+        assert done.stderr == ""
+        assert set(ast.literal_eval(done.stdout)) <= {f"/proc/pressure/{name}" for name in ("cpu", "io", "memory")}
 
 
 class TestLimits(LimitsSuite):

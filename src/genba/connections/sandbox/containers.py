@@ -31,6 +31,8 @@ _MARK = "GENBA_PROCESS_MARK"
 """Put by the one place that starts processes into the environment of the client, which hands it on."""
 _TEMPORARY_MB = 1024
 _GATES_LIMITS = WallLimits(memory_mb=256, processes=64)
+_OF_THE_WALLS = 4
+"""Processes that the walls themselves need."""
 _SIGNALS = range(129, 160)
 _UNCLEAR = frozenset({125, 126, 127, 137})
 """Exit codes that may be the engine's or the kernel's own words."""
@@ -66,6 +68,7 @@ class ContainerSandbox:
         words = (
             *(*label, "--label", f"{engines.GATES}={gates.name}"),
             *_walls(self._engine, traits, cell, cell.limits),
+            *_user(self._engine, traits, gates.name),
             *("--network", _network(cell, gates)),
             *(word for mount in mounts_of(cell, with_system=not cell.image) for word in mount.words),
         )
@@ -80,7 +83,8 @@ class ContainerSandbox:
             return on_host
         inside = ContainerGates(self._client, cell.folder, label)
         try:
-            await inside.open(cell.gates, _walls(self._engine, traits, cell, _GATES_LIMITS), image)
+            words = (*_walls(self._engine, traits, cell, _GATES_LIMITS), *_user(self._engine, traits, ""))
+            await inside.open(cell.gates, words, image)
         except BaseException:
             await asyncio.shield(inside.close())
             raise
@@ -225,33 +229,33 @@ def _walls(engine: engines.Engine, traits: engines.Traits, cell: Cell, limits: W
     words = [*engine.run_options, "--pull", "never", "--log-driver", "none", "--read-only"]
     for place in ("/tmp", "/var/tmp", "/run"):  # noqa: S108  (a file system of the container's own)
         words += ["--tmpfs", f"{place}:rw,exec,nosuid,nodev,mode=1777,size={size}m"]
-    words += [
-        "--shm-size",
-        f"{size}m",
-        "--cap-drop",
-        "ALL",
-        "--security-opt",
-        "no-new-privileges",
-        *_user(engine, traits),
-    ]
+    words += ["--shm-size", f"{size}m", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
     if _SELINUX.exists():
         words += ["--security-opt", "label=disable"]
     if engine.kind is SandboxKind.PODMAN:
+        words += ["--security-opt", "mask=/proc/pressure"]
         words += ["--http-proxy=false", "--read-only-tmpfs=false", *seccomp_words(cell.folder)]
     if limits.memory_mb is not None:
         words += ["--memory", f"{limits.memory_mb}m", "--memory-swap", f"{limits.memory_mb}m"]
     if limits.processes is not None:
         words += ["--pids-limit", str(limits.processes)]
+    if limits.processes is not None and engine.kind is SandboxKind.PODMAN and traits.rootless:
+        # Where a user may not make control groups this is all that holds; above the limit, so that the watch sees it.
+        most = limits.processes + limits.processes // 4 + _OF_THE_WALLS
+        words += ["--ulimit", f"nproc={most}:{most}"]
     if limits.cpus is not None:
         words += ["--cpus", f"{min(limits.cpus, os.cpu_count() or 1):.2f}"]
     return tuple(words)
 
 
-def _user(engine: engines.Engine, traits: engines.Traits) -> tuple[str, ...]:
-    """Words that make the instance the caller, as the files of the tree see it."""
+def _user(engine: engines.Engine, traits: engines.Traits, gates: str) -> tuple[str, ...]:
+    """Words that make the instance the caller, as the files of the tree see it.
+
+    Who joins the network of the gates must be in their user namespace, where there is one.
+    """
     caller = f"{os.getuid()}:{os.getgid()}"
     if engine.kind is SandboxKind.PODMAN and traits.rootless:
-        return "--userns", "keep-id", "--user", caller
+        return "--userns", f"container:{gates}" if gates else "keep-id", "--user", caller
     if traits.rootless:
         return "--user", "0:0"
     if traits.remaps_users:
