@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from genba.connections.agents.claude_code import ClaudeCodeAdapter, ClaudeCodeSettings
-from genba.connections.agents.claude_events import ClaudeReading, ConversationLost
+from genba.connections.agents.claude_events import ClaudeReading
 from genba.connections.agents.command_line import Invocation, Totals
+from genba.connections.agents.model_errors import ConversationLost
 from genba.connections.agents.shared_files import read_shared, write_shared
 from genba.connections.process.supervisor import ProcessSupervisor
 from genba.domain.errors import (

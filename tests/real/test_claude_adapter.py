@@ -40,6 +40,8 @@ from tests.real import orchard as orchard_program
 from tests.real.orchard import orchard
 
 KEY = "sk-ant-not-a-real-key"
+PATIENCE = 120.0
+"""Seconds that nothing here takes, on a machine that has much else to do."""
 SCHEMA = {"type": "object", "properties": {"answer": {"type": "integer"}}, "required": ["answer"]}
 
 
@@ -88,7 +90,7 @@ class Place:
     async def ask(self, number: int = 1, **changes: Any) -> Reply:
         if self._instance is None:
             self._instance = await self.adapter.start(self.session)
-        changes = {"timeout_seconds": 60.0, "idle_seconds": 60.0, **changes}
+        changes = {"timeout_seconds": PATIENCE, "idle_seconds": PATIENCE, **changes}
         question = msgspec.structs.replace(an_ask(self.session, number), **changes)
         return await self.adapter.execute(self._instance, question, lambda *said: self.heard.append(said))
 
@@ -168,8 +170,11 @@ async def test_a_conversation_that_cannot_be_read_is_begun_anew(place: Place) ->
 
 async def test_a_question_that_was_cut_off_is_asked_again_in_its_own_conversation(place: Place) -> None:
     place.follows(Run("echo once >> work.txt"), Hang())
-    with pytest.raises(AgentTimeout):
-        await place.ask(permission_mode=PermissionMode.BYPASS_PERMISSIONS, timeout_seconds=6)
+    asking = asyncio.create_task(place.ask(permission_mode=PermissionMode.BYPASS_PERMISSIONS))
+    await asyncio.to_thread(place.model.wait, place.name, 2, PATIENCE)
+    await place.session.processes.sweep(place.session.run)
+    with pytest.raises(AgentUnavailable, match="without a result"):
+        await asking
     place.follows(Say("done"))
 
     await place.ask(permission_mode=PermissionMode.BYPASS_PERMISSIONS)
@@ -303,7 +308,7 @@ async def test_behind_walls_it_works_goes_on_and_leaves_nothing(place: Place) ->
         environment={"PATH": "/usr/bin:/bin"},
         model_url=place.url.replace(str(place.model.port), str(walls.ports["model"])),
     )
-    question = msgspec.structs.replace(an_ask(inside), timeout_seconds=60, idle_seconds=60)
+    question = msgspec.structs.replace(an_ask(inside), timeout_seconds=PATIENCE, idle_seconds=PATIENCE)
     try:
         instance = await place.adapter.start(inside)
         first = await place.adapter.execute(instance, question, lambda *_: None)
@@ -365,11 +370,10 @@ async def test_a_refused_key_is_named_and_never_told(place: Place) -> None:
 
 async def test_a_rate_limit_names_its_time_at_once(place: Place) -> None:
     place.follows(Fail(429, retry_after=37))
-    began = asyncio.get_running_loop().time()
     with pytest.raises(RateLimited) as told:
         await place.ask(allowed_tools=())
     assert told.value.retry_after == pytest.approx(37, abs=2)
-    assert asyncio.get_running_loop().time() - began < 30
+    assert len(place.asked()) == 1
     assert living(place.session.run) == set()
 
 
@@ -397,10 +401,13 @@ async def test_a_stopped_agent_leaves_no_process_even_in_the_middle_of_a_command
     place.follows(Run(f"(setsid sleep 600 & echo x > {beacon}; sleep 600)"), Say("never"))
     instance = await place.adapter.start(place.session)
     question = msgspec.structs.replace(
-        an_ask(place.session), permission_mode=PermissionMode.BYPASS_PERMISSIONS, timeout_seconds=60, idle_seconds=60
+        an_ask(place.session),
+        permission_mode=PermissionMode.BYPASS_PERMISSIONS,
+        timeout_seconds=PATIENCE,
+        idle_seconds=PATIENCE,
     )
     asking = asyncio.create_task(place.adapter.execute(instance, question, lambda *_: None))
-    await asyncio.to_thread(until, beacon.exists)
+    await asyncio.to_thread(until, beacon.exists, PATIENCE)
     assert len(living(place.session.run)) >= 3
 
     await place.adapter.stop(instance)

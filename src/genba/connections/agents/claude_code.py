@@ -16,8 +16,9 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 import msgspec
 from msgspec import Meta
 
-from genba.connections.agents.claude_events import ClaudeReading, ConversationLost
+from genba.connections.agents.claude_events import ClaudeReading
 from genba.connections.agents.command_line import CommandLineAdapter, Invocation, Reading, Totals
+from genba.connections.agents.model_errors import ConversationLost
 from genba.connections.agents.shared_files import read_shared, write_shared
 from genba.connections.agents.tool_settings import ToolSettings, own_variables, proxy_variables
 from genba.domain.outcomes import PermissionMode

@@ -8,14 +8,13 @@ from typing import Any
 import msgspec
 
 from genba.connections.agents.command_line import Totals
+from genba.connections.agents.model_errors import ConversationLost, one_line, provider_error
 from genba.connections.agents.one_shot import last_words, with_words
 from genba.domain.errors import AgentUnavailable, GenbaError, RateLimited, UnrecoverableError
 from genba.domain.processes import Exit, Heard
 from genba.domain.replies import Reply, Usage
 from genba.domain.walls import McpServer
 
-_LONGEST = 300
-"""Characters of a text of the tool that are told on."""
 _PATIENCE_SECONDS = 10.0
 """A longer wait than this is Genba's own to do: it costs no process, and it is told to others."""
 _CANONICAL = {"Agent": "Task", "MultiEdit": "Edit", "BashOutput": "Bash", "KillShell": "Bash"}
@@ -29,10 +28,6 @@ _LIMIT_IN_TEXT = re.compile(r"limit reached|hit your .{0,40}limit|rate limit", r
 _LOGIN_IN_TEXT = re.compile(r"invalid api key|/login|not logged in|authenticat|oauth token|credit balance", re.I)
 _NO_SUCH_CONVERSATION = ("No conversation found", "--resume requires", "is already in use")
 _REFUSED_WORDS = ("unknown option", "--json-schema is not", "root/sudo", "invalid argument", "Invalid MCP")
-
-
-class ConversationLost(AgentUnavailable):
-    """The conversation that should go on is not there any more, or cannot go on."""
 
 
 class ClaudeReading:
@@ -136,19 +131,12 @@ class ClaudeReading:
             return ConversationLost(f"the conversation is full: {told}")
         if result.get("subtype") == "error_max_budget_usd":
             return UnrecoverableError(with_words("claude used up its budget", told), hint="check --max-budget-usd")
-        if status == _TOO_MANY or (status is None and _LIMIT_IN_TEXT.search(told)):
-            return RateLimited(
-                with_words("the rate limit of the model is reached", told), retry_after=self._until_reset(told)
-            )
-        if status in _NO_KEY or (status is None and _LOGIN_IN_TEXT.search(told)):
-            return UnrecoverableError(
-                with_words("the model's provider refused the key", told), hint=f"check {self.key_variable}"
-            )
-        if isinstance(status, int) and _REFUSED <= status < _BROKEN and status not in _PASSING:
-            return UnrecoverableError(
-                with_words(f"the model's provider refused the question ({status})", told), hint="check the model's name"
-            )
-        return AgentUnavailable(with_words("the model cannot be reached", told))
+        if status is None and _LIMIT_IN_TEXT.search(told):
+            status = _TOO_MANY
+        elif status is None and _LOGIN_IN_TEXT.search(told):
+            status = _NO_KEY
+        known = status if isinstance(status, int) else None
+        return provider_error(known, told, self.key_variable, retry_after=self._until_reset(told))
 
     def _until_reset(self, told: str) -> float | None:
         in_text = _RESET_IN_TEXT.search(told)
@@ -233,7 +221,7 @@ class ClaudeReading:
         if call in self.denied:
             return
         self.denied[call] = name
-        self.heard("notice", with_words(f"{name} was denied", why[:_LONGEST]))
+        self.heard("notice", with_words(f"{name} was denied", one_line(why)))
 
     def _know(self, event: Mapping[str, Any]) -> None:
         self.session_id = _text(event.get("session_id")) or self.session_id
@@ -250,8 +238,7 @@ _FROM_CACHE = (
     *("cache_read_input_tokens", "cache_creation_input_tokens"),
     *("cacheReadInputTokens", "cacheCreationInputTokens"),
 )
-_NO_KEY, _TOO_MANY = (401, 403), 429
-_REFUSED, _BROKEN, _PASSING = 400, 500, (408, 409, 425)
+_NO_KEY, _TOO_MANY = 401, 429
 
 
 def _text(value: object) -> str:
@@ -280,13 +267,13 @@ def _target(value: object, tree: str) -> str:
     """What a tool is used on, in one short line; a file of the working tree as seen from there."""
     given = _dict(value)
     found = next((text for key in _TARGETS if (text := _text(given.get(key)))), "")
-    return " ".join(found.removeprefix(f"{tree}/").split())[:_LONGEST]
+    return one_line(found.removeprefix(f"{tree}/"))
 
 
 def _told(result: Mapping[str, Any]) -> str:
     errors = result.get("errors")
     said = _text(result.get("result")) or " ".join(_text(each) for each in errors or () if isinstance(errors, list))
-    return " ".join(said.split())[:_LONGEST]
+    return one_line(said)
 
 
 def _tokens(counted: Mapping[str, Any], given: str, made: str) -> Usage:
