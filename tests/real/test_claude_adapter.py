@@ -458,6 +458,14 @@ async def test_a_server_of_more_tools_is_used(place: Place) -> None:
     assert reply.tools_used == ("mcp__orchard__pick",)
 
 
+async def test_a_tool_that_nothing_could_keep_away_is_seen(place: Place) -> None:
+    server = {"command": sys.executable, "args": [orchard_program.__file__]}
+    place.settings = {"mcpServers": {"orchard": server}}
+    place.follows(Call("mcp__orchard__pick"), Say("done"))
+    reply = await place.ask(allowed_tools=("Read",), permission_mode=PermissionMode.BYPASS_PERMISSIONS)
+    assert reply.tools_used == ("mcp__orchard__pick",)
+
+
 async def test_a_server_gets_its_token_and_the_command_line_does_not(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
