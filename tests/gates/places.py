@@ -10,7 +10,7 @@ import h11
 
 from genba.connections.gates.events import GateEvent, Verdict
 
-SOON = 10.0
+SOON = 30.0
 """The deadline of everything that must happen. It is never waited for when it does."""
 
 Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]

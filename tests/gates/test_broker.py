@@ -190,6 +190,28 @@ async def test_a_closed_connection_to_the_upstream_is_opened_anew() -> None:
     assert [answer.body for answer in answers] == [b"1", b"2", b"3"]
 
 
+async def test_an_upstream_that_closes_in_a_pause_without_a_word_is_dialled_anew() -> None:
+    closed, connections = asyncio.Event(), 0
+
+    async def far(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        await read_request(h11.Connection(h11.SERVER), reader)
+        writer.write(ok(b"%d" % connections))
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+        closed.set()
+
+    async with session(far) as here:
+        first = await here.client.ask(get())
+        async with asyncio.timeout(SOON):
+            await closed.wait()
+        second = await here.client.ask(get())
+
+    assert (first.body, second.body) == (b"1", b"2")
+
+
 async def test_an_instance_that_goes_away_ends_the_request_at_the_upstream() -> None:
     asked, gone = asyncio.Event(), asyncio.Event()
 
@@ -597,7 +619,8 @@ async def test_a_plain_upstream_behind_the_proxy_of_the_host_is_asked_for_by_its
 async def test_a_secure_upstream_behind_the_proxy_of_the_host_is_reached_through_a_tunnel(
     authority: trustme.CA,
 ) -> None:
-    far, diary, asked = Far(ok(b"deep")), Diary(), []
+    deep = b"deep" * 2_500_000
+    far, diary, asked = Far(ok(deep)), Diary(), []
     async with listening(far.serve, _server_side(authority, "model.example")) as far_port:
 
         async def parent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -612,7 +635,7 @@ async def test_a_secure_upstream_behind_the_proxy_of_the_host_is_reached_through
             async with listening(broker.serve) as port, Client.at(port) as client:
                 answer = await client.ask(get())
 
-    assert answer.body == b"deep"
+    assert answer.body == deep
     assert asked[0].startswith(b"CONNECT model.example:443 HTTP/1.1\r\n")
     assert KEY.encode() not in asked[0]
     assert far.seen[0].target == "/api/v1/models"

@@ -215,6 +215,7 @@ async def test_the_host_and_its_cloud_are_out_of_reach_even_with_the_full_networ
         (Network.FULL, (), "10.1", True),
         (Network.FULL, (), "8.8", True),
         (Network.FULL, (), "100.64.1", True),
+        (Network.FULL, (), "64:ff9b::808:808", True),
         (Network.ALLOWLIST, ("10.1",), "10.1", True),
         (Network.ALLOWLIST, ("10.0.0.1",), "10.0.0.1", True),
         (Network.ALLOWLIST, ("*.1",), "10.1", False),
@@ -296,6 +297,48 @@ async def test_what_is_no_request_to_a_proxy_is_refused(raw: str) -> None:
 
     assert answer.status == 400
     assert diary.of(Verdict.ALLOWED) == []
+
+
+async def test_a_host_with_a_proxy_of_its_own_is_left_through_it() -> None:
+    """`8.8` is a public address in short, which the system resolves without asking anybody."""
+    asked: list[bytes] = []
+
+    async def parent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        connects = asked[-1].startswith(b"CONNECT")
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\nhello" if connects else ok(b"hello", b"Connection: close"))
+
+    async with listening(parent) as port, listening(echo) as local:
+        named = {"https_proxy": f"http://u:p@127.0.0.1:{port}", "HTTP_PROXY": f"127.0.0.1:{port}"}
+        diary = Diary()
+        proxy = AllowListProxy(Network.ALLOWLIST, ("8.8", f"127.0.0.1:{local}"), diary.told, environment=named)
+        async with listening(proxy.serve) as gate, Client.at(gate) as first, Client.at(gate) as other:
+            first.writer.write(connect("8.8:443"))
+            tunnel = await first.until(b"hello")
+            plain = await other.ask(b"GET http://8.8/x HTTP/1.1\r\nHost: x\r\n\r\n")
+            async with Client.at(gate) as third, Client.at(gate) as fourth:
+                denied = await third.ask(connect("9.9:443"))
+                fourth.writer.write(connect(f"127.0.0.1:{local}") + b"near by")
+                await fourth.until(b"near by")
+
+    assert tunnel.startswith(b"HTTP/1.1 200 ")
+    assert (plain.body, denied.status) == (b"hello", 403)
+    assert [head.split(b"\r\n")[0] for head in asked] == [b"CONNECT 8.8:443 HTTP/1.1", b"GET http://8.8/x HTTP/1.1"]
+    assert b"proxy-authorization: Basic dTpw" in asked[0]
+    assert diary.of(Verdict.ALLOWED) == ["8.8:443", "8.8:80", f"127.0.0.1:{local}"]
+
+
+async def test_a_proxy_of_the_host_that_is_not_there_is_told() -> None:
+    async with listening(echo) as free:
+        pass
+    diary = Diary()
+    named = {"HTTPS_PROXY": f"http://127.0.0.1:{free}"}
+    proxy = AllowListProxy(Network.FULL, (), diary.told, environment=named)
+    async with listening(proxy.serve) as gate, Client.at(gate) as client:
+        answer = await client.ask(connect("8.8:443"))
+
+    assert answer.status == 502
+    assert diary.of(Verdict.FAILED)[0].startswith("8.8:443 the proxy of the host: no connection")
 
 
 async def test_a_far_side_that_is_not_there_is_told() -> None:

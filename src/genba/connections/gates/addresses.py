@@ -158,6 +158,11 @@ async def _resolve(host: str, port: int) -> tuple[str, ...]:
     return tuple(addresses)
 
 
+def of_this_host(address: str) -> bool:
+    """Whether an address is one that nobody gets to by a name."""
+    return _forbidden(ipaddress.ip_address(address), private=True) is not None
+
+
 def _forbidden(address: Address, *, private: bool) -> str | None:
     """What an address is, when nobody gets there by a name."""
     for each in _meant(address):

@@ -5,16 +5,18 @@ everything that this host passes on. What may be reached at all is decided in `a
 """
 
 import asyncio
+from collections.abc import Awaitable, Mapping
 from urllib.parse import urlsplit
 
 import h11
 
-from genba.connections.gates.addresses import AllowList, Denied, Unresolved, split_target
+from genba.connections.gates.addresses import AllowList, Denied, Unresolved, of_this_host, split_target
 from genba.connections.gates.conversation import converse, plain_http_only
 from genba.connections.gates.doorway import Doorway, close
 from genba.connections.gates.events import Ledger, Told, Verdict
 from genba.connections.gates.exchange import Mask, pass_on
-from genba.connections.gates.relay import relay
+from genba.connections.gates.parent import Parent, dial, parent_for, parse_parent
+from genba.connections.gates.relay import Ends, relay
 from genba.connections.gates.wire import (
     BAD_GATEWAY,
     BAD_REQUEST,
@@ -40,11 +42,21 @@ GATE = "proxy"
 class AllowListProxy:
     """An HTTP proxy for one session. Every decision is told once and counted."""
 
-    def __init__(self, network: Network, allow: tuple[str, ...], told: Told, *, patience: Patience = PATIENT) -> None:
+    def __init__(
+        self,
+        network: Network,
+        allow: tuple[str, ...],
+        told: Told,
+        *,
+        environment: Mapping[str, str] | None = None,
+        patience: Patience = PATIENT,
+    ) -> None:
+        """`environment` is that of the host: it may name a proxy through which alone the outside can be reached."""
         try:
             self._allow_list = AllowList(network, allow)
         except ValueError as error:
             raise ConfigurationError((Problem("", "sandbox.allow", str(error)),)) from error
+        self._environment = environment or {}
         self._patience = patience
         self.ledger = Ledger(GATE, told)
         self._doorway = Doorway(self.ledger)
@@ -79,7 +91,12 @@ class AllowListProxy:
             raise Refusal(BAD_REQUEST, "CONNECT wants host:port") from error
         if port is None:
             raise Refusal(BAD_REQUEST, "CONNECT wants host:port")
-        far_reader, far_writer = await self._dial(host, port)
+        addresses, parent = await self._judged("https", host, port)
+        if parent is not None:
+            opening = parent.tunnel(_target(host, port), self._patience)
+        else:
+            opening = self._first_that_answers(port, addresses)
+        far_reader, far_writer = await self._told_if_failed(host, port, opening)
         try:
             await near.next(self._patience.head)  # the end of the request, which has no body
             await near.send(h11.Response(status_code=200, headers=[], reason=b"Connection established"))
@@ -98,7 +115,13 @@ class AllowListProxy:
             (b"connection", b"close"),
             *framing(request.headers),
         ]
-        far = Wire(h11.CLIENT, *await self._dial(host, port), self._patience)
+        addresses, parent = await self._judged("http", host, port)
+        if parent is not None:
+            path, headers = f"http://{_authority(host, port)}{path}", [*headers, *parent.headers]
+            opening = parent.dial(self._patience)
+        else:
+            opening = self._first_that_answers(port, addresses)
+        far = Wire(h11.CLIENT, *await self._told_if_failed(host, port, opening), self._patience)
         try:
             try:
                 await far.send(h11.Request(method=request.method, target=path.encode(), headers=headers))
@@ -109,34 +132,43 @@ class AllowListProxy:
             far.writer.transport.abort()
             await close(far.writer)
 
-    async def _dial(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A connection to an address of the target that was judged, or a refusal that says why there is none."""
+    async def _judged(self, scheme: str, host: str, port: int) -> tuple[tuple[str, ...], Parent | None]:
+        """The addresses of a target that may be reached, and the proxy of the host that leads there, if one does.
+
+        A name that only the proxy of the host can resolve is left to it: what it reaches is not this host.
+        """
         target = _target(host, port)
+        named = parent_for(scheme, host, port, self._environment)
+        addresses: tuple[str, ...] = ()
         try:
             addresses = await self._allow_list.addresses(host, port)
         except Denied as denied:
             self.ledger.note(Verdict.DENIED, target, str(denied))
             raise Refusal(FORBIDDEN, f"denied: {target}: {denied}") from denied
         except Unresolved as error:
-            self.ledger.note(Verdict.FAILED, target, str(error))
-            raise FarGone(str(error)) from error
+            if not named:
+                self.ledger.note(Verdict.FAILED, target, str(error))
+                raise FarGone(str(error)) from error
         self.ledger.note(Verdict.ALLOWED, target)
-        return await self._first_that_answers(target, addresses, port)
+        near_by = any(of_this_host(address) for address in addresses)
+        return addresses, parse_parent(named) if named and not near_by else None
 
-    async def _first_that_answers(
-        self, target: str, addresses: tuple[str, ...], port: int
-    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        why, status = "", 0
+    async def _first_that_answers(self, port: int, addresses: tuple[str, ...]) -> Ends:
+        """A connection to one of the addresses that were judged: the name is not looked up again."""
+        gone = FarGone("no address")
         for address in addresses:
             try:
-                async with asyncio.timeout(self._patience.dial):
-                    return await asyncio.open_connection(address, port)
-            except TimeoutError:
-                why, status = "it did not answer in time", FAR_TOO_SLOW
-            except OSError as error:
-                why, status = f"no connection: {error.strerror or type(error).__name__}", BAD_GATEWAY
-        self.ledger.note(Verdict.FAILED, target, why)
-        raise FarGone(why, status)
+                return await dial(address, port, self._patience)
+            except FarGone as reason:
+                gone = reason
+        raise gone
+
+    async def _told_if_failed(self, host: str, port: int, opening: Awaitable[Ends]) -> Ends:
+        try:
+            return await opening
+        except FarGone as gone:
+            self.ledger.note(Verdict.FAILED, _target(host, port), gone.why)
+            raise
 
 
 def _whole_address(target: str) -> tuple[str, int, str]:

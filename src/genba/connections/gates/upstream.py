@@ -1,16 +1,16 @@
 """The one place that a broker leads to: parsed once, reached directly or through the proxy of the host."""
 
 import asyncio
-import base64
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import urlsplit
 
 import h11
 import msgspec
 
-from genba.connections.gates.wire import FAR_TOO_SLOW, FarGone, Gone, Header, Patience, Wire
+from genba.connections.gates.parent import Parent, dial, parent_for, parse_parent, unreached
+from genba.connections.gates.wire import Header, Patience, Wire
 from genba.domain.errors import ConfigurationError
 from genba.domain.problems import Problem
 
@@ -53,37 +53,23 @@ class Upstream(msgspec.Struct, frozen=True, kw_only=True):
 
 def parse_upstream(url: str) -> Upstream:
     """The address of a provider. It is refused when it could be read in two ways, or holds a password."""
-    parts = _split(url)
-    if parts is None or parts.scheme not in _PORTS or parts.username is not None or parts.query or parts.fragment:
-        raise _refused("the address of the model must be http(s)://host[:port][/path], and nothing more")
-    return Upstream(
-        scheme=parts.scheme,
-        host=parts.hostname or "",
-        port=parts.port or _PORTS[parts.scheme],
-        prefix=parts.path.rstrip("/"),
-    )
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    plain = url.isascii() and url.isprintable() and " " not in url
+    if not host or not plain or parts.scheme not in _PORTS or "@" in parts.netloc or parts.query or parts.fragment:
+        message = "the address of the model must be http(s)://host[:port][/path], and nothing more"
+        raise ConfigurationError((Problem("", "sandbox.credentials", message),))
+    port = port or _PORTS[parts.scheme]
+    return Upstream(scheme=parts.scheme, host=host, port=port, prefix=parts.path.rstrip("/"))
 
 
 def proxy_for(url: str, environment: Mapping[str, str]) -> str:
-    """The proxy that the environment of the host names for this address, or nothing.
-
-    `HTTPS_PROXY` or `HTTP_PROXY`, else `ALL_PROXY`, with the exceptions of `NO_PROXY`; small letters come first.
-    """
+    """The proxy that the environment of the host names for an upstream, or nothing."""
     upstream = parse_upstream(url)
-
-    def value(name: str) -> str:
-        return environment.get(name, "") or environment.get(name.upper(), "")
-
-    found = value(f"{upstream.scheme}_proxy") or value("all_proxy")
-    exceptions = value("no_proxy")
-    return "" if any(_excepted(upstream, word.strip().lower()) for word in exceptions.split(",")) else found
-
-
-def _excepted(upstream: Upstream, word: str) -> bool:
-    if word == "*":
-        return True
-    name = word.removesuffix(f":{upstream.port}").removeprefix("*").removeprefix(".").strip("[]")
-    return bool(name) and (upstream.host == name or upstream.host.endswith(f".{name}"))
+    return parent_for(upstream.scheme, upstream.host, upstream.port, environment)
 
 
 class Dialler:
@@ -91,61 +77,42 @@ class Dialler:
 
     def __init__(self, upstream: Upstream, proxy: str, patience: Patience) -> None:
         self._upstream = upstream
+        self._parent: Parent | None = parse_parent(proxy) if proxy else None
         self._patience = patience
-        self._proxy = _parse_proxy(proxy) if proxy else None
         self._tls: ssl.SSLContext | None = None
 
     @property
     def through_plain_proxy(self) -> bool:
         """Whether requests go to a proxy as they are, which then must be told the whole address."""
-        return self._proxy is not None and not self._upstream.secure
+        return self._parent is not None and not self._upstream.secure
 
     @property
-    def proxy_headers(self) -> list[Header]:
-        """How this host makes itself known to its proxy."""
-        if self._proxy is None or self._proxy.username is None:
-            return []
-        pair = f"{unquote(self._proxy.username)}:{unquote(self._proxy.password or '')}"
-        return [(b"proxy-authorization", b"Basic " + base64.b64encode(pair.encode()))]
+    def proxy_headers(self) -> tuple[Header, ...]:
+        return self._parent.headers if self._parent is not None else ()
 
     async def dial(self) -> Wire:
         """A fresh connection. Raises `FarGone`."""
-        host, port = self._upstream.host, self._upstream.port
-        if self._proxy is not None:
-            host, port = self._proxy.hostname or "", self._proxy.port or _PORTS["http"]
+        upstream, patience = self._upstream, self._patience
+        tls = await self._context() if upstream.secure else None
+        if self._parent is None:
+            ends = await dial(upstream.host, upstream.port, patience, tls=tls)
+        elif tls is None:
+            ends = await self._parent.dial(patience)
+        else:
+            ends = await self._parent.tunnel(upstream.target, patience)
+            await self._shake_hands(ends[1], tls)
+        return Wire(h11.CLIENT, *ends, patience)
+
+    async def _shake_hands(self, writer: asyncio.StreamWriter, tls: ssl.SSLContext) -> None:
+        plain = writer.transport
         try:
             async with asyncio.timeout(self._patience.dial):
-                direct = self._upstream.secure and self._proxy is None
-                context = await self._context() if self._upstream.secure else None
-                reader, writer = await asyncio.open_connection(host, port, ssl=context if direct else None)
-                if context is not None and not direct:
-                    await self._tunnel(reader, writer, context)
-        except TimeoutError as error:
-            raise FarGone("it did not answer in time", FAR_TOO_SLOW) from error
-        except Gone as gone:
-            raise FarGone(f"the proxy of the host: {gone.why}") from gone
-        except ssl.SSLError as error:
-            raise FarGone(f"no trusted connection: {error.reason or 'TLS failed'}") from error
-        except (OSError, UnicodeError) as error:
-            raise FarGone(f"no connection: {getattr(error, 'strerror', None) or type(error).__name__}") from error
-        return Wire(h11.CLIENT, reader, writer, self._patience)
-
-    async def _tunnel(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, context: ssl.SSLContext
-    ) -> None:
-        try:
-            wire = Wire(h11.CLIENT, reader, writer, self._patience)
-            target = self._upstream.target.encode()
-            headers: list[Header] = [(b"host", target), *self.proxy_headers]
-            await wire.send(h11.Request(method=b"CONNECT", target=target, headers=headers))
-            await wire.send(h11.EndOfMessage())
-            event = await wire.next(self._patience.head)
-            if not isinstance(event, h11.Response) or wire.state.our_state is not h11.SWITCHED_PROTOCOL:
-                status = event.status_code if isinstance(event, h11.Response) else "nothing"
-                raise FarGone(f"the proxy of the host answered {status}")
-            await writer.start_tls(context, server_hostname=self._upstream.host)
+                await writer.start_tls(tls, server_hostname=self._upstream.host)
+        except OSError as error:
+            plain.abort()
+            raise unreached(error) from error
         except BaseException:
-            writer.close()
+            plain.abort()
             raise
 
     async def _context(self) -> ssl.SSLContext:
@@ -163,23 +130,3 @@ def _trusting_the_system() -> ssl.SSLContext:
             context.load_verify_locations(roots)
     context.set_alpn_protocols(["http/1.1"])
     return context
-
-
-def _split(url: str) -> SplitResult | None:
-    try:
-        parts = urlsplit(url)
-        whole = parts.hostname and (parts.port is None or parts.port > 0)
-    except ValueError:
-        return None
-    return parts if whole and url.isascii() and url.isprintable() and " " not in url else None
-
-
-def _parse_proxy(proxy: str) -> SplitResult:
-    parts = _split(proxy if "://" in proxy else f"http://{proxy}")
-    if parts is None or parts.scheme != "http":
-        raise _refused("the proxy of this host must be http://host[:port]")
-    return parts
-
-
-def _refused(message: str) -> ConfigurationError:
-    return ConfigurationError((Problem("", "sandbox.credentials", message),))
