@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 import yaml
@@ -74,7 +75,7 @@ class TestAgentAdapters(AgentAdapterSuite):
     @pytest.fixture
     def session(self, tmp_path: Path) -> AgentSession:
         return AgentSession(
-            run=f"run-{tmp_path.name}",
+            run=f"run-{uuid4().hex}",
             agent="tester",
             workdir=str(tmp_path),
             folder=str(tmp_path / "asks"),

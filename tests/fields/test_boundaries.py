@@ -69,3 +69,11 @@ def test_a_tool_that_is_not_allowed_fails_the_run_in_a_later_step_too(project: P
         script={"turns": [work(says("next"), tools=["Read"]), idle(says("next"), tools=["WebFetch"])]},
     )
     assert '"WebFetch"' in project.run("worker", check=1)["reason"]
+
+
+def test_an_entry_that_says_what_a_tool_is_for_allows_the_tool(project: Project) -> None:
+    allowed = {"allowedTools": ["Bash(git *)", "mcp__orchard"]}
+    project.agent(boundaries=allowed, script={"turns": [work(tools=["Bash", "mcp__orchard__pick"])]})
+    assert project.run("worker")["outcome"] == "completed"
+    project.agent(boundaries=allowed, script={"turns": [work(tools=["mcp__orchards__pick"])]})
+    assert 'used "mcp__orchards__pick"' in project.run("worker", check=1)["reason"]

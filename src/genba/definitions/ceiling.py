@@ -8,6 +8,7 @@ import msgspec
 from genba.definitions.agent_file import AgentFile, Boundaries
 from genba.definitions.sandbox_file import Ceiling
 from genba.domain.problems import Problem
+from genba.domain.tools import is_listed
 
 _TOOLS, _MODE = "runner.boundaries.allowedTools", "runner.boundaries.permissionMode"
 
@@ -28,7 +29,7 @@ def _boundaries(
     hint = f"boundaries in {ceiling.source} sets the most that an agent may do"
     tools, mode = own.allowed_tools, own.permission_mode
     if most.allowed_tools is not None:
-        foreign = [tool for tool in tools or () if tool not in most.allowed_tools]
+        foreign = [tool for tool in tools or () if not is_listed(tool, most.allowed_tools)]
         problems += [Problem(shown, _TOOLS, f'the project allows no agent to use "{tool}"', hint) for tool in foreign]
         tools = most.allowed_tools if tools is None else tools
     if most.permission_mode is not None and mode.width > most.permission_mode.width:

@@ -15,6 +15,7 @@ from genba.definitions.variables import IN_RETRY, runtime_variables
 from genba.domain.evidence import BUILTIN_CHECKS, Check, CommandCheck, FileExistsCheck
 from genba.domain.outcomes import StepKind
 from genba.domain.problems import Problem, did_you_mean
+from genba.domain.tools import is_listed
 
 BUILTIN_HANDLERS = (
     "builtin:record",
@@ -114,7 +115,7 @@ def _step_references(
         yield from _known_validator(condition.validator, registry, shown, path)
     tools = file.runner.boundaries.allowed_tools if file is not None else None
     for tool in step.allowed_tools or ():
-        if tools is not None and tool not in tools:
+        if tools is not None and not is_listed(tool, tools):
             told = f'"{tool}" is not among the agent\'s allowedTools'
             yield Problem(shown, f"steps.{step_id}.allowedTools", told, "a step may only narrow what its agent allows")
     if file is not None and step.permission_mode is not None:

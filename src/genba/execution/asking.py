@@ -21,6 +21,7 @@ from genba.domain.events import (
 from genba.domain.loop_state import LoopState
 from genba.domain.ports import AgentInstance
 from genba.domain.replies import Ask, Reply, Usage
+from genba.domain.tools import is_listed
 from genba.execution.prompting import ResolvedPrompt, refusal_section
 from genba.execution.world import World
 from genba.judgement.budgets import time_left
@@ -234,7 +235,7 @@ class Asking:
 
     def _check_tools(self, step_id: str, reply: Reply) -> None:
         allowed = self.definition.tools_for(step_id)
-        foreign = [tool for tool in reply.tools_used if allowed is not None and tool not in allowed]
+        foreign = [tool for tool in reply.tools_used if allowed is not None and not is_listed(tool, allowed)]
         if foreign:
             own = self.definition.step(step_id).allowed_tools is not None
             where = f"allowedTools of the step {step_id}" if own else "runner.boundaries.allowedTools"

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from genba.connections.agents.one_shot import OneShotAdapter, OneShotInstance, reply_from_exit
+from genba.connections.agents.shared_files import read_shared, write_shared
 from genba.domain.errors import AgentUnavailable, NotFoundError, RateLimited
 from genba.domain.ports import AgentInstance
 from genba.domain.processes import Command, Exit, Heard
@@ -237,19 +238,20 @@ class _Files:
         self.system_by_file = False
 
     def write(self, prompt: str) -> None:
-        self.prompt.write_text(prompt, encoding="utf-8")
+        write_shared(self.prompt, prompt.encode("utf-8", "surrogateescape"))
         if self.system_by_file:
-            self.system.write_text(self.ask.system_prompt, encoding="utf-8")
-        self.schema.write_bytes(msgspec.json.encode(self.ask.output_schema or {}))
+            write_shared(self.system, self.ask.system_prompt.encode("utf-8", "surrogateescape"))
+        write_shared(self.schema, msgspec.json.encode(self.ask.output_schema or {}))
         with contextlib.suppress(FileNotFoundError):
             self.reply.unlink()
 
     def read_reply(self) -> ReplyFile | None:
-        if not self.reply.is_file():
+        content = read_shared(self.reply)
+        if content is None:
             return None
         try:
-            told = msgspec.json.decode(self.reply.read_bytes(), type=ReplyFile)
-        except (OSError, ValueError, RecursionError) as error:
+            told = msgspec.json.decode(content, type=ReplyFile)
+        except (ValueError, RecursionError) as error:
             raise AgentUnavailable(f"the reply file of the agent is not valid: {error}") from error
         if wrong := _wrong(told):
             raise AgentUnavailable(f"the reply file of the agent is not valid: {wrong}")
