@@ -18,6 +18,7 @@ from genba.entrypoints.cli.failures import error_as_json, show_error
 COMMANDS = {
     "agent": "genba.entrypoints.cli.agent_commands:agent",
     "demo": "genba.entrypoints.cli.demo_command:demo",
+    "doctor": "genba.entrypoints.cli.doctor_command:doctor",
     "logs": "genba.entrypoints.cli.logs_command:logs",
     "run": "genba.entrypoints.cli.run_command:run",
     "schema": "genba.entrypoints.cli.schema_command:schema",
@@ -27,6 +28,7 @@ COMMANDS = {
 _SUMMARIES = {
     "agent": "List, show, check and create agents.",
     "demo": "Watch an agent work, be judged and be merged.",
+    "doctor": "Find what is installed and what works here.",
     "logs": "List runs, or show what one did.",
     "run": "Run an agent.",
     "schema": "Print the JSON Schema of a file.",

@@ -16,12 +16,13 @@ T = TypeVar("T")
 
 def house_here() -> House:
     """The house for as long as the command runs."""
-    house = asyncio.run(House.find(_here()))
+    house = asyncio.run(House.find(here()))
     click.get_current_context().call_on_close(house.close)
     return house
 
 
-def _here() -> Path:
+def here() -> Path:
+    """The current folder, as far as one can work in it."""
     try:
         here = Path.cwd()
     except OSError as error:

