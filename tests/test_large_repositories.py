@@ -167,6 +167,15 @@ async def test_a_tree_that_is_kept_becomes_a_plain_folder(floor: Floor) -> None:
     assert (await later.trees.close(again)).removed
 
 
+async def test_a_run_that_ends_without_a_removal_leaves_a_folder_that_the_user_can_look_into(floor: Floor) -> None:
+    workspace = await floor.open()
+    await floor.inside(workspace, "echo loose > loose.txt")
+
+    floor.trees.release()
+
+    assert floor.project.git("status", "--porcelain", cwd=Path(workspace.path)) == "?? loose.txt"
+
+
 async def test_a_repository_inside_the_layer_is_never_removed_and_can_be_found(floor: Floor) -> None:
     workspace = await floor.open()
     await floor.inside(workspace, "git init -q inner && echo x > inner/x")
@@ -181,7 +190,7 @@ async def test_a_repository_inside_the_layer_is_never_removed_and_can_be_found(f
 async def test_a_run_without_walls_that_takes_the_tree_over_finds_its_files(floor: Floor) -> None:
     workspace = await floor.open()
     await floor.inside(workspace, "echo loose > loose.txt")
-    floor.trees.release()
+    floor.trees.plain.release()
 
     plain = GitWorkingTrees(floor.trees.layout)
     taken = await plain.reopen(workspace)

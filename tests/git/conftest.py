@@ -33,7 +33,7 @@ class Floor:
 
     async def anew(self, **options: object) -> "Floor":
         """The same project, as a process sees it that starts now: nothing is remembered but what is on the disk."""
-        self.trees.release()
+        self.trees.plain.release()
         layout = await RepositoryLayout.find(self.project.root)
         trees = WalledTrees(layout, self.sandbox, **options)  # type: ignore[arg-type]
         return Floor(self.project, trees, self.sandbox, self.folder)

@@ -9,7 +9,7 @@ import pytest
 
 from genba.connections.git.layout import is_folder
 from genba.connections.git.worktrees import GitWorkingTrees
-from genba.domain.errors import StateConflictError
+from genba.domain.errors import GitError, StateConflictError
 from genba.domain.workspaces import Workspace
 from tests.git.conftest import Floor
 
@@ -161,3 +161,20 @@ async def test_two_instances_never_have_the_same_branch(floor: Floor) -> None:
     await floor.open()
     with pytest.raises(StateConflictError, match="in use"):
         await floor.open()
+
+
+async def test_a_private_repository_that_is_broken_is_told_with_the_way_on(floor: Floor) -> None:
+    workspace = await floor.open()
+    await floor.inside(workspace, f"{COMMIT}; rm -rf $(git rev-parse --git-dir)/objects")
+    later = await floor.anew()
+    with pytest.raises(GitError) as told:
+        await later.trees.reopen(workspace)
+    command, name, *_ = told.value.hint.split()
+    assert command == "rm"
+    later = await later.anew()
+
+    os.unlink(name)  # noqa: PTH108
+    again = await later.trees.reopen(workspace)
+
+    assert (await later.inside(again, "git status --porcelain; cat work.txt")).stdout == "?? work.txt\nwork\n"
+    later.trees.release()

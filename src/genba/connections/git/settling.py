@@ -1,6 +1,5 @@
 """Turning an overlay into a plain folder, for a tree that is kept: the user, too, must find the work in it."""
 
-import asyncio
 import subprocess
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from genba.connections.git.trash import delete_later, throw_away
 from genba.domain.errors import DiskFullError, GitError
 
 
-async def settle(layout: RepositoryLayout, tree: Path, git_dir: Path) -> None:
+def settle(layout: RepositoryLayout, tree: Path, git_dir: Path) -> None:
     """Copy what is seen through an overlay into the folder itself. A plain folder stays as it is.
 
     The layer that holds the work goes last: whoever dies before that leaves an overlay, and it is settled again.
@@ -21,15 +20,15 @@ async def settle(layout: RepositoryLayout, tree: Path, git_dir: Path) -> None:
     if overlay is None:
         return
     copy = tree.with_name(f".{tree.name}.settled")
-    await asyncio.to_thread(remove_tree, copy)
-    await asyncio.to_thread(tree.mkdir, parents=True, exist_ok=True)
+    remove_tree(copy)
+    tree.mkdir(parents=True, exist_ok=True)
     words = mounted(overlay, tree, ["cp", "-a", "--reflink=auto", f"{tree}/.", str(copy)])
-    done = await asyncio.to_thread(
-        subprocess.run, words, cwd="/", capture_output=True, text=True, errors="replace", start_new_session=True
+    done = subprocess.run(
+        words, cwd="/", capture_output=True, text=True, errors="replace", start_new_session=True, check=False
     )
     if done.returncode != 0:
         said = (done.stderr.strip() or "cp failed").splitlines()[-1]
-        await asyncio.to_thread(remove_tree, copy)
+        remove_tree(copy)
         if "No space left" in said:
             raise DiskFullError(f"the disk is full: {said}")
         raise GitError(f"{tree} cannot be made a plain folder: {said}")
@@ -37,4 +36,4 @@ async def settle(layout: RepositoryLayout, tree: Path, git_dir: Path) -> None:
     copy.rename(tree)
     forget_overlay(cell)
     layer = [throw_away(layout, Path(path), f"{cell.name}.layer") for path in (overlay.upper, overlay.work)]
-    await asyncio.to_thread(delete_later, old, *layer)
+    delete_later(old, *layer)

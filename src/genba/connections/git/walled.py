@@ -28,7 +28,7 @@ from genba.connections.git.rescue import rescue
 from genba.connections.git.settling import settle
 from genba.connections.git.templates import LARGE, Templates
 from genba.connections.git.worktrees import GitWorkingTrees
-from genba.domain.errors import BoundaryViolationError, GenbaError, StateConflictError
+from genba.domain.errors import BoundaryViolationError, GenbaError, GitError, StateConflictError
 from genba.domain.evidence import TreeFacts
 from genba.domain.ports import Sandbox
 from genba.domain.workspaces import Removal, Workspace, WorkspaceRequest
@@ -61,6 +61,8 @@ class WalledTrees:
         self.templates = Templates(layout, large)
         self.plain = GitWorkingTrees(layout, self._fill)
         self._one_at_a_time = asyncio.Lock()
+        self._layers: dict[str, Workspace] = {}
+        """The open working trees that are layers over a template, by their branch."""
 
     async def open(self, request: WorkspaceRequest) -> Workspace:
         if not request.isolated:
@@ -75,7 +77,7 @@ class WalledTrees:
             await self.plain.attach(workspace.branch, path, git_dir)
             await send(self.layout, workspace)
         except BaseException:
-            self.plain.release()
+            self.plain.let_go(workspace.branch)
             raise
         return workspace
 
@@ -109,6 +111,7 @@ class WalledTrees:
             self.plain.let_go(workspace.branch)
         else:
             removal = await self.plain.close(workspace)
+        self._layers.pop(workspace.branch, None)
         if not removal.removed:
             await self.settle(workspace)
         return removal
@@ -116,11 +119,16 @@ class WalledTrees:
     async def settle(self, workspace: Workspace) -> Workspace:
         """Make the tree of a run that ends here, and is kept, a plain folder that the user can look into."""
         if workspace.overlay is not None:
-            await settle(self.layout, Path(workspace.path), Path(workspace.git_dir))
+            await asyncio.to_thread(settle, self.layout, Path(workspace.path), Path(workspace.git_dir))
+            self._layers.pop(workspace.branch, None)
         return msgspec.structs.replace(workspace, overlay=None)
 
     def release(self) -> None:
-        """Let go of the branches, and leave the working trees as they are."""
+        """Let go of the branches, and leave the working trees where the user can look into them."""
+        for workspace in self._layers.values():
+            with contextlib.suppress(GenbaError, OSError):  # then it stays a layer, with all that is in it
+                settle(self.layout, Path(workspace.path), Path(workspace.git_dir))
+        self._layers.clear()
         self.plain.release()
 
     def cell_parts(self, workspace: Workspace) -> CellParts:
@@ -128,7 +136,10 @@ class WalledTrees:
         return cell_parts(self.layout, workspace)
 
     def _with_overlay(self, workspace: Workspace) -> Workspace:
-        return msgspec.structs.replace(workspace, overlay=read_overlay(self.layout.cell(workspace.git_dir)))
+        found = msgspec.structs.replace(workspace, overlay=read_overlay(self.layout.cell(workspace.git_dir)))
+        if found.overlay is not None:
+            self._layers[found.branch] = found
+        return found
 
     async def _fill(self, record: TreeRecord, git_dir: Path) -> None:
         """The files of a new tree. What an older tree of the same place left behind walls is brought back before."""
@@ -157,7 +168,11 @@ class WalledTrees:
             host = "" if quick else await self.git.commit_of(f"refs/heads/{workspace.branch}")
             if seen == state.refs and (quick or host == state.tip):
                 return state.strayed
-            return await self._meet(workspace, state, seen, tree_is_there)
+            try:
+                return await self._meet(workspace, state, seen, tree_is_there)
+            except (GitError, BoundaryViolationError) as error:
+                error.hint = error.hint or f"rm {cell / 'state.json'}   goes on without those commits; the files stay"
+                raise
 
     async def _meet(self, workspace: Workspace, state: CellState, seen: str, tree_is_there: bool) -> str:
         """Bring the private repository and the user's together again, of which one or both have moved."""

@@ -56,7 +56,7 @@ class GitWorkingTrees:
             )
             path, git_dir = await self.maker.make(wanted, root, shared=request.branch is not None)
             if self.plain:
-                await settle(self.layout, path, git_dir)
+                await asyncio.to_thread(settle, self.layout, path, git_dir)
             if before:
                 await self.attach(branch, path, git_dir)
         except BaseException:
@@ -94,7 +94,7 @@ class GitWorkingTrees:
             return msgspec.structs.replace(workspace, path=str(path), git_dir=str(git_dir))
         assign(self.layout, workspace.branch, workspace.run)
         if self.plain and workspace.isolated:
-            await settle(self.layout, Path(workspace.path), Path(workspace.git_dir))
+            await asyncio.to_thread(settle, self.layout, Path(workspace.path), Path(workspace.git_dir))
             return msgspec.structs.replace(workspace, overlay=None)
         return workspace
 
