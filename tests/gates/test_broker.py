@@ -669,6 +669,7 @@ async def test_a_proxy_of_the_host_that_says_no_is_named() -> None:
         ("http://a.example/v1", {"HTTP_PROXY": "http://q:1"}, "http://q:1"),
         ("https://a.example", {"HTTP_PROXY": "http://q:1"}, ""),
         ("https://a.example", {"ALL_PROXY": "http://q:1"}, "http://q:1"),
+        ("https://a.example", {"ALL_PROXY": "socks5://q:1"}, ""),
         ("https://a.example", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "b.example, a.example"}, ""),
         ("https://x.a.example", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": ".a.example"}, ""),
         ("https://xa.example", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "a.example"}, "http://p:1"),

@@ -328,6 +328,13 @@ async def test_a_host_with_a_proxy_of_its_own_is_left_through_it() -> None:
     assert diary.of(Verdict.ALLOWED) == ["8.8:443", "8.8:80", f"127.0.0.1:{local}"]
 
 
+def test_a_proxy_of_the_host_that_cannot_be_spoken_to_is_refused_at_the_start_without_its_password() -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        AllowListProxy(Network.FULL, (), Diary().told, environment={"HTTPS_PROXY": "https://me:secret@p:1"})
+
+    assert "secret" not in str(refused.value)
+
+
 async def test_a_proxy_of_the_host_that_is_not_there_is_told() -> None:
     async with listening(echo) as free:
         pass

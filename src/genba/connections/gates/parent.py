@@ -87,13 +87,15 @@ def parse_parent(url: str) -> Parent:
 def parent_for(scheme: str, host: str, port: int, environment: Mapping[str, str]) -> str:
     """The proxy that an environment names for this target, or nothing.
 
-    `HTTPS_PROXY` or `HTTP_PROXY`, else `ALL_PROXY`, with the exceptions of `NO_PROXY`; small letters come first.
+    `HTTPS_PROXY` or `HTTP_PROXY`, else `ALL_PROXY` if that is one for HTTP, with the exceptions of `NO_PROXY`; small
+    letters come first.
     """
 
     def value(name: str) -> str:
         return environment.get(name, "") or environment.get(name.upper(), "")
 
-    found = value(f"{scheme}_proxy") or value("all_proxy")
+    for_all = value("all_proxy")
+    found = value(f"{scheme}_proxy") or ("" if for_all.startswith("socks") else for_all)
     exceptions = value("no_proxy")
     return "" if any(_excepted(host, port, word.strip().lower()) for word in exceptions.split(",")) else found
 

@@ -57,6 +57,9 @@ class AllowListProxy:
         except ValueError as error:
             raise ConfigurationError((Problem("", "sandbox.allow", str(error)),)) from error
         self._environment = environment or {}
+        for scheme in ("http", "https"):
+            if named := parent_for(scheme, "", 0, self._environment):
+                parse_parent(named)
         self._patience = patience
         self.ledger = Ledger(GATE, told)
         self._doorway = Doorway(self.ledger)
