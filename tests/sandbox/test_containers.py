@@ -295,16 +295,17 @@ async def test_nothing_is_left_after_a_timeout_or_a_cancelled_run(engine: Engine
 
 
 KILLED = """
-import asyncio, os, sys
+import asyncio, sys
 import msgspec
-from genba.domain.walls import Gate
+from genba.connections.process.orphans import take_in_orphans
+from genba.domain.walls import Cell, Gate
 from tests.sandbox.engines import Engine
 from tests.sandbox.test_containers import command
-from genba.domain.walls import Cell
 
 async def serve(reader, writer): pass
 
 async def main():
+    take_in_orphans()
     engine = msgspec.json.decode(sys.argv[1], type=Engine)
     run, folder, tree, home = sys.argv[2:]
     cell = Cell(run=run, folder=folder, tree=tree, home=home, gates=(Gate(name="g", port=5000, serve=serve),))

@@ -36,6 +36,7 @@ _OF_THE_WALLS = 4
 _SIGNALS = range(129, 160)
 _UNCLEAR = frozenset({125, 126, 127, 137})
 """Exit codes that may be the engine's or the kernel's own words."""
+_LATE_LOOKS, _LATE_SECONDS = 8, 0.25
 _SELINUX = Path("/sys/fs/selinux/enforce")
 
 
@@ -123,21 +124,22 @@ class ContainerWalls:
         ears = _Ears(heard, f"genba-walls-{secrets.token_hex(8)}")
         watch = ContainerWatch(self._cell, id_file, f"{_MARK}={command.mark}")
         guard = asyncio.create_task(self._guard(name, watch))
+        cut_off = True
         try:
             ended = await self._processes.run(self._inside(command, name, id_file, ears.token), ears)
+            cut_off = ended.ending not in (Ending.EXITED, Ending.CANNOT_START)
             return await self._told(name, ended, ears, watch)
         finally:
             if watch.found is None:
                 guard.cancel()
-            await asyncio.shield(self._end(name, id_file, guard))
+            await asyncio.shield(self._end(name, id_file, guard, cut_off))
 
     async def sweep(self, mark: str) -> int:
         """Containers first: their clients end with them. The gates of walls that were left go too, and ours stay."""
         left = await self._client.marked(mark)
-        if left:
-            await self._client.remove(*left)
-        if strangers := {gates for gates in left.values() if gates} - {self._gates.name}:
-            await self._client.remove(*strangers)
+        strangers = {gates for gates in left.values() if gates} - {self._gates.name}
+        for name in (*left, *strangers):
+            await self._client.remove(name)
         return len(left) + await self._processes.sweep(mark)
 
     async def close(self) -> None:
@@ -184,9 +186,14 @@ class ContainerWalls:
         code = 128 - ended.code if ended.code in _SIGNALS else ended.code
         return msgspec.structs.replace(ended, code=code, stderr=stderr, violations=(found,) if found else ())
 
-    async def _end(self, name: str, id_file: Path, guard: "asyncio.Task[None]") -> None:
+    async def _end(self, name: str, id_file: Path, guard: "asyncio.Task[None]", cut_off: bool) -> None:
+        """Nothing is left. A client that was ended early may leave the engine still making what it asked for."""
         await asyncio.gather(guard, return_exceptions=True)
         await self._client.remove(name)
+        late = cut_off and not await asyncio.to_thread(id_file.exists)
+        for _ in range(_LATE_LOOKS if late else 0):
+            await asyncio.sleep(_LATE_SECONDS)
+            await self._client.remove(name)
         await asyncio.to_thread(id_file.unlink, missing_ok=True)
 
 

@@ -19,6 +19,7 @@ from genba.domain.walls import SandboxKind
 RUN, MARK, GATES = "genba.run", "genba.mark", "genba.gates"
 """The labels of a container: its run, the mark of its command, and the container that holds its network."""
 _PATIENCE_SECONDS = 60.0
+_FOR_EVER_SECONDS = 1e9
 _POLL_SECONDS = 0.05
 _CLIENT_SEES = frozenset({
     "PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "DBUS_SESSION_BUS_ADDRESS",
@@ -149,12 +150,19 @@ class Client:
         self._traits: Traits | None = None
 
     async def ask(self, *words: str) -> Exit:
+        return await self._run(words, _PATIENCE_SECONDS)
+
+    async def hold(self, *words: str) -> Exit:
+        """Ask for something that lasts; returns when it has ended."""
+        return await self._run(words, _FOR_EVER_SECONDS)
+
+    async def _run(self, words: tuple[str, ...], patience: float) -> Exit:
         command = Command(
             argv=(*self.engine.argv, *words),
             workdir="/",
             environment=self.engine.environment,
-            timeout_seconds=_PATIENCE_SECONDS,
-            idle_seconds=_PATIENCE_SECONDS,
+            timeout_seconds=patience,
+            idle_seconds=patience,
             mark=f"genba-client-{secrets.token_hex(8)}",
         )
         return await self._processes.run(command, _unheard)
@@ -192,18 +200,18 @@ class Client:
             return None
         raise AgentUnavailable(f"{self.engine.kind.value} no longer answers: {_last_line(asked.stderr)}")
 
-    async def remove(self, *names: str) -> None:
-        """End containers and take away all that they left. Safe to repeat."""
+    async def remove(self, name: str) -> None:
+        """End a container and take away all that it left. Safe to repeat."""
         at_once = ("--time", "0") if self.engine.kind is SandboxKind.PODMAN else ()
-        asked = await self.ask("rm", "--force", "--volumes", *at_once, *names)
+        asked = await self.ask("rm", "--force", "--volumes", *at_once, name)
         if asked.code == 0 or "no such container" in asked.stderr.lower():
             return
         deadline = time.monotonic() + _PATIENCE_SECONDS
-        while left := [name for name in names if await self.state(name) is not None]:
+        while await self.state(name) is not None:
             if "in progress" not in asked.stderr or time.monotonic() > deadline:
                 raise AgentUnavailable(
                     f"a container could not be ended: {_last_line(asked.stderr)}",
-                    hint=f"{self.engine.kind.value} rm --force {' '.join(left)}",
+                    hint=f"{self.engine.kind.value} rm --force {name}",
                 )
             await asyncio.sleep(_POLL_SECONDS)
 

@@ -18,6 +18,7 @@ from genba.connections.sandbox.containers_mounts import Mount
 from genba.connections.sandbox.gatekeeping import Gatekeeper
 from genba.connections.sandbox.system_folders import is_of_the_system, system_places
 from genba.domain.errors import AgentUnavailable, UnrecoverableError
+from genba.domain.processes import Exit
 from genba.domain.walls import Gate
 
 _PATIENCE_SECONDS = 60.0
@@ -51,6 +52,8 @@ class ContainerGates:
         self._client = client
         self._label = label
         self._gatekeeper = Gatekeeper()
+        self._holder: asyncio.Task[Exit] | None = None
+        """The client stays with its container: what podman leaves to itself would be an orphan to Genba."""
         Path(folder).mkdir(parents=True, exist_ok=True)
         self._folder = tempfile.mkdtemp(prefix="gates-", dir=folder)
 
@@ -69,19 +72,25 @@ class ContainerGates:
             self.ports[gate.name] = gate.port
         python, mounts = _python()
         mounts += (Mount(str(_FORWARDER), "/forwarder.py", False), Mount(self._folder, _INSIDE, False))
-        await self._client.told(
-            *("run", "--detach", "--rm", "--name", self.name, *self._label, *words, "--network", "none"),
-            *(word for mount in mounts for word in mount.words),
-            *("--entrypoint", python, image, "-I", "-S", "/forwarder.py", _INSIDE),
-            *(str(gate.port) for gate in gates),
+        self._holder = asyncio.create_task(
+            self._client.hold(
+                *("run", "--rm", "--name", self.name, *self._label, *words, "--network", "none"),
+                *(word for mount in mounts for word in mount.words),
+                *("--entrypoint", python, image, "-I", "-S", "/forwarder.py", _INSIDE),
+                *(str(gate.port) for gate in gates),
+            )
         )
-        try:
-            await asyncio.wait_for(alive.wait(), _PATIENCE_SECONDS)
-        except TimeoutError:
-            raise AgentUnavailable("the gates of the sandbox did not open") from None
+        opened = asyncio.create_task(alive.wait())
+        await asyncio.wait({opened, self._holder}, timeout=_PATIENCE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        opened.cancel()
+        if not alive.is_set():
+            said = self._holder.result().stderr.strip() if self._holder.done() else "nothing was heard of them"
+            raise AgentUnavailable(f"the gates of the sandbox did not open: {said}")
 
     async def close(self) -> None:
         await self._client.remove(self.name)
+        if self._holder is not None:
+            await asyncio.gather(self._holder, return_exceptions=True)
         await self._gatekeeper.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
