@@ -22,7 +22,7 @@ class SandboxKind(StrEnum):
 
 
 class Network(StrEnum):
-    """What an instance can reach, from narrow to wide. The host itself is never part of it."""
+    """What an instance can reach, from narrow to wide. Of the host itself only an address that the list spells out."""
 
     NONE = "none"
     ALLOWLIST = "allowlist"

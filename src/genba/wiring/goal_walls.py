@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -91,7 +92,7 @@ class Checkouts:
             return ()
         from genba.connections.gates.proxy import AllowListProxy  # noqa: PLC0415  (only walls with a way out need it)
 
-        proxy = AllowListProxy(self.network, self.allow, lambda _event: None)
+        proxy = AllowListProxy(self.network, self.allow, lambda _event: None, environment=os.environ)
         return (Gate(name=PROXY, port=PROXY_PORT, serve=proxy.serve),)
 
 

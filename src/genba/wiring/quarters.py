@@ -166,15 +166,17 @@ class QuartersKeeper:
 
     def _broker(self, provider: Provider, key: str) -> tuple[Gate, str]:
         from genba.connections.gates.broker import Broker, new_word  # noqa: PLC0415  (only who has a key pays)
+        from genba.connections.gates.upstream import proxy_for  # noqa: PLC0415
 
         word = new_word()
-        broker = Broker(provider.url, provider.header, key, word, self._told)
+        way = proxy_for(provider.url, os.environ)
+        broker = Broker(provider.url, provider.header, key, word, self._told, proxy=way)
         return Gate(name=_MODEL, port=_MODEL_PORT, serve=broker.serve), word
 
     def _proxy(self, allow: tuple[str, ...]) -> Gate:
         from genba.connections.gates.proxy import AllowListProxy  # noqa: PLC0415  (only walls need it)
 
-        proxy = AllowListProxy(self.plan.network, allow, self._told)
+        proxy = AllowListProxy(self.plan.network, allow, self._told, environment=os.environ)
         return Gate(name=PROXY, port=PROXY_PORT, serve=proxy.serve)
 
     def _forward(self, server: McpServer, host: str, port: int) -> Gate:
