@@ -1,8 +1,10 @@
 """A working tree, a private HOME and a scenario for one command-line tool: what a test of an adapter stands in."""
 
+import asyncio
 import os
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 
@@ -11,7 +13,7 @@ from genba.connections.process.supervisor import ProcessSupervisor
 from genba.domain.ports import AgentInstance, Processes
 from genba.domain.replies import AgentSession, Ask, Reply
 from genba.testing.conformance import an_ask
-from genba.testing.model_server import ModelServer, Request, Turn
+from genba.testing.model_server import ModelServer, Request, Run, Say, Turn
 
 KEY = "sk-not-a-real-key"
 
@@ -23,7 +25,7 @@ class ToolPlace:
         self, kind: type[CommandLineAdapter], tool: Path, model: ModelServer, folder: Path, **settings: Any
     ) -> None:
         self.kind, self.tool, self.model, self.folder = kind, tool, model, folder
-        self.name = folder.name
+        self.name = f"run-{uuid4().hex}"  # a mark that no other test has: its end is the end of all that carry it
         self.tree = folder / "tree"
         self.tree.mkdir()
         self.heard: list[tuple[str, str]] = []
@@ -42,7 +44,7 @@ class ToolPlace:
     @property
     def session(self) -> AgentSession:
         return AgentSession(
-            run=f"run-{self.name}",
+            run=self.name,
             agent="tester",
             workdir=str(self.tree),
             folder=str(self.folder / "asks"),
@@ -72,8 +74,42 @@ class ToolPlace:
         question = self.question(number, **changes)
         return await self.adapter.execute(self._instance, question, lambda *said: self.heard.append(said))
 
+    async def in_mid_command(self, **changes: Any) -> tuple[AgentInstance, asyncio.Task[Reply]]:
+        """A question whose answer is at a command that never ends, and that has left a child of its own session."""
+        beacon = self.tree / "beacon"
+        self.follows(Run(f"(setsid sleep 600 & echo x > {beacon}; sleep 600)"), Say("never"))
+        instance = await self.adapter.start(self.session)
+        asking = asyncio.create_task(self.adapter.execute(instance, self.question(**changes), lambda *_: None))
+        async with asyncio.timeout(90):
+            while not beacon.exists() and not asking.done():  # noqa: ASYNC110  (another process makes it)
+                await asyncio.sleep(0.02)
+        return instance, asking
+
     def told(self, kind: str) -> list[str]:
         return [line for stream, line in self.heard if stream == kind]
 
     def asked(self) -> list[Request]:
         return self.model.asked(self.name)
+
+
+TOOLS_BY_STDIN = """
+import json, os, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    tools = [{"name": name, "description": name, "inputSchema": {"type": "object"}} for name in ("pick", "fell")]
+    answers = {
+        "initialize": lambda: {
+            "protocolVersion": asked["params"]["protocolVersion"],
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "orchard", "version": "1"},
+        },
+        "tools/list": lambda: {"tools": tools},
+        "tools/call": lambda: {"content": [{"type": "text", "text": "an apple, " + " ".join(sorted(os.environ))}]},
+    }
+    known = asked["method"] in answers
+    reply = {"result": answers[asked["method"]]()} if known else {"error": {"code": -32601, "message": "no"}}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **reply}), flush=True)
+"""
+"""A server of two tools, which tell the names of the variables that they see."""

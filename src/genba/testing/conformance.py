@@ -45,8 +45,8 @@ def an_ask(session: AgentSession, number: int = 1) -> Ask:
         session_id=None,
         output_schema=None,
         issue=None,
-        timeout_seconds=20,
-        idle_seconds=20,
+        timeout_seconds=120,
+        idle_seconds=120,
     )
 
 

@@ -43,6 +43,7 @@ _MOST_UNFINISHED = 3
 _FIRST_WAIT, _SLACK = 2.0, 1.5
 """OpenCode waits 2, 4, 8… seconds by itself, give or take a quarter; a longer wait was told by the provider."""
 _DENIED = re.compile(r"rule which prevents you|rejected permission|call unavailable tool '([\w-]+)'")
+_LIMIT = re.compile(r"rate.?limit|too many requests|quota", re.IGNORECASE)
 _LOST = "Session not found"
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -184,9 +185,11 @@ class OpenCodeReading:
     def _on_retry(self, event: Mapping[str, Any]) -> None:
         told, seconds = one_line(_text(event.get("message"))), _number(event.get("seconds"))
         own_wait = _FIRST_WAIT * 2.0 ** (max(_count(event.get("retry")), 1) - 1)
-        if seconds > own_wait * _SLACK:
+        told_by_provider = seconds > own_wait * _SLACK
+        if told_by_provider or _LIMIT.search(told):
             self.trouble = RateLimited(
-                with_words("the rate limit of the model is reached", told), retry_after=round(seconds, 3)
+                with_words("the rate limit of the model is reached", told),
+                retry_after=round(seconds, 3) if told_by_provider else None,
             )
         else:
             self.trouble = AgentUnavailable(with_words("the model cannot be reached", told))
