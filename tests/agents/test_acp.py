@@ -13,6 +13,7 @@ import pytest
 from genba.connections.agents.acp import AcpAdapter, AcpSettings, ProviderSettings
 from genba.connections.agents.acp_errors import refused
 from genba.connections.process.supervisor import ProcessSupervisor
+from genba.connections.sandbox.bubblewrap import BubblewrapSandbox
 from genba.domain.errors import (
     AgentTimeout,
     AgentUnavailable,
@@ -26,8 +27,9 @@ from genba.domain.errors import (
 from genba.domain.outcomes import PermissionMode
 from genba.domain.ports import AgentAdapter
 from genba.domain.replies import AgentSession, Ask, Reply, Usage
-from genba.domain.walls import McpServer
+from genba.domain.walls import Cell, McpServer
 from genba.testing.conformance import AgentAdapterSuite, an_ask
+from tests.walls import needs_bubblewrap
 
 AGENT = str(Path(__file__).parent / "acp_agent.py")
 DONE: dict[str, Any] = {"result": {"stopReason": "end_turn"}}
@@ -546,6 +548,27 @@ async def test_what_is_missing_is_told_before_anything_starts(scene: Scene) -> N
     assert gemini.problem({"PATH": "/nowhere"}) == "gemini is not installed: npm install -g @google/gemini-cli"
     with pytest.raises(NotFoundError):
         await gemini.start(msgspec.structs.replace(scene.session, environment={"PATH": "/nowhere"}))
+
+
+async def test_the_conversation_goes_through_walls(scene: Scene) -> None:
+    needs_bubblewrap()
+    (scene.tmp_path / "home").mkdir()
+    scene.log = scene.tree / "log.jsonl"
+    cell = Cell(
+        run=scene.session.run,
+        folder=str(scene.tmp_path / "walls"),
+        tree=scene.session.workdir,
+        home=scene.session.home,
+        readable=(str(Path(AGENT).parent), sys.prefix, sys.base_prefix),
+    )
+    walls = await BubblewrapSandbox(ProcessSupervisor()).open(cell)
+    try:
+        scene.session = msgspec.structs.replace(scene.session, processes=walls, walled=True)
+        reply = await scene.ask({"turns": [may_it(kind="execute", title="make"), {"say": "hello"}, DONE]})
+    finally:
+        await walls.close()
+
+    assert (reply.text, reply.tools_used) == ("hello", ("Bash",))
 
 
 # ── the cost ─────────────────────────────────────────────────────────────────────────────────────────────────────────

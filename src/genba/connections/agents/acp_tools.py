@@ -9,6 +9,7 @@ from typing import Any
 
 from genba.domain.outcomes import PermissionMode
 from genba.domain.replies import Ask
+from genba.domain.tools import is_listed
 from genba.domain.walls import McpServer
 
 _BY_NAME = {
@@ -103,7 +104,7 @@ def name_of(call: ToolCall, call_id: str, servers: tuple[McpServer, ...]) -> str
 def may_use(name: str, call: ToolCall, ask: Ask, workdir: str, walled: bool) -> bool:
     """Whether a call that the agent asks for goes ahead. Nobody is there to be asked, so what is not a yes is a no."""
     listed = ask.allowed_tools
-    free = listed is None or not name or name in {_bare(tool) for tool in listed}
+    free = listed is None or not name or is_listed(name, listed)
     match ask.permission_mode:
         case PermissionMode.BYPASS_PERMISSIONS:
             return free
@@ -133,11 +134,6 @@ def _of_server(word: str, servers: tuple[McpServer, ...]) -> str:
             if word.startswith(front):
                 return _in_one_word(f"mcp__{server.name}__{word.removeprefix(front)}")
     return ""
-
-
-def _bare(tool: str) -> str:
-    """A tool without what it may be used on: `Bash(git *)` is Bash."""
-    return tool.partition("(")[0].strip()
 
 
 def _is_inside(place: str, workdir: str) -> bool:
