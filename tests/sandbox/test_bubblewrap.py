@@ -204,6 +204,29 @@ while True:
     assert [found.kind for found in done.violations] == ["disk"]
 
 
+async def test_all_commands_of_a_cell_share_one_allowance_of_disk(sandbox: Sandbox, cell: Cell) -> None:
+    small = msgspec.structs.replace(cell, limits=WallLimits(disk_mb=20))
+    kinds = []
+    async with opened(sandbox, small) as walls:
+        for number in range(5):
+            script = f"head -c 6000000 /dev/zero > part-{number}; sync part-{number}"
+            done = await walls.run(command_in(small, "sh", "-c", script), unheard)
+            kinds += [found.kind for found in done.violations]
+    assert "disk" in kinds
+
+
+async def test_closing_the_walls_ends_what_still_runs(sandbox: Sandbox, cell: Cell) -> None:
+    word = f"{100_000 + os.getpid()}.{secrets.randbelow(10**9)}"
+    begun = asyncio.Event()
+    walls = await sandbox.open(cell)
+    command = command_in(cell, "sh", "-c", f"echo begun; sleep {word}", lines=lambda _: begun.set())
+    running = asyncio.create_task(walls.run(command, unheard))
+    await asyncio.wait_for(begun.wait(), 60)
+    await walls.close()
+    assert (await asyncio.wait_for(running, 60)).code != 0
+    assert living_with(word) == []
+
+
 async def test_with_the_loopback_of_the_host_a_service_is_reached_from_outside(sandbox: Sandbox, cell: Cell) -> None:
     open_cell = msgspec.structs.replace(cell, host_loopback=True)
     script = """

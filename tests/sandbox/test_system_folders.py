@@ -67,6 +67,12 @@ def test_a_project_on_the_path_shows_its_programs_and_not_its_history(home: Path
     assert shown(home, tmp_path / "project/bin") == (str(tmp_path / "project/bin"),)
 
 
+def test_a_manager_of_tools_is_shown_whole_wherever_it_is(home: Path, tmp_path: Path) -> None:
+    program(tmp_path / "else/.pyenv/shims/python3")
+    (tmp_path / "else/.pyenv/.git").mkdir()
+    assert shown(home, tmp_path / "else/.pyenv/shims") == (str(tmp_path / "else/.pyenv"),)
+
+
 def test_links_are_followed_to_what_they_lead_to(home: Path, tmp_path: Path) -> None:
     cli = program(tmp_path / "npm/node_modules/agent/cli.js")
     binary = program(home / ".local/share/agent/versions/2.1")

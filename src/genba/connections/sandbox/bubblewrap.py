@@ -22,7 +22,7 @@ from genba.connections.sandbox.gatekeeping import Gatekeeper
 from genba.connections.sandbox.limits import Group, launcher_words, make_group
 from genba.connections.sandbox.line import Line
 from genba.connections.sandbox.system_folders import copy_etc
-from genba.connections.sandbox.watch import Watch
+from genba.connections.sandbox.watch import Watch, disk_of
 from genba.domain.ports import Processes
 from genba.domain.processes import Command, Ending, Exit, Heard
 from genba.domain.walls import Cell, WallLimits
@@ -102,10 +102,12 @@ class BubblewrapWalls:
         self.gatekeeper = gatekeeper
         """Of the gates on the host's own loopback; all others live as long as one command."""
         self.ports = ports
-        self.marks: set[str] = set()
+        self.disk = disk_of(cell)
+        self.running: list[str] = []
+        """The marks of commands that have not ended."""
 
     async def run(self, command: Command, heard: Heard) -> Exit:
-        self.marks.add(command.mark)
+        self.running.append(command.mark)
         at_home = msgspec.structs.replace(command, environment={**command.environment, "HOME": self.cell.home})
         has_limits = self.cell.limits != WallLimits()
         group = make_group(self.cell.limits) if has_limits and self.sandbox.groups else Group()
@@ -115,14 +117,15 @@ class BubblewrapWalls:
                 return await one.run(at_home, heard, has_limits)
             finally:
                 await asyncio.shield(one.leave_nothing())
+                self.running.remove(command.mark)
 
     async def sweep(self, mark: str) -> int:
         return await self.processes.sweep(mark)
 
     async def close(self) -> None:
         await self.gatekeeper.close()
-        while self.marks:
-            await self.processes.sweep(self.marks.pop())
+        for mark in tuple(self.running):
+            await self.processes.sweep(mark)
 
 
 class _OneCommand:
@@ -134,7 +137,7 @@ class _OneCommand:
         self.group = group
         self.gatekeeper = Gatekeeper()
         self.outer: int | None = None
-        self.watch = Watch(walls.cell, group, lambda: line.first, self.end)
+        self.watch = Watch(walls.cell, group, lambda: line.first, self.end, walls.disk)
 
     async def run(self, command: Command, heard: Heard, has_limits: bool) -> Exit:
         def noticing(stream: str, text: str) -> None:

@@ -4,7 +4,7 @@ import contextlib
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 _MEGABYTE = 1024 * 1024
 _BLOCK = 512
@@ -22,11 +22,9 @@ class DiskWatch:
     A file counts when it was made, written or renamed since the cell was opened: nobody can set that time back.
     """
 
-    def __init__(self, places: Iterable[str], limit_mb: int, processes: Callable[[], Iterable[str]] = tuple) -> None:
+    def __init__(self, places: Iterable[str], limit_mb: int) -> None:
         self.places = _outermost(places)
         self.limit = limit_mb * _MEGABYTE
-        self.processes = processes
-        """The /proc folders of the cell's processes: what they hold open and have removed counts too."""
         self.since_ns = time.time_ns() - _COARSE_CLOCK_NS
         self.free = self._free()
         self.due = time.monotonic() + _QUICK_SECONDS
@@ -41,14 +39,17 @@ class DiskWatch:
         """Whether so much space went, through whomever, that this cell may have used up its share."""
         return self._lost() * 2 >= self.limit
 
-    def exceeded(self) -> bool:
-        """Look now. Takes as long as there are files: not for the event loop."""
+    def exceeded(self, processes: Iterable[str] = ()) -> bool:
+        """Look now. Takes as long as there are files: not for the event loop.
+
+        `processes` are folders of /proc: what those processes have removed and still hold open counts too.
+        """
         began = time.monotonic()
         survey = _Survey(self.since_ns)
         for place in self.places:
             survey.walk(place)
         if survey.bytes <= self.limit and self.is_filling():
-            survey.bytes += _unseen(self.processes())
+            survey.bytes += _unseen(processes)
         self.took = time.monotonic() - began
         self.due = time.monotonic() + _QUICK_SECONDS + _QUICK_SHARE * self.took
         return survey.bytes > self.limit or (survey.hidden and self._lost() > self.limit)

@@ -39,6 +39,8 @@ _TOOLS_AT_HOME = (
     ".local/lib", ".bun", ".deno/bin", ".opencode/bin", ".jenv", ".goenv",
 )  # fmt: skip
 """What the programs on the PATH of a home folder stand on."""
+_MANAGERS = frozenset({".pyenv", ".rbenv", ".asdf", ".jenv", ".goenv", ".volta"})
+"""Managers of tools, each in one folder that is of use only as a whole."""
 _HOPS = 16
 
 
@@ -141,6 +143,8 @@ class _Tools:
         parts = Path(folder).parts
         if "node_modules" in parts:
             return str(Path(*parts[: parts.index("node_modules") + 1]))
+        if managers := _MANAGERS.intersection(parts):
+            return str(Path(*parts[: min(parts.index(name) for name in managers) + 1]))
         parent = str(Path(folder).parent)
         whole = any(os.path.exists(f"{parent}/{name}") for name in ("pyvenv.cfg", "lib", "libexec"))  # noqa: PTH110
         alone = not whole or self._is_private(parent) or os.path.exists(f"{parent}/.git")  # noqa: PTH110

@@ -16,14 +16,21 @@ _MEGABYTE = 1024 * 1024
 class Watch:
     """Looks at one command, from its first process to its last. `inside` says the first one, once there is one."""
 
-    def __init__(self, cell: Cell, group: Group, inside: Callable[[], int | None], end: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        cell: Cell,
+        group: Group,
+        inside: Callable[[], int | None],
+        end: Callable[[], None],
+        disk: DiskWatch | None = None,
+    ) -> None:
         self.limits = cell.limits
         self.group = group
         self.inside = inside
         self.end = end
+        self.disk = disk or disk_of(cell)
+        """What is written is counted for all commands of a cell, where they share the same one."""
         self.found: Violation | None = None
-        limit = cell.limits.disk_mb
-        self.disk = DiskWatch(_places(cell), limit, self._processes) if limit is not None else None
 
     async def guard(self) -> None:
         """Look again and again; at the first limit that is passed, end the command."""
@@ -40,13 +47,8 @@ class Watch:
         if self.found is not None:
             return
         kind = self.group.hit()
-        if (
-            not kind
-            and self.disk is not None
-            and self.disk.is_filling()
-            and await asyncio.to_thread(self.disk.exceeded)
-        ):
-            kind = "disk"
+        if not kind and self.disk is not None and self.disk.is_filling():
+            kind = "disk" if await asyncio.to_thread(self.disk.exceeded) else ""
         if kind:
             self._keep(kind)
 
@@ -57,8 +59,8 @@ class Watch:
         kind = self.group.hit()
         if not kind and not self.group.folders.keys() >= {"memory", "processes"}:
             kind = await asyncio.to_thread(self._count)
-        if not kind and self.disk is not None and self.disk.is_due() and await asyncio.to_thread(self.disk.exceeded):
-            kind = "disk"
+        if not kind and self.disk is not None and self.disk.is_due():
+            kind = "disk" if await asyncio.to_thread(self.disk.exceeded, self._processes()) else ""
         return kind
 
     def _count(self) -> str:
@@ -90,9 +92,13 @@ class Watch:
         return [f"/proc/{first}/root/proc/{name}" for name in names if name.isdigit()]
 
 
-def _places(cell: Cell) -> tuple[str, ...]:
+def disk_of(cell: Cell) -> DiskWatch | None:
+    """The watch over what a cell writes, in all of its commands together."""
+    if cell.limits.disk_mb is None:
+        return None
     tree = cell.overlay.upper if cell.overlay is not None else cell.tree
-    return (tree, cell.home, *cell.writable, *(bind.source for bind in cell.binds if bind.writable))
+    bound = (bind.source for bind in cell.binds if bind.writable)
+    return DiskWatch((tree, cell.home, *cell.writable, *bound), cell.limits.disk_mb)
 
 
 def _facts(file: str) -> dict[str, int]:

@@ -35,17 +35,21 @@ class OpenGround:
         self.cell = cell
         self.gatekeeper = gatekeeper
         self.ports = ports
-        self.marks: set[str] = set()
+        self.running: list[str] = []
+        """The marks of commands that have not ended."""
 
     async def run(self, command: Command, heard: Heard) -> Exit:
-        self.marks.add(command.mark)
         at_home = {**command.environment, "HOME": self.cell.home}
-        return await self.processes.run(msgspec.structs.replace(command, environment=at_home), heard)
+        self.running.append(command.mark)
+        try:
+            return await self.processes.run(msgspec.structs.replace(command, environment=at_home), heard)
+        finally:
+            self.running.remove(command.mark)
 
     async def sweep(self, mark: str) -> int:
         return await self.processes.sweep(mark)
 
     async def close(self) -> None:
         await self.gatekeeper.close()
-        while self.marks:
-            await self.processes.sweep(self.marks.pop())
+        for mark in tuple(self.running):
+            await self.processes.sweep(mark)
