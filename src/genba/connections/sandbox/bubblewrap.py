@@ -137,7 +137,7 @@ class _OneCommand:
         self.group = group
         self.gatekeeper = Gatekeeper()
         self.outer: int | None = None
-        self.watch = Watch(walls.cell, group, lambda: line.first, self.end, walls.disk)
+        self.watch = Watch(walls.cell.limits, group, walls.disk, lambda: line.first, self.end)
 
     async def run(self, command: Command, heard: Heard, has_limits: bool) -> Exit:
         def noticing(stream: str, text: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from genba.connections.sandbox.disk import DiskWatch
 from genba.connections.sandbox.limits import Group, violation
-from genba.domain.walls import Cell, Violation
+from genba.domain.walls import Cell, Violation, WallLimits
 
 _INTERVAL_SECONDS = 0.25
 _MEGABYTE = 1024 * 1024
@@ -18,18 +18,17 @@ class Watch:
 
     def __init__(
         self,
-        cell: Cell,
+        limits: WallLimits,
         group: Group,
+        disk: DiskWatch | None,
         inside: Callable[[], int | None],
         end: Callable[[], None],
-        disk: DiskWatch | None = None,
     ) -> None:
-        self.limits = cell.limits
+        self.limits = limits
         self.group = group
+        self.disk = disk
         self.inside = inside
         self.end = end
-        self.disk = disk or disk_of(cell)
-        """What is written is counted for all commands of a cell, where they share the same one."""
         self.found: Violation | None = None
 
     async def guard(self) -> None:
