@@ -135,6 +135,21 @@ def test_a_tool_that_takes_free_text_gets_it(model: ModelServer) -> None:
     assert (item["type"], item["input"]) == ("custom_tool_call", "*** Begin Patch")
 
 
+def test_where_the_model_writes_programs_it_uses_the_tools_in_one(model: ModelServer) -> None:
+    url = model.scenario("code", Together((Run("make"), Call("apply_patch", "a patch"), Mcp("orch", "echo"))))
+    offered = {"type": "namespace", "name": "functions", "tools": [{"type": "custom", "name": "exec"}]}
+    given = [{"type": "additional_tools", "tools": [offered]}, *HELLO[RESPONSES]["input"]]
+
+    items = post(url + RESPONSES, {"input": given})["output"]
+    programs = [item["input"].splitlines()[-1] for item in items]
+
+    assert {(item["type"], item["namespace"], item["name"]) for item in items} == {
+        ("custom_tool_call", "functions", "exec")
+    }
+    assert programs[0].startswith('text(await tools.exec_command({"cmd": "make"')
+    assert programs[1:] == ['text(await tools.apply_patch("a patch"))', "text(await tools.mcp__orch__echo({}))"]
+
+
 def test_an_answer_comes_by_the_tool_for_it_or_as_text(model: ModelServer) -> None:
     url = model.scenario("answer", Answer({"status": "done"}))
 

@@ -91,6 +91,8 @@ class Use(msgspec.Struct, frozen=True):
 
 Piece = Text | Use
 
+_PATIENCE = 30_000
+"""How many milliseconds Codex waits for a command, at most."""
 _WRITERS: dict[str, Callable[[str, str], dict[str, Any]]] = {
     "Write": lambda path, text: {"file_path": path, "content": text},
     "write": lambda path, text: {"filePath": path, "content": text},
@@ -99,13 +101,15 @@ _WRITERS: dict[str, Callable[[str, str], dict[str, Any]]] = {
 _SHELLS: dict[str, Callable[[str], dict[str, Any]]] = {
     "Bash": lambda command: {"command": command, "description": "a command of the scenario"},
     "bash": lambda command: {"command": command, "description": "a command of the scenario"},
-    "exec_command": lambda command: {"cmd": command},
+    "exec_command": lambda command: {"cmd": command, "yield_time_ms": _PATIENCE},
     "shell": lambda command: {"command": ["bash", "-lc", command]},
     "shell_command": lambda command: {"command": command},
     "run_shell_command": lambda command: {"command": command},
 }
 _ANSWERS = ("StructuredOutput",)
 _CODEX = ("exec_command", "write_stdin")
+_CODE = Offered("exec", "functions", free_text=True)
+"""The one tool of Codex where the model writes a program that uses the others."""
 
 
 class NoSuchTool(Exception):
@@ -126,7 +130,8 @@ def _piece(act: Act, asked: Asked) -> Piece:
             tool = _first(asked, _ANSWERS)
             return Use(tool.name, value) if tool else Text(json.dumps(value))
         case Call(tool=name, input=given, namespace=namespace):
-            return Use(name, given, namespace)
+            by_name = namespace or _CODE not in asked.tools or _first(asked, (name,))
+            return Use(name, given, namespace) if by_name else _in_code(name, given)
         case Write() | Run() | Mcp() if not asked.tools:
             return Text("A title")
         case Mcp():
@@ -142,6 +147,8 @@ def _piece(act: Act, asked: Asked) -> Piece:
 def _of_server(act: Mcp, asked: Asked) -> Use:
     """A tool of a server that is not listed is one that the client loads when it is used."""
     namespace = f"mcp__{act.server}"
+    if _CODE in asked.tools:
+        return _in_code(f"{namespace}__{act.tool}", act.input)
     if any(tool.name == act.tool and tool.namespace == namespace for tool in asked.tools) or _first(asked, _CODEX):
         return Use(act.tool, act.input, namespace)
     names = (f"{namespace}__{act.tool}", f"mcp_{act.server}_{act.tool}", f"{act.server}_{act.tool}")
@@ -149,7 +156,14 @@ def _of_server(act: Mcp, asked: Asked) -> Use:
     return Use(tool.name if tool else names[0], act.input)
 
 
+def _in_code(tool: str, given: dict[str, Any] | str) -> Use:
+    program = f"// @exec: {json.dumps({'yield_time_ms': _PATIENCE})}\ntext(await tools.{tool}({json.dumps(given)}))"
+    return Use(_CODE.name, program, _CODE.namespace)
+
+
 def _shell(command: str, asked: Asked) -> Use:
+    if _CODE in asked.tools:
+        return _in_code("exec_command", _SHELLS["exec_command"](command))
     tool = _first(asked, _SHELLS)
     if tool is None:
         offered = ", ".join(each.name for each in asked.tools)
