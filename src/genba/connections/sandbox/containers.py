@@ -22,6 +22,7 @@ from genba.connections.sandbox.containers_mounts import mounts_of
 from genba.connections.sandbox.containers_script import carried, script
 from genba.connections.sandbox.containers_seccomp import seccomp_words
 from genba.connections.sandbox.containers_watch import ContainerWatch
+from genba.connections.sandbox.watch import disk_of
 from genba.domain.errors import UnrecoverableError
 from genba.domain.ports import Processes
 from genba.domain.processes import Command, Ending, Exit, Heard
@@ -110,7 +111,9 @@ class ContainerWalls:
         self._gates = gates
         self._words = words
         self._image = image
-        self._marks: set[str] = set()
+        self._disk = disk_of(cell)
+        self._running: list[str] = []
+        """The marks of commands that have not ended."""
 
     @property
     def ports(self) -> Mapping[str, int]:
@@ -120,9 +123,9 @@ class ContainerWalls:
         name = f"genba-{secrets.token_hex(8)}"
         id_file = Path(self._cell.folder) / f"{name}.id"
         id_file.parent.mkdir(parents=True, exist_ok=True)
-        self._marks.add(command.mark)
+        self._running.append(command.mark)
         ears = _Ears(heard, f"genba-walls-{secrets.token_hex(8)}")
-        watch = ContainerWatch(self._cell, id_file, f"{_MARK}={command.mark}")
+        watch = ContainerWatch(self._cell.limits, self._disk, id_file, f"{_MARK}={command.mark}")
         guard = asyncio.create_task(self._guard(name, watch))
         cut_off = True
         try:
@@ -133,6 +136,7 @@ class ContainerWalls:
             if watch.found is None:
                 guard.cancel()
             await asyncio.shield(self._end(name, id_file, guard, cut_off))
+            self._running.remove(command.mark)
 
     async def sweep(self, mark: str) -> int:
         """Containers first: their clients end with them. The gates of walls that were left go too, and ours stay."""
@@ -143,8 +147,8 @@ class ContainerWalls:
         return len(left) + await self._processes.sweep(mark)
 
     async def close(self) -> None:
-        while self._marks:
-            await self.sweep(self._marks.pop())
+        for mark in tuple(self._running):
+            await self.sweep(mark)
         await self._gates.close()
 
     def _inside(self, command: Command, name: str, id_file: Path, token: str) -> Command:

@@ -5,9 +5,10 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from genba.connections.sandbox.disk import DiskWatch
 from genba.connections.sandbox.limits import Group, violation
 from genba.connections.sandbox.watch import Watch
-from genba.domain.walls import Cell, Violation
+from genba.domain.walls import Violation, WallLimits
 
 _POLL_SECONDS = 0.1
 _LOOKS = 600
@@ -21,12 +22,12 @@ _CONTROLLERS = {"memory": ("memory",), "pids": ("processes",), "": ("memory", "p
 class ContainerWatch:
     """Looks at one container, which the engine names in `id_file` and whose processes carry `variable`."""
 
-    def __init__(self, cell: Cell, id_file: Path, variable: str) -> None:
-        self._limits = cell.limits
+    def __init__(self, limits: WallLimits, disk: DiskWatch | None, id_file: Path, variable: str) -> None:
+        self._limits = limits
         self._id_file = id_file
         self._variable = variable.encode()
         self._first: int | None = None
-        self._watch = Watch(cell, Group(folders={}), lambda: self._first, lambda: None)
+        self._watch = Watch(limits, Group(folders={}), disk, lambda: self._first, lambda: None)
 
     @property
     def found(self) -> Violation | None:
