@@ -1,7 +1,10 @@
 """The words for bubblewrap: what a cell sees, as mounts on an empty root."""
 
+import functools
 import os
+import stat
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from genba.connections.sandbox.system_folders import etc_folders, is_of_the_system, program_places, system_links
 from genba.domain.processes import Command
@@ -71,8 +74,20 @@ def _system(cell: Cell) -> Iterator[str]:
 
 
 def _narrowed_proc() -> Iterator[str]:
-    for name in (*_OF_ALL_IN_PROC, *(_OF_ROOT_IN_PROC if os.geteuid() == 0 else ())):
+    for name in (*_OF_ALL_IN_PROC, *(_writable_by_root() if os.geteuid() == 0 else ())):
         yield from ("--ro-bind-try", f"/proc/{name}", f"/proc/{name}")
+
+
+@functools.cache
+def _writable_by_root() -> tuple[str, ...]:
+    """Each mount takes time at every start: only those that have something to guard on this machine."""
+    found = []
+    for name in _OF_ROOT_IN_PROC:
+        path = Path("/proc", name)
+        files = (path, *path.rglob("*")) if path.exists() else ()
+        if any(file.is_file() and file.stat().st_mode & stat.S_IWUSR for file in files):
+            found.append(name)
+    return tuple(found)
 
 
 def _room(folder: str, megabytes: int) -> tuple[str, ...]:
