@@ -9,8 +9,8 @@ from functools import cache
 
 _LETTERS = r"[A-Za-z0-9_./:,=@%+*?^~-]"
 _LONGEST = 2000
-_FIRST = r"[A-Za-z0-9_./:,=@%+*?^~]"
-"""How a word begins that is no option."""
+_FIRST = r"[A-Za-z0-9_./:,=@%+^~]"
+"""How a word begins that is no option, and that no name of a file can make into one."""
 _PLAIN = ("cat", "cd", "cut", "du", "echo", "egrep", "fgrep", "grep", "head", "ls", "nl", "od", "pwd", "readlink",
           "realpath", "stat", "tail", "tr", "true", "wc", "which")  # fmt: skip
 """They write nothing and start nothing, whatever their options."""
@@ -32,7 +32,7 @@ def only_reads(command: str) -> bool:
 def pattern(*, in_json: bool = False) -> str:
     """An extended regular expression for commands that only read, as they are or inside a JSON string."""
     single = r"""'([^'"\\]|\\["\\])*'""" if in_json else r"'[^']*'"
-    single_word = r"""'([^-'"\\]([^'"\\]|\\["\\])*)?'""" if in_json else r"'([^-'][^']*)?'"
+    single_word = r"""'[^-'"\\]([^'"\\]|\\["\\])*'""" if in_json else r"'[^-'][^']*'"
     double, double_word = _double(r'\\"' if in_json else '"')
     rest = rf"({_LETTERS}|{single}|{double})*"
     anything = rf"( +({_LETTERS}|{single}|{double})+| +2>/dev/null| +2>&1)*"
@@ -44,14 +44,14 @@ def pattern(*, in_json: bool = False) -> str:
         short = rf"|-[A-Za-z0-9]{rest}" if dashes == "--" else ""
         return rf"( +({word}|{known}{short})| +--| +2>/dev/null| +2>&1)*"
 
-    printed = r"(\$|[0-9]+(,([0-9]+|\$))?)p"
+    printed, to_the_end = r"[0-9]+(,[0-9]+)?p", r"'([0-9]+,)?\$p'"
     quote = r'\\"' if in_json else '"'
     commands = (
         rf"({'|'.join(_PLAIN)}){anything}",
         rf"rg{listed(_RIPGREP_OPTIONS, '--')}",
         rf"find{listed(_FIND_OPTIONS, '-')}",
         rf"git( +--no-pager)? +({'|'.join(_GIT)}){listed(_GIT_OPTIONS, '--')}",
-        rf"sed +-n +({printed}|'{printed}'|{quote}{printed}{quote})( +{word})*",
+        rf"sed +-n +({printed}|'{printed}'|{quote}{printed}{quote}|{to_the_end})( +{word})*",
     )
     one = f"({'|'.join(commands)})"
     return rf" *{one}( *(\||&&|\|\||;) *{one})* *"
@@ -59,4 +59,4 @@ def pattern(*, in_json: bool = False) -> str:
 
 def _double(quote: str) -> tuple[str, str]:
     """A double-quoted text in which a shell finds nothing to do; and one that cannot be read as an option."""
-    return rf"{quote}[^\"\\$`]*{quote}", rf"{quote}([^-\"\\$`][^\"\\$`]*)?{quote}"
+    return rf"{quote}[^\"\\$`]*{quote}", rf"{quote}[^-\"\\$`][^\"\\$`]*{quote}"
