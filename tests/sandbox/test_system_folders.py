@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.sandbox.system_folders import system_places, toolchain_folders
+from genba.connections.sandbox.system_folders import system_places, toolchain_folders, toolchain_variables
 
 
 @pytest.fixture
@@ -105,3 +105,11 @@ def test_of_the_system_no_key_and_no_password_is_shown() -> None:
     assert "/etc/passwd" in places
     for secret in ("/etc", "/etc/shadow", "/etc/ssh", "/etc/ssl", "/etc/ssl/private", "/etc/sudoers", "/root", "/home"):
         assert secret not in places
+
+
+def test_tools_that_look_for_themselves_at_home_are_told_where_they_are(home: Path) -> None:
+    for folder in (".rustup", ".pyenv"):
+        (home / folder).mkdir()
+    known = {"HOME": str(home), "PYENV_ROOT": "/opt/pyenv"}
+    assert toolchain_variables(known) == {"RUSTUP_HOME": str(home / ".rustup")}
+    assert toolchain_variables({}) == {}

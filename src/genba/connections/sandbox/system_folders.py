@@ -41,6 +41,14 @@ _TOOLS_AT_HOME = (
 """What the programs on the PATH of a home folder stand on."""
 _MANAGERS = frozenset({".pyenv", ".rbenv", ".asdf", ".jenv", ".goenv", ".volta"})
 """Managers of tools, each in one folder that is of use only as a whole."""
+_TOOLS_OF_VARIABLES = {
+    "RUSTUP_HOME": ".rustup",
+    "PYENV_ROOT": ".pyenv",
+    "RBENV_ROOT": ".rbenv",
+    "NVM_DIR": ".nvm",
+    "VOLTA_HOME": ".volta",
+    "ASDF_DATA_DIR": ".asdf",
+}
 _HOPS = 16
 
 
@@ -97,6 +105,13 @@ def toolchain_folders(environment: Mapping[str, str]) -> tuple[str, ...]:
     if any(_within(entry, home) for entry in on_path):
         tools.add_at_home()
     return tools.found()
+
+
+def toolchain_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """Where tools of the user's home are: with a private HOME they would look for themselves in vain."""
+    home = environment.get("HOME", "")
+    places = {name: f"{home}/{folder}" for name, folder in _TOOLS_OF_VARIABLES.items() if name not in environment}
+    return {name: place for name, place in places.items() if home.startswith("/") and Path(place).is_dir()}
 
 
 class _Tools:
