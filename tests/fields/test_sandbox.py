@@ -3,12 +3,16 @@
 import os
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
 
+from genba.domain.walls import SandboxKind
 from tests.project import COMMIT, Project
+from tests.sandbox.engines import Engine, engine_of
+from tests.sandbox.test_containers import plain_image
 from tests.walls import needs_bubblewrap
 
 ASK = """import os, socket, sys
@@ -26,6 +30,16 @@ def walled(project: Project) -> Project:
     needs_bubblewrap()
     project.environment["GENBA_SANDBOX"] = "bubblewrap"
     return project
+
+
+@pytest.fixture
+def docker(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """The engine of containers that the project's agents are to live in."""
+    shared = tmp_path_factory.getbasetemp()
+    with engine_of(SandboxKind.DOCKER, shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared) as engine:
+        if engine.host:
+            project.environment["DOCKER_HOST"] = engine.host
+        yield engine
 
 
 def settings(project: Project, **sections: Any) -> None:
@@ -201,6 +215,25 @@ def test_folders_that_the_project_names_can_be_read_and_not_written(walled: Proj
     command(walled, line)
     assert walled.run("worker")["outcome"] == "completed"
     assert sorted(path.name for path in shared.iterdir()) == ["note.txt"]
+
+
+def test_an_image_of_the_project_is_what_a_container_is_made_of(project: Project, docker: Engine) -> None:
+    image = plain_image(docker, project.root.parent, "sh", "git", "ls", "cat")
+    try:
+        settings(project, sandbox={"kind": "docker", "image": image})
+        command(project, "ls /bin > programs.txt; git add -A; git commit -qm programs")
+        assert project.run("worker")["outcome"] == "completed"
+    finally:
+        docker.ask("rmi", "--force", image)
+    assert project.read("programs.txt").split() == ["cat", "git", "ls", "sh"]
+
+
+def test_options_reach_the_engine_of_containers(project: Project, docker: Engine) -> None:
+    words = [*docker.options, "--ulimit", "nofile=517:517"]
+    settings(project, sandbox={"kind": "docker", "options": words})
+    command(project, f"ulimit -n > files.txt; {COMMIT}")
+    assert project.run("worker")["outcome"] == "completed"
+    assert project.read("files.txt") == "517\n"
 
 
 HOGS = {
