@@ -10,8 +10,13 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import msgspec
 import pytest
 
+from genba.connections.agents.acp import AcpSettings
+from genba.connections.agents.claude_code import ClaudeCodeSettings
+from genba.connections.agents.codex import CodexSettings
 from genba.connections.agents.custom import CustomSettings, ReplyFile
+from genba.connections.agents.opencode import OpenCodeSettings
 from genba.connections.agents.scripted import Deed, Script, ScriptedSettings, Turn
+from genba.connections.agents.tool_settings import ToolSettings
 from genba.definitions.agent_file import AgentFile
 from genba.definitions.completion import Completion
 from genba.definitions.project_file import ProjectFile
@@ -83,6 +88,9 @@ def variants(union: Any) -> Iterator[str]:
         yield from fields(kind, f"{tag}.")
 
 
+EVERY_TOOL = set(fields(ToolSettings))
+"""What all command-line tools take; a tool's own section has the rest."""
+
 ACCEPTED = {
     "agent.json": set(fields(AgentFile)),
     "Completion types": {*variants(Completion), *FOLLOWED_BY_THE_READER},
@@ -90,6 +98,11 @@ ACCEPTED = {
     "Validators": set(variants(Check)),
     ".genba/config.yaml": {*fields(ProjectFile), *fields(RulesFile)},
     "Goals": set(variants(Goal)),
+    "Every command-line tool": EVERY_TOOL,
+    "The claude-code adapter": set(fields(ClaudeCodeSettings)) - EVERY_TOOL,
+    "The codex adapter": set(fields(CodexSettings)) - EVERY_TOOL,
+    "The opencode adapter": set(fields(OpenCodeSettings)) - EVERY_TOOL,
+    "The acp adapter": set(fields(AcpSettings)) - EVERY_TOOL,
     "The custom adapter": set(fields(CustomSettings)),
     "The reply file": set(fields(ReplyFile)),
     "The scripted adapter": set(fields(ScriptedSettings)),

@@ -97,7 +97,7 @@ class House:
             raise ConfigurationError(problems, hint=f"genba agent check {definition.name}")
         adapter = kind(settings, Path(definition.folder))
         look = getattr(adapter, "problem", None)  # adapters of other packages may have none
-        told = look(passed_on(os.environ)) if look is not None else ""
+        told = look(os.environ) if look is not None else ""
         if told:
             problem = Problem(source, "runner.adapter.command", told, "check runner.adapter")
             raise ConfigurationError((problem,), hint=f"genba agent show {definition.name} --explain")
@@ -440,11 +440,12 @@ class PreparedRun:
 
 def adapter_files() -> dict[str, tuple[Any, str]]:
     """The files and sections that the built-in adapters read, for their schemas."""
-    from genba.connections.agents.custom import CustomSettings, ReplyFile  # noqa: PLC0415  (only for schemas)
+    from genba.connections.agents.custom import ReplyFile  # noqa: PLC0415  (only for schemas)
     from genba.connections.agents.scripted import Script  # noqa: PLC0415
 
+    commands = ("acp", "claude-code", "codex", "custom", "opencode")
     return {
-        "custom": (CustomSettings, "runner.adapter with the type custom"),
+        **{name: (adapter_class(name).settings_type, f"runner.adapter with the type {name}") for name in commands},
         "reply": (ReplyFile, "the reply file that a custom command may write"),
         "script": (Script, "the script of a scripted agent"),
     }
