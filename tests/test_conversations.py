@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -27,7 +28,7 @@ def a_talk(
         environment={},
         timeout_seconds=seconds,
         idle_seconds=seconds,
-        mark=f"talk-{tmp_path.name}",
+        mark=f"talk-{uuid4().hex}",
         lines=said.put_nowait,
         converse=lambda send: converse(send, said),
     )
@@ -84,9 +85,10 @@ async def test_an_error_of_the_talk_ends_the_process_and_is_raised(tmp_path: Pat
         raise UnrecoverableError("no more of this")
 
     processes = ProcessSupervisor()
+    command = a_talk(tmp_path, "import time\ntime.sleep(600)", converse)
     with pytest.raises(UnrecoverableError, match="no more of this"):
-        await processes.run(a_talk(tmp_path, "import time\ntime.sleep(600)", converse), silent)
-    assert await processes.sweep(f"talk-{tmp_path.name}") == 0
+        await processes.run(command, silent)
+    assert await processes.sweep(command.mark) == 0
 
 
 async def test_a_process_that_does_not_listen_runs_into_its_time(tmp_path: Path) -> None:

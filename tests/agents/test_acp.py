@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 import pytest
@@ -50,7 +51,7 @@ class Scene:
         self.heard: list[tuple[str, str]] = []
         self.log = tmp_path / "log.jsonl"
         self.session = AgentSession(
-            run=f"run-{tmp_path.name}",
+            run=f"run-{uuid4().hex}",
             agent="tester",
             workdir=str(self.tree),
             folder=str(tmp_path / "asks"),
@@ -489,9 +490,7 @@ async def test_the_agent_lives_in_its_own_home_and_knows_its_model_by_the_variab
 
 
 def test_the_provider_is_known_from_the_settings_or_from_the_agent(tmp_path: Path) -> None:
-    own = ProviderSettings(
-        name="mine", url="https://models.example", key_env="MY_KEY", url_env="MY_URL", header="x-key"
-    )
+    own = ProviderSettings(url="https://models.example", key_env="MY_KEY", url_env="MY_URL", header="x-key")
     given = AcpAdapter(AcpSettings(type="acp", command="agent", provider=own), tmp_path)
     gemini = AcpAdapter(AcpSettings(type="acp", command="/opt/bin/gemini"), tmp_path)
     moved = AcpAdapter(AcpSettings(type="acp", command="gemini", base_url="http://near"), tmp_path)

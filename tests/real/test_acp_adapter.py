@@ -13,9 +13,11 @@ from genba.domain.outcomes import PermissionMode
 from genba.domain.ports import AgentAdapter
 from genba.domain.replies import AgentSession
 from genba.testing.conformance import AgentAdapterSuite
-from genba.testing.model_server import Call, Fail, Hang, ModelServer, Run, Say, Tokens, Write
-from tests.project import until
+from genba.testing.model_server import Answer, Call, Fail, Hang, ModelServer, Run, Say, Tokens, Write
+from tests.clis import path_with_clis
+from tests.project import Project, until
 from tests.real.tool_places import KEY, ToolPlace
+from tests.walls import needs_bubblewrap
 
 OPENCODE_CONFIG = {
     "provider": {
@@ -30,7 +32,7 @@ OPENCODE_CONFIG = {
 OPENCODE_SETTINGS = {
     "env": {"OPENCODE_CONFIG_CONTENT": json.dumps(OPENCODE_CONFIG)},
     "models": {"haiku": "small-model"},
-    "provider": {"name": "stub", "url": "http://127.0.0.1:9", "keyEnv": "STUB_KEY", "urlEnv": "STUB_URL"},
+    "provider": {"url": "http://127.0.0.1:9", "keyEnv": "STUB_KEY", "urlEnv": "STUB_URL"},
 }
 
 
@@ -153,3 +155,35 @@ async def test_opencode_that_hears_nothing_runs_into_its_time(opencode_place: To
     with pytest.raises((AgentTimeout, AgentUnavailable)):
         await opencode_place.ask(idle_seconds=12)
     assert living(opencode_place.session.run) == set()
+
+
+# ── a whole run ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_gemini_works_on_an_issue_behind_walls_and_is_merged(
+    project: Project, gemini: Path, model: ModelServer
+) -> None:
+    needs_bubblewrap()
+    work = (
+        Write("hello.txt", "hello\n"),
+        Run("git add hello.txt; git commit -qm 'Say hello'; env"),
+        Answer({"summary": "it is written", "next_action": {"action": "handoff"}}),
+    )
+    close = (Answer({"status": "completed", "next_action": {"action": "closing"}}),)
+    project.issue(7, "Say hello", "Write hello.txt.")
+    project.environment |= {
+        "PATH": path_with_clis(),
+        "GEMINI_API_KEY": "only-the-host-holds-this",
+        "GOOGLE_GEMINI_BASE_URL": model.answers("run", {"# Work on": work, "# Close issue": close}),
+    }
+    words = ("--adapter", "acp", "--set", "runner.adapter.command=gemini", "--sandbox", "bubblewrap")
+
+    done = project.run("iterator", "--issue", "7", "--mode", "iterate", *words)
+
+    assert (done["outcome"], done["merge"], done["sandbox"]) == ("completed", "merged", "bubblewrap")
+    assert project.git("show", "main:hello.txt") == "hello"
+    asked = model.asked("run")
+    assert {request.key for request in asked} == {"only-the-host-holds-this"}
+    said = str([request.body for request in asked])
+    assert "GEMINI_API_KEY=" in said
+    assert "only-the-host-holds-this" not in said

@@ -40,7 +40,6 @@ _BEFORE_IT_WAS_DONE = {
 class ProviderSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """Where the model of an agent is, and which variables tell the agent so."""
 
-    name: Annotated[str, Meta(description="What the provider is called.")] = "provider"
     url: Annotated[Word, Meta(description="The address of the provider.")]
     key_env: Annotated[
         VariableName, Meta(description="The variable that holds your key, and that the agent looks for it in.")
@@ -85,7 +84,7 @@ class AcpAdapter(CommandLineAdapter):
         own, known = self.settings.provider, self.known.provider
         if own is not None:
             url = self.settings.base_url or environment.get(own.url_env) or own.url
-            return Provider(name=own.name, url=url, key_variables=(own.key_env,), header=own.header)
+            return Provider(name="provider", url=url, key_variables=(own.key_env,), header=own.header)
         if known is None:
             return None
         url = self.settings.base_url or environment.get(self.known.url_variable) or known.url
@@ -121,9 +120,19 @@ class AcpAdapter(CommandLineAdapter):
                 ),
                 heard,
             )
-        reply = _reply(talk, done, session)
+        reply = _reply(talk, done, self._usage(talk, session))
         _SystemPrompts(session).told(talk.session_id, ask)
         return reply
+
+    def _usage(self, talk: Talk, session: AgentSession) -> Usage:
+        """Tokens are told for the turn, and the cost for the whole session."""
+        tokens, cost = talk.turn.tokens, talk.turn.cost
+        if cost is None or not talk.session_id:
+            return tokens
+        spent = cost
+        if not self.known.counts_anew:
+            spent = Totals(session.folder).delta(talk.session_id, Usage(0, 0, cost)).cost_usd
+        return Usage(tokens.input_tokens, tokens.output_tokens, spent)
 
     def _argv(self, session: AgentSession, ask: Ask) -> tuple[str, ...]:
         path = self.executable(session.environment) or self.settings.command
@@ -180,7 +189,7 @@ def _write_settings(home: str, known: KnownAgent) -> None:
         write_shared(path, msgspec.json.encode(known.settings))
 
 
-def _reply(talk: Talk, done: Exit, session: AgentSession) -> Reply:
+def _reply(talk: Talk, done: Exit, usage: Usage) -> Reply:
     """The end of a turn as the agent told it. Once it has, it does not matter how its process ended."""
     turn = talk.turn
     if done.violations:
@@ -201,21 +210,12 @@ def _reply(talk: Talk, done: Exit, session: AgentSession) -> Reply:
     return Reply(
         text=turn.text,
         session_id=talk.session_id,
-        usage=_usage(talk, session),
+        usage=usage,
         tools_used=turn.tools_used,
         tools_denied=turn.tools_denied,
         exit_code=done.code,
         seconds=done.seconds,
     )
-
-
-def _usage(talk: Talk, session: AgentSession) -> Usage:
-    """Tokens are told for the turn, and the cost for the whole session."""
-    tokens = talk.turn.tokens
-    if talk.turn.cost is None:
-        return tokens
-    spent = Totals(session.folder).delta(talk.session_id, Usage(0, 0, talk.turn.cost))
-    return Usage(tokens.input_tokens, tokens.output_tokens, spent.cost_usd)
 
 
 class _SystemPrompts:

@@ -20,6 +20,8 @@ class KnownAgent(msgspec.Struct, frozen=True, kw_only=True):
     provider: Provider | None = None
     url_variable: str = ""
     """Where the agent looks for the address of its model. Its key is looked for in the provider's first variable."""
+    counts_anew: bool = False
+    """Whether each process tells its own cost, and not that of the session as the protocol wants."""
     environment: Mapping[str, str] = {}
     settings: Mapping[str, object] = {}
     settings_file: str = ""
@@ -68,6 +70,7 @@ KNOWN: dict[str, KnownAgent] = {
             header="x-api-key",
         ),
         url_variable="ANTHROPIC_BASE_URL",
+        counts_anew=True,
         environment={"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "CLAUDE_CODE_MAX_RETRIES": "1"},
     ),
 }
