@@ -201,6 +201,20 @@ async def test_a_run_without_walls_that_takes_the_tree_over_finds_its_files(floo
     plain.release()
 
 
+async def test_walls_that_cannot_mount_a_layer_find_a_plain_folder(floor: Floor) -> None:
+    workspace = await floor.open()
+    await floor.inside(workspace, f"echo new > new.txt; {COMMIT}; echo loose > loose.txt")
+
+    later = await floor.anew(overlays=False)
+    again = await later.trees.reopen(workspace)
+
+    assert again.overlay is None
+    assert (await later.inside(again, "git status --porcelain; git log --format=%s main..")).stdout == (
+        "?? loose.txt\nSome work\n"
+    )
+    later.trees.release()
+
+
 async def test_templates_that_nothing_lies_over_are_removed_but_for_the_newest(floor: Floor) -> None:
     own = floor.project.root / ".git/genba"
     kept = await floor.open("genba/kept")

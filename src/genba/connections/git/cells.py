@@ -177,13 +177,15 @@ async def send(layout: RepositoryLayout, workspace: Workspace) -> None:
     Whatever was in it must have been brought back before. The folder itself stays, since walls may have it mounted.
     """
     git_dir, cell = Path(workspace.git_dir), layout.cell(workspace.git_dir)
-    tip = await layout.git.commit_of(f"refs/heads/{workspace.branch}")
+    tip, settings = await asyncio.gather(
+        layout.git.commit_of(f"refs/heads/{workspace.branch}"),
+        layout.git.run("config", "--null", "--get-regexp", _KEPT_SETTINGS, allow=(0, 1)),
+    )
     if tip is None:
         raise GitError(f'the branch "{workspace.branch}" is gone', hint="git reflog   shows where it was")
-    on = await layout.git.run("symbolic-ref", "--quiet", "HEAD", git_dir=git_dir, allow=(0, 1))
-    attached = on.stdout.strip() == f"refs/heads/{workspace.branch}"
+    on = (git_dir / "HEAD").read_text(encoding="utf-8").strip()
+    attached = on == f"{_HEAD_REF}refs/heads/{workspace.branch}"
     head = "" if attached else await layout.git.commit_of_head(git_dir) or tip
-    settings = await layout.git.run("config", "--null", "--get-regexp", _KEPT_SETTINGS, allow=(0, 1))
     await _hold(layout, workspace, tip)
     (cell / "repository").mkdir(parents=True, exist_ok=True)
     (cell / "pointer").write_text(f"gitdir: {git_dir}\n", encoding="utf-8")

@@ -38,7 +38,7 @@ def forget_overlay(cell: Path) -> None:
 def mounted(overlay: Overlay, tree: Path, argv: list[str]) -> list[str]:
     """The command that runs another one where the overlay is mounted at its tree, and nowhere else."""
     # As the walls mount it: what one of them notes about a layer, the other must be able to read.
-    options = f"userxattr,lowerdir={overlay.lower},upperdir={overlay.upper},workdir={overlay.work}"
+    options = f"nosuid,nodev,userxattr,lowerdir={overlay.lower},upperdir={overlay.upper},workdir={overlay.work}"
     space = ("unshare", "-m") if os.geteuid() == 0 else ("unshare", "-Urm")
     return [*space, "sh", "-c", _MOUNT, "sh", options, str(tree), *argv]
 

@@ -3,6 +3,7 @@
 What a killed deletion leaves is swept by the next run.
 """
 
+import contextlib
 import os
 import subprocess
 from pathlib import Path
@@ -35,7 +36,9 @@ def throw_away(layout: RepositoryLayout, path: Path, name: str) -> Path | None:
 def delete_later(*places: Path | None) -> None:
     """Delete in the background. Nobody waits for it, and it outlives whoever asked."""
     paths = [str(place) for place in places if place is not None]
-    if paths:
+    if not paths:
+        return
+    with contextlib.suppress(OSError):  # then the next run sweeps it
         subprocess.run(
             ["sh", "-c", _DELETE, "sh", *paths],
             cwd="/",

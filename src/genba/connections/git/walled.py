@@ -70,11 +70,11 @@ class WalledTrees:
                 "walls need a working tree of their own, and this agent works in your checkout",
                 hint="--set runner.execution.worktree.enabled=true   or   --sandbox worktree",
             )
-        workspace = self._with_overlay(await self.plain.open(request))
+        workspace = await self._with_overlay(await self.plain.open(request))
         try:
-            await self._bring_in(workspace)
-            path, git_dir = Path(workspace.path), Path(workspace.git_dir)
-            await self.plain.attach(workspace.branch, path, git_dir)
+            if read_state(self.layout.cell(workspace.git_dir)) is not None:
+                await self._bring_in(workspace)
+                await self.plain.attach(workspace.branch, Path(workspace.path), Path(workspace.git_dir))
             await send(self.layout, workspace)
         except BaseException:
             self.plain.let_go(workspace.branch)
@@ -82,7 +82,7 @@ class WalledTrees:
         return workspace
 
     async def reopen(self, workspace: Workspace) -> Workspace:
-        again = self._with_overlay(await self.plain.reopen(workspace))
+        again = await self._with_overlay(await self.plain.reopen(workspace))
         await self._bring_in(again)
         return again
 
@@ -135,8 +135,11 @@ class WalledTrees:
         """What the cell of an instance must have for its tree to be one of git's."""
         return cell_parts(self.layout, workspace)
 
-    def _with_overlay(self, workspace: Workspace) -> Workspace:
+    async def _with_overlay(self, workspace: Workspace) -> Workspace:
+        """What the tree really is; where no overlay can be mounted, it becomes a plain folder."""
         found = msgspec.structs.replace(workspace, overlay=read_overlay(self.layout.cell(workspace.git_dir)))
+        if found.overlay is not None and not self.overlays:
+            return await self.settle(found)
         if found.overlay is not None:
             self._layers[found.branch] = found
         return found
