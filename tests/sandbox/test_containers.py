@@ -294,6 +294,19 @@ async def test_nothing_is_left_after_a_timeout_or_a_cancelled_run(engine: Engine
     await walls.close()
 
 
+async def test_a_command_that_was_swept_away_has_run(engine: Engine, cell: Cell) -> None:
+    up = asyncio.Event()
+    walls = await engine.sandbox().open(cell)
+    endless = command(cell, "sh", "-c", "echo up; sleep 300", lines=lambda _line: up.set())
+    task = asyncio.create_task(walls.run(endless, unheard))
+    await asyncio.wait_for(up.wait(), DEADLINE_SECONDS)
+    await walls.close()
+    ended = await asyncio.wait_for(task, DEADLINE_SECONDS)
+    assert (ended.ending, ended.stdout) == (Ending.EXITED, "up\n")
+    assert ended.code != 0
+    assert left_of(engine, cell) == ""
+
+
 KILLED = """
 import asyncio, sys
 import msgspec

@@ -35,7 +35,8 @@ _GATES_LIMITS = WallLimits(memory_mb=256, processes=64)
 _OF_THE_WALLS = 4
 """Processes that the walls themselves need."""
 _SIGNALS = range(129, 160)
-_UNCLEAR = frozenset({125, 126, 127, 137})
+_KILLED = 137
+_UNCLEAR = frozenset({125, 126, 127, _KILLED})
 """Exit codes that may be the engine's or the kernel's own words."""
 _LATE_LOOKS, _LATE_SECONDS = 8, 0.25
 _SELINUX = Path("/sys/fs/selinux/enforce")
@@ -182,9 +183,9 @@ class ContainerWalls:
             return _cannot_start(ended, f"{ears.missing}: not found {place}")
         if watch.found is None and ended.ending is Ending.EXITED and ended.code in _UNCLEAR:
             state = await self._client.state(name)
-            if state is None or not state.started:
+            if not (state.started if state is not None else ended.code == _KILLED):
                 return _cannot_start(ended, stderr.strip() or f"{self._client.engine.kind} could not start it")
-            if state.out_of_memory:
+            if state is not None and state.out_of_memory:
                 ears.limits.append("memory")
         found = await watch.last_look(ears.limits)
         code = 128 - ended.code if ended.code in _SIGNALS else ended.code
