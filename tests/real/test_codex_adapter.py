@@ -170,6 +170,35 @@ def as_a_worktree(place: ToolPlace) -> None:
         subprocess.run(["git", *words], check=True)
 
 
+async def test_behind_walls_it_works_goes_on_and_leaves_nothing(place: ToolPlace) -> None:
+    secret = place.folder / "secret.txt"
+    secret.write_text("the host's own")
+    spying = f"cat {secret}; echo x > {secret}; setsid sleep 600 & echo ran > ran.txt"
+    place.follows(PATCH, Run(spying), Say("done"))
+
+    async with place.behind_walls():
+        first = await place.ask()
+        second = await place.ask(2, session_id=first.session_id)
+
+    assert (first.text, first.tools_used, second.session_id) == ("done", ("Write", "Bash"), first.session_id)
+    assert written(place) == {"patched.txt", "ran.txt"}
+    assert secret.read_text() == "the host's own"
+    assert not any("the host's own" in result for result in place.asked()[-1].results)
+    assert living(place.session.run) == set()
+
+
+async def test_behind_walls_a_plan_reads_and_changes_nothing(place: ToolPlace) -> None:
+    (place.tree / "notes.txt").write_text("read me\n")
+    place.follows(PATCH, Run("echo no > ran.txt"), Run("cat notes.txt"), Say("done"))
+
+    async with place.behind_walls():
+        reply = await place.ask(permission_mode=PLAN)
+
+    assert written(place) == {"notes.txt"}
+    assert "read me" in place.asked()[-1].results[-1]
+    assert (reply.tools_used, set(reply.tools_denied)) == (("Read",), {"Edit", "Bash"})
+
+
 @pytest.mark.parametrize("worktree", [False, True])
 async def test_what_the_tree_wants_codex_to_start_is_not_started(place: ToolPlace, worktree: bool) -> None:
     if worktree:

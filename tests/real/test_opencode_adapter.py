@@ -112,12 +112,23 @@ async def test_listed_tools_work_in_the_tree_and_nowhere_else(place: ToolPlace) 
     assert (reply.tools_used, reply.tools_denied) == (("Write",), ("Write", "WebFetch"))
 
 
-async def test_behind_walls_it_may_leave_the_tree(place: ToolPlace) -> None:
-    outside = place.folder / "outside.txt"
-    place.walled = True
-    place.follows(Call("write", {"filePath": str(outside), "content": "yes"}), Say("done"))
-    await place.ask()
-    assert outside.read_text() == "yes"
+async def test_behind_walls_it_works_and_goes_on_without_a_network(place: ToolPlace) -> None:
+    secret = place.folder / "secret.txt"
+    secret.write_text("the host's own")
+    aside = place.folder / "home" / "aside.txt"
+    spying = f"cat {secret}; echo x > {secret}; setsid sleep 600 >/dev/null 2>&1 & echo ran > ran.txt"
+    place.follows(Write("hello.txt", "hello\n"), Run(spying), Write(str(aside), "yes"), Say("done"))
+
+    async with place.behind_walls():
+        first = await place.ask()
+        second = await place.ask(2, session_id=first.session_id)
+
+    assert (first.text, first.tools_denied, second.session_id) == ("done", (), first.session_id)
+    assert written(place) == {"hello.txt", "ran.txt"}
+    assert aside.exists()
+    assert secret.read_text() == "the host's own"
+    assert not any("the host's own" in result for result in place.asked()[-1].results)
+    assert living(place.session.run) == set()
 
 
 async def test_what_the_tree_wants_opencode_to_start_is_not_started_and_its_instructions_are_read(

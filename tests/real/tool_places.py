@@ -2,16 +2,23 @@
 
 import asyncio
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import msgspec
+import pytest
 
 from genba.connections.agents.command_line import CommandLineAdapter
+from genba.connections.gates.forward import Forward
 from genba.connections.process.supervisor import ProcessSupervisor
+from genba.connections.sandbox.bubblewrap import BubblewrapSandbox
+from genba.connections.sandbox.system_folders import toolchain_folders
 from genba.domain.ports import AgentInstance, Processes
 from genba.domain.replies import AgentSession, Ask, Reply
+from genba.domain.walls import Cell, Gate
 from genba.testing.conformance import an_ask
 from genba.testing.model_server import ModelServer, Request, Run, Say, Turn
 
@@ -33,6 +40,7 @@ class ToolPlace:
         self.walled = False
         self.url = ""
         self.processes: Processes = ProcessSupervisor()
+        self.environment = {"PATH": os.environ["PATH"]}
         self._adapter: CommandLineAdapter | None = None
         self._instance: AgentInstance | None = None
 
@@ -48,7 +56,7 @@ class ToolPlace:
             agent="tester",
             workdir=str(self.tree),
             folder=str(self.folder / "asks"),
-            environment={"PATH": os.environ["PATH"]},
+            environment=self.environment,
             processes=self.processes,
             home=str(self.folder / "home"),
             walled=self.walled,
@@ -65,7 +73,7 @@ class ToolPlace:
         return self._adapter
 
     def question(self, number: int = 1, **changes: Any) -> Ask:
-        patient = {"timeout_seconds": 90.0, "idle_seconds": 90.0, **changes}
+        patient = {"timeout_seconds": 180.0, "idle_seconds": 180.0, **changes}
         return msgspec.structs.replace(an_ask(self.session, number), **patient)
 
     async def ask(self, number: int = 1, **changes: Any) -> Reply:
@@ -73,6 +81,32 @@ class ToolPlace:
             self._instance = await self.adapter.start(self.session)
         question = self.question(number, **changes)
         return await self.adapter.execute(self._instance, question, lambda *said: self.heard.append(said))
+
+    @asynccontextmanager
+    async def behind_walls(self) -> AsyncIterator[None]:
+        """Put real walls around the instance, with the model behind a gate. Call it when the model has its script."""
+        sandbox = BubblewrapSandbox(ProcessSupervisor())
+        if problem := sandbox.problem():
+            pytest.skip(f"not run: {problem}")
+        for name in ("home", "asks", "walls"):
+            (self.folder / name).mkdir()
+        session = self.session
+        cell = Cell(
+            run=session.run,
+            folder=str(self.folder / "walls"),
+            tree=str(self.tree),
+            home=session.home,
+            writable=(session.folder,),
+            readable=(*self.adapter.folders(session.environment), *toolchain_folders(session.environment)),
+            gates=(Gate(name="model", port=4100, serve=Forward("127.0.0.1", self.model.port).serve),),
+        )
+        walls = await sandbox.open(cell)
+        self.processes, self.walled = walls, True
+        self.url = self.url.replace(str(self.model.port), str(walls.ports["model"]))
+        try:
+            yield
+        finally:
+            await walls.close()
 
     async def in_mid_command(self, **changes: Any) -> tuple[AgentInstance, asyncio.Task[Reply]]:
         """A question whose answer is at a command that never ends, and that has left a child of its own session."""
