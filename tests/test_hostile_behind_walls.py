@@ -4,9 +4,11 @@ It plants what git on the host would run, reads what it can reach, calls whoever
 leaves a daemon. Nothing of that happens outside, nothing is left, and what ended a session is named.
 """
 
+import json
 import os
 import shlex
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -17,7 +19,7 @@ import pytest
 import yaml
 
 from genba.domain.walls import SandboxKind
-from tests.project import Project
+from tests.project import COMMIT, GENBA, Project, ordinary_environment, until
 from tests.sandbox.engines import engine_of
 from tests.test_supervision import living
 from tests.walls import needs_bubblewrap
@@ -191,3 +193,25 @@ def test_deleted_objects_are_told_and_the_repository_of_the_user_stays_whole(wal
     assert result["reason"]
     assert "missing" not in walled.git("fsck", "--no-dangling")
     assert walled.git("status", "--short") == ""
+
+
+def test_what_a_killed_run_left_behind_walls_is_ended_by_the_one_that_resumes_it(walled: Project) -> None:
+    word = f"7{os.getpid()}.{id(walled) % 10**6}"
+    again = walled.root.parent / "again"
+    settings = yaml.safe_load(walled.read(".genba/config.yaml"))
+    settings["sandbox"]["read"] = [str(walled.root.parent)]
+    walled.write(".genba/config.yaml", yaml.safe_dump(settings))
+    walled.agent(adapter={"type": "custom", "command": f"test -e {again} || sleep {word}; {COMMIT}"})
+    process = subprocess.Popen(
+        [str(GENBA), "run", "worker", "--quiet"],
+        cwd=walled.root,
+        env={**ordinary_environment(), **walled.environment},
+        stderr=subprocess.DEVNULL,
+    )
+    until(lambda: living(word), 60)
+    process.kill()
+    process.wait()
+    again.touch()
+    run = json.loads(walled.genba("logs", "--json", check=0).out.splitlines()[0])["run"]
+    assert walled.run("--resume", run)["outcome"] == "completed"
+    assert living(word) == []

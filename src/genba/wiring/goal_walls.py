@@ -47,6 +47,27 @@ class EnclosedCommands:
         return sum(ended) + await self.processes.sweep(mark)
 
 
+class EnclosedSweeps:
+    """Processes as they are, whose sweeps reach behind walls too: containers are nobody's children."""
+
+    def __init__(self, sandbox: Sandbox, processes: Processes, folder: Path) -> None:
+        self.sandbox = sandbox
+        self.processes = processes
+        self.folder = folder
+
+    async def run(self, command: Command, heard: Heard) -> Exit:
+        return await self.processes.run(command, heard)
+
+    async def sweep(self, mark: str) -> int:
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        place = str(self.folder)
+        walls = await self.sandbox.open(Cell(run=mark, folder=place, tree=place, home=place))
+        try:
+            return await walls.sweep(mark)
+        finally:
+            await walls.close()
+
+
 class Checkouts:
     """The cells of clean checkouts: each is a folder of its own, with a HOME that goes away with it."""
 

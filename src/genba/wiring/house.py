@@ -171,7 +171,7 @@ class House:
             trees=trees,
             repository=GitRepository(self.layout),
             checks=LazyChecks(lambda around: _validators(self.layout, around, environment), keeper, self.processes),
-            processes=self.processes,
+            processes=self._sweeping(choice.kind, sandbox, folder),
             tracker=self.tracker() if plan.issue is not None else NoTracker(),
             forge=self._forge(),
             journal=journal,
@@ -325,6 +325,14 @@ class House:
         if not kind.has_walls and not hasattr(adapter, "provider"):
             return None
         return make(kind, self.processes, definition.quarters.options)
+
+    def _sweeping(self, kind: SandboxKind, sandbox: Sandbox | None, folder: Path) -> Processes:
+        """What ends the processes that a dead run left, wherever they are."""
+        if sandbox is None or kind not in (SandboxKind.DOCKER, SandboxKind.PODMAN):
+            return self.processes
+        from genba.wiring.goal_walls import EnclosedSweeps  # noqa: PLC0415  (only walls need it)
+
+        return EnclosedSweeps(sandbox, self.processes, folder / "walls")
 
     def _trees(self, kind: SandboxKind, sandbox: Sandbox | None) -> Any:
         """Behind walls an agent gets a repository of its own; without them, a plain working tree."""
