@@ -85,7 +85,16 @@ async def test_a_conversation_that_is_lost_is_begun_anew(place: ToolPlace, lost:
     assert any("a new one is begun" in notice for notice in place.told("notice"))
 
 
-async def test_a_conversation_goes_on_with_the_same_limits(place: ToolPlace) -> None:
+async def test_other_instructions_reach_a_conversation_that_goes_on(place: ToolPlace) -> None:
+    place.follows(Say("hello"))
+    first = await place.ask(system_prompt="You are a baker.")
+    second = await place.ask(2, session_id=first.session_id, system_prompt="You are a mason.")
+    await place.ask(3, session_id=second.session_id, system_prompt="You are a mason.")
+    assert "You are a mason." in place.asked()[1].prompt
+    assert "You are a mason." not in place.asked()[2].prompt
+
+
+async def test_a_conversation_goes_on_with_the_limits_of_each_question(place: ToolPlace) -> None:
     place.follows(Say("hello"))
     first = await place.ask(permission_mode=BYPASS)
     place.follows(Run("echo no > ran.txt"), Say("done"))

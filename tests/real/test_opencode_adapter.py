@@ -74,13 +74,14 @@ async def test_it_writes_a_file_says_what_that_cost_and_holds_its_tongue_about_k
 async def test_a_conversation_goes_on_and_a_lost_one_is_begun_anew(place: ToolPlace) -> None:
     place.follows(Say("hello"))
     first = await place.ask()
-    second = await place.ask(2, session_id=first.session_id, prompt="And again.")
+    second = await place.ask(2, session_id=first.session_id, prompt="And again.", system_prompt="You are a mason.")
     third = await place.ask(3, session_id="ses_e1da0ec91ffe8Brd9le8F6wBVx", prompt="Once more.")
 
     assert first.session_id == second.session_id != third.session_id
     assert first.usage == second.usage == third.usage
     messages = json.dumps([request.body["messages"] for request in place.asked()[1:2]])
     assert messages.index("Say hello.") < messages.index("And again.")
+    assert "You are a mason." in place.asked()[1].system
     assert "Say hello." not in json.dumps(place.asked()[-1].body["messages"])
     assert any("a new one is begun" in notice for notice in place.told("notice"))
 

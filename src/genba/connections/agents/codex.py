@@ -5,8 +5,11 @@ are around it; a hook that is asked before each command and each patch; and what
 with commands, so without `Bash` those that only read still run.
 
 The settings of the working tree are not read: they can name hooks and servers, which would run outside of its sandbox.
+The key is not in the environment of the agent's commands. Who can read the memory of Codex itself, as every process of
+the same user can behind walls, can find it: with a broker it is a word that is good for this session alone.
 """
 
+import hashlib
 import os
 import shlex
 from collections.abc import Mapping
@@ -23,7 +26,7 @@ from genba.connections.agents.model_errors import ConversationLost
 from genba.connections.agents.prices import Price
 from genba.connections.agents.private_home import private_folder
 from genba.connections.agents.reading_commands import pattern
-from genba.connections.agents.shared_files import write_shared
+from genba.connections.agents.shared_files import read_shared, write_shared
 from genba.connections.agents.strict_schema import strict
 from genba.connections.agents.tool_settings import ToolSettings, Word, own_variables, proxy_variables
 from genba.domain.outcomes import PermissionMode
@@ -84,10 +87,13 @@ class CodexAdapter(CommandLineAdapter):
             heard("notice", "the conversation is not there any more; a new one is begun")
             ask = msgspec.structs.replace(ask, session_id=None)
         try:
-            return await super().execute(instance, ask, heard)
+            reply = await super().execute(instance, ask, heard)
         except ConversationLost as error:
             heard("notice", f"{error.message}; a new one is begun")
-            return await super().execute(instance, msgspec.structs.replace(ask, session_id=None), heard)
+            reply = await super().execute(instance, msgspec.structs.replace(ask, session_id=None), heard)
+        if reply.session_id:
+            _Files(instance.session).remember(reply.session_id, Limits(ask).instructions())
+        return reply
 
     def invocation(self, session: AgentSession, ask: Ask) -> Invocation:
         files = _Files(session)
@@ -101,10 +107,12 @@ class CodexAdapter(CommandLineAdapter):
         if offered := {server.name: files.server(server, ask) for server in servers if _offers(server, ask)}:
             config["mcp_servers"] = offered
         instructions, prompt = limits.instructions(), ask.prompt
-        if len(instructions.encode()) <= _LONGEST_WORD:
+        if ask.session_id and not files.knows(ask.session_id, instructions):
+            prompt = f"These are your instructions from now on:\n\n{instructions}\n\n{prompt}"
+        elif len(instructions.encode()) <= _LONGEST_WORD:
             config["developer_instructions"] = instructions
-        else:
-            prompt = f"{instructions.rstrip()}\n\n{prompt}"
+        elif not ask.session_id:
+            prompt = f"{instructions}\n\n{prompt}"
         words = ["exec", *(("resume",) if ask.session_id else ()), "--json", "--skip-git-repo-check"]
         words += ["-m", self.model(ask.model)]
         words += [word for name in (*_SWITCHED_OFF, *limits.switched_off()) for word in ("--disable", name)]
@@ -240,6 +248,22 @@ class _Files:
         write_shared(path, msgspec.json.encode(wanted))
         return path
 
+    def knows(self, conversation: str, instructions: str) -> bool:
+        """Whether a conversation was last told these instructions: it keeps those that it began with."""
+        return self._instructions().get(conversation) == _digest(instructions)
+
+    def remember(self, conversation: str, instructions: str) -> None:
+        known = self._instructions()
+        if known.get(conversation) != _digest(instructions):
+            known[conversation] = _digest(instructions)
+            write_shared(self.folder / "instructions.json", msgspec.json.encode(known))
+
+    def _instructions(self) -> dict[str, str]:
+        try:
+            return msgspec.json.decode(read_shared(self.folder / "instructions.json") or b"{}", type=dict[str, str])
+        except (ValueError, RecursionError):
+            return {}
+
     def server(self, server: McpServer, ask: Ask) -> dict[str, Any]:
         made: dict[str, Any] = {"required": server.required, "default_tools_approval_mode": "approve"}
         if (tools := _tools_of(server, ask)) is not None:
@@ -299,6 +323,10 @@ def _quoted(text: str) -> str:
     """A text as TOML. What stands for bytes that are no text cannot be said there."""
     clean = text.encode("utf-8", errors="replace").decode()
     return msgspec.json.encode(clean).decode().replace("\x7f", "\\u007f")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", errors="surrogateescape")).hexdigest()
 
 
 def _is_uuid(text: str) -> bool:

@@ -2,7 +2,9 @@
 
 All of its settings come from Genba: those of the working tree are not read, since they can name plugins and servers. A
 small plugin of ours lives inside of it. It takes the keys out of the environment before any command of the agent is
-started, tells which servers answer, and ends the waiting that OpenCode would do in silence.
+started, tells which servers answer, and ends the waiting that OpenCode would do in silence. Who can read the memory of
+OpenCode itself, as every process of the same user can, can find the key: with a broker it is a word that is good for
+this session alone.
 """
 
 from collections.abc import Mapping
