@@ -29,6 +29,7 @@ from genba.definitions.handlers import CompletionHandler, load_action
 from genba.definitions.project import Project, load_project
 from genba.definitions.registry import AgentRegistry
 from genba.domain.errors import ConfigurationError, NotFoundError, StateConflictError
+from genba.domain.evidence import CommitsExistCheck, FilesChangedCheck, GitCleanCheck
 from genba.domain.ports import Checks, Forge, Processes, Sandbox, Tracker
 from genba.domain.problems import Problem, did_you_mean
 from genba.domain.shapes import shape
@@ -151,7 +152,7 @@ class House:
             before_first=lambda: _remember(folder, plan, path),
         )
         sandbox = self._sandbox(choice.kind, adapter, definition)
-        trees = self._trees(choice.kind, sandbox)
+        trees = self._trees(choice.kind, sandbox, definition)
         keeper = QuartersKeeper(
             definition=definition,
             adapter=adapter,
@@ -334,13 +335,16 @@ class House:
 
         return EnclosedSweeps(sandbox, self.processes, folder / "walls")
 
-    def _trees(self, kind: SandboxKind, sandbox: Sandbox | None) -> Any:
+    def _trees(self, kind: SandboxKind, sandbox: Sandbox | None, definition: AgentDefinition) -> Any:
         """Behind walls an agent gets a repository of its own; without them, a plain working tree."""
         if not kind.has_walls or sandbox is None:
             return GitWorkingTrees(self.layout)
-        from genba.connections.git.walled import WalledTrees  # noqa: PLC0415  (only walls need it)
+        from genba.connections.git.bundles import BundleLimits  # noqa: PLC0415  (only walls need it)
+        from genba.connections.git.walled import WalledTrees  # noqa: PLC0415
 
-        return WalledTrees(self.layout, sandbox, overlays=kind is SandboxKind.BUBBLEWRAP)
+        overlays = kind is SandboxKind.BUBBLEWRAP and not _looks_at_files(definition)
+        limits = BundleLimits(walls=definition.quarters.limits)
+        return WalledTrees(self.layout, sandbox, overlays=overlays, limits=limits)
 
     async def _ignored(self, names: tuple[str, ...]) -> frozenset[str]:
         """Which of these paths of the user's checkout git ignores."""
@@ -422,6 +426,16 @@ class LazyChecks:
         from genba.wiring.goal_walls import EnclosedCommands  # noqa: PLC0415  (only walls need it)
 
         return EnclosedCommands(sandbox, self.processes, lambda _command: self.keeper.cell(workspace))
+
+
+def _looks_at_files(definition: AgentDefinition) -> bool:
+    """Whether a check looks at the working tree from outside, where a layer over a template is not to be seen."""
+    by_git = (GitCleanCheck, CommitsExistCheck, FilesChangedCheck)
+    return any(not isinstance(check, by_git) for check in definition.registry.validators.values()) or any(
+        not isinstance(definition.find_check(condition.validator), by_git)
+        for step in definition.registry.steps.values()
+        for condition in step.completion_conditions
+    )
 
 
 def _validators(layout: RepositoryLayout, processes: Processes, environment: dict[str, str]) -> Checks:

@@ -34,7 +34,7 @@ class GitWorkingTrees:
 
     async def open(self, request: WorkspaceRequest) -> Workspace:
         branch = request.branch or generated_branch(request.agent, request.run, request.issue, request.issue_title)
-        base_branch, _ = await asyncio.gather(self._base_branch(request), self._check_name(branch))
+        base_branch, _ = await asyncio.gather(self._base_branch(request), self._check_name(request.branch))
         base = await self.git.commit_of(f"refs/heads/{base_branch}")
         if base is None:
             raise NotFoundError(
@@ -199,7 +199,10 @@ class GitWorkingTrees:
     async def _base_branch(self, request: WorkspaceRequest) -> str:
         return request.base_branch or await self._current_branch()
 
-    async def _check_name(self, branch: str) -> None:
+    async def _check_name(self, branch: str | None) -> None:
+        """A name that the user gave must be one for git; one that is made here always is."""
+        if branch is None:
+            return
         valid = await self.git.run("check-ref-format", "--branch", branch, allow=(0, 1, 128))
         if valid.returncode != 0:
             raise StateConflictError(f'"{branch}" is not a name for a branch', hint="--branch NAME")
