@@ -430,12 +430,13 @@ class LazyChecks:
 
 def _looks_at_files(definition: AgentDefinition) -> bool:
     """Whether a check looks at the working tree from outside, where a layer over a template is not to be seen."""
+    steps = definition.registry.steps.values()
+    named = {condition.validator for step in steps for condition in step.completion_conditions}
+    named |= {
+        name for part in walk(definition.completion) if isinstance(part, ExternalState) for name in part.validators
+    }
     by_git = (GitCleanCheck, CommitsExistCheck, FilesChangedCheck)
-    return any(not isinstance(check, by_git) for check in definition.registry.validators.values()) or any(
-        not isinstance(definition.find_check(condition.validator), by_git)
-        for step in definition.registry.steps.values()
-        for condition in step.completion_conditions
-    )
+    return any(not isinstance(definition.find_check(name), by_git) for name in named)
 
 
 def _validators(layout: RepositoryLayout, processes: Processes, environment: dict[str, str]) -> Checks:
