@@ -28,6 +28,9 @@ _OUR_OWN = re.compile("`--dangerously-bypass-hook-trust` is enabled")
 """A warning about what Genba itself has asked for."""
 _KINDS = {"add": "Write", "update": "Edit", "delete": "Edit"}
 _USAGE_ERROR = 2
+_TOO_MANY = 429
+_PATIENCE_SECONDS = 10.0
+"""A longer wait than this is Genba's own to do: it costs no process, and it is told to others."""
 
 
 class CodexReading:
@@ -146,8 +149,14 @@ class CodexReading:
     def _on_error(self, event: Mapping[str, Any]) -> None:
         message = _text(event.get("message"))
         if message.startswith("Reconnecting"):
+            self._wait_no_longer(message)
             self.heard("notice", f"the model is asked again: {one_line(message)}")
         self.complaint = message or self.complaint
+
+    def _wait_no_longer(self, message: str) -> None:
+        wait = told_wait(message, datetime.now().astimezone())
+        if wait is not None and wait > _PATIENCE_SECONDS and _LIMIT.search(message):
+            raise provider_error(_TOO_MANY, message, self.key_variable, wait)
 
     def _on_item(self, event: Mapping[str, Any]) -> None:
         item = _dict(event.get("item"))
@@ -217,7 +226,7 @@ def _status(told: str) -> tuple[int | None, str]:
     if found := _STATUS.search(told):
         return int(found[1]), told
     if _LIMIT.search(told):
-        return 429, told
+        return _TOO_MANY, told
     if _LOGIN.search(told):
         return 401, told
     try:  # what was refused as wrong is told as the body of the answer
