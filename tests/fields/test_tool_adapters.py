@@ -227,6 +227,14 @@ def test_codex_is_told_how_much_to_think(tool: Tool) -> None:
     assert tool.asked(reasoningEffort="low")["config"]["model_reasoning_effort"] == "low"
 
 
+@only("codex")
+def test_codex_with_a_login_finds_its_model_by_itself(tool: Tool) -> None:
+    (Path(tool.project.environment["HOME"]) / ".codex").mkdir()
+    (Path(tool.project.environment["HOME"]) / ".codex" / "auth.json").write_text("{}")
+    config = tool.asked(homeFiles=[".codex/auth.json"])["config"]
+    assert "model_provider" not in config
+
+
 @only("opencode")
 def test_opencode_asks_the_provider_that_is_named(tool: Tool) -> None:
     seen = tool.asked(provider={"name": "openai"})

@@ -281,9 +281,9 @@ class _Files:
 
 
 def _own_model(settings: CodexSettings, session: AgentSession) -> dict[str, Any]:
-    """Where the model is; empty where a login of the user says it."""
+    """Where the model is; empty where a login of the user says it, which is good for no provider but Codex's own."""
     url = session.model_url or settings.base_url
-    if not url and not session.model_key:
+    if url in ("", _PROVIDER) and not session.model_key:
         return {}
     provider: dict[str, Any] = {"name": "model", "base_url": url or _PROVIDER, "wire_api": "responses"}
     provider |= {"request_max_retries": 1, "stream_max_retries": 1}
