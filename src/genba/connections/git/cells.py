@@ -278,7 +278,8 @@ async def let_go(layout: RepositoryLayout, workspace: Workspace) -> None:
     """The end of a cell: nothing is borrowed any more, and of what was kept only what arrived nowhere stays."""
     words = ("for-each-ref", "--format=%(refname)", f"refs/genba/base/{workspace.run}")
     gone = (await layout.git.text(*words)).splitlines()
-    for branch in (workspace.branch, workspace.base_branch):
+    kept = (workspace.branch, workspace.base_branch) if (layout.common / kept_refs(workspace.run)).is_dir() else ()
+    for branch in kept:
         arrived = ("for-each-ref", "--format=%(refname)", f"--merged=refs/heads/{branch}")
         done = await layout.git.run(*arrived, kept_refs(workspace.run), allow=(0, 128, 129))
         gone += done.stdout.splitlines()

@@ -23,7 +23,7 @@ _FORGET = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY",
            "GIT_NAMESPACE", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CEILING_DIRECTORIES")  # fmt: skip
 _BRANCHES = "refs/heads/"
 _HEX = frozenset("0123456789abcdef")
-_LONGEST_REF = 256
+_LONGEST_REF = 4096
 _SMALLEST_ROOM = 64 * 1024
 _PIECE = 1024 * 1024
 _IDENTITY = {
@@ -104,6 +104,9 @@ class Git:
 
     async def commit_of_head(self, git_dir: Path) -> str | None:
         """The commit that a working tree is on, whatever its HEAD says."""
+        on = branch_of(git_dir)
+        if on and (found := _loose(self.git_dir, on)):
+            return found
         words = ("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
         done = await self.run(*words, git_dir=git_dir, allow=(0, 1, 128))
         return done.stdout.strip() or None
@@ -113,16 +116,27 @@ class Git:
         return done.returncode == 0
 
 
+def branch_of(git_dir: Path) -> str:
+    """The ref of the branch that a trusted HEAD is on, read from its file; nothing where that says something else."""
+    said = _read(git_dir / "HEAD")
+    ref = said.removeprefix("ref: ").strip()
+    return ref if said.startswith("ref: ") and ref.startswith(_BRANCHES) else ""
+
+
 def _loose(git_dir: Path, ref: str) -> str:
     """The object that the file of a ref names; nothing where there is none, or it says something else."""
     if ".." in ref or "\0" in ref:
         return ""
+    said = _read(git_dir / ref).strip()
+    return said if len(said) in (40, 64) and _HEX.issuperset(said) else ""
+
+
+def _read(path: Path) -> str:
     try:
-        with open(git_dir / ref, "rb") as file:  # noqa: PTH123  (asked for a dozen times in each run)
-            said = file.read(_LONGEST_REF).decode("ascii", "replace").strip()
+        with open(path, "rb") as file:  # noqa: PTH123  (asked for a dozen times in each run)
+            return file.read(_LONGEST_REF).decode("utf-8", "replace")
     except OSError:
         return ""
-    return said if len(said) in (40, 64) and _HEX.issuperset(said) else ""
 
 
 def _batch(names: list[str], told: IO[bytes], largest: int | None) -> dict[str, bytes]:

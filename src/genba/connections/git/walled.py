@@ -19,6 +19,7 @@ from genba.connections.git.cells import (
     set_aside,
     write_state,
 )
+from genba.connections.git.commands import branch_of
 from genba.connections.git.layout import RepositoryLayout, is_folder
 from genba.connections.git.making import check_out
 from genba.connections.git.mounting import read_overlay
@@ -218,9 +219,9 @@ class WalledTrees:
         if not is_folder(git_dir):
             return
         (git_dir / "index.lock").unlink(missing_ok=True)
-        if attached:
+        if attached and branch_of(git_dir) != f"refs/heads/{workspace.branch}":
             await self.git.run("symbolic-ref", "HEAD", f"refs/heads/{workspace.branch}", git_dir=git_dir)
-        else:
+        elif not attached:
             await self.git.run("update-ref", "--no-deref", "HEAD", commit, git_dir=git_dir)
         await self.git.run("read-tree", "--reset", "--no-recurse-submodules", commit, git_dir=git_dir)
 
@@ -234,6 +235,8 @@ class WalledTrees:
             else f"{folder}/other/{plain_name(name)}": commit
             for name, commit in heads.items()
         }
+        if not wanted and not (self.layout.common / folder).is_dir():
+            return  # nothing was ever kept of this run
         words = ("for-each-ref", "--format=%(refname) %(objectname)", f"{folder}/heads", f"{folder}/other")
         known = dict(line.split(" ", 1) for line in (await self.git.text(*words)).splitlines())
         lines = [f"update {name} {commit}\n" for name, commit in wanted.items() if known.get(name) != commit]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from genba.connections.git.commands import Git
+from genba.connections.git.commands import Git, branch_of
 from genba.connections.git.layout import RepositoryLayout, is_folder
 from genba.connections.git.locks import FileLock
 from genba.connections.git.making import Fill, TreeMaker
@@ -190,6 +190,8 @@ class GitWorkingTrees:
         await self.git.run("symbolic-ref", "HEAD", ref, git_dir=git_dir)
 
     async def _current_branch(self) -> str:
+        if on := branch_of(self.layout.git_dir):
+            return on.removeprefix("refs/heads/")
         done = await self.git.run("symbolic-ref", "--quiet", "HEAD", git_dir=self.layout.git_dir, allow=(0, 1))
         name = done.stdout.strip().removeprefix("refs/heads/")
         if not name:
