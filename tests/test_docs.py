@@ -14,8 +14,13 @@ import pytest
 import yaml
 
 from genba.blackboard.schema import metadata
-from genba.connections.agents.catalogue import adapter_class
+from genba.connections.agents.acp import AcpSettings
+from genba.connections.agents.acp_known import KNOWN
+from genba.connections.agents.catalogue import ADAPTERS, adapter_class
+from genba.connections.agents.claude_code import ClaudeCodeSettings
+from genba.connections.agents.codex import CodexSettings
 from genba.connections.agents.custom import CustomSettings, ReplyFile
+from genba.connections.agents.opencode import OpenCodeSettings
 from genba.connections.agents.scripted import Script
 from genba.definitions.agent_file import AgentFile, Parameter
 from genba.definitions.completion import COMPLETION_TYPES
@@ -314,6 +319,7 @@ DESCRIBED: dict[str, tuple[Any, ...]] = {
     "reference/config-yaml.md": (ProjectFile, RulesFile),
     "reference/goals.md": get_args(Goal),
     "reference/scripted-agent.md": (Script,),
+    "reference/adapters.md": (ClaudeCodeSettings, CodexSettings, OpenCodeSettings, AcpSettings),
     "how-to/any-command.md": (CustomSettings, ReplyFile),
     "reference/completion-types.md": tuple(COMPLETION_TYPES.values()),
 }
@@ -396,6 +402,14 @@ def test_every_option_is_in_the_reference_of_the_command_line() -> None:
     ] == []
 
 
+def test_the_result_of_a_run_is_shown_with_every_field() -> None:
+    shown = next(
+        content for marker, content in blocks(REFERENCE / "cli.md") if content.startswith("$ genba run writer")
+    )
+    keys = re.findall(r'^  "(\w+)":', shown, re.MULTILINE)
+    assert keys == [field.encode_name for field in msgspec.structs.fields(RunResult)]
+
+
 # ── what is copied out of the code ───────────────────────────────────────────────────────────────────────────────────
 
 
@@ -423,6 +437,40 @@ def test_the_table_of_statuses_is_the_one_that_the_gateway_uses() -> None:
 
 def test_the_list_of_protected_paths_is_the_one_that_is_used() -> None:
     assert copied(REFERENCE / "goals.md", "protected") == protected_as_block()
+
+
+MODELS: dict[str, tuple[str, dict[str, Any]]] = {
+    "`claude-code`": ("claude-code", {}),
+    "`codex`": ("codex", {}),
+    "`opencode`, `anthropic`": ("opencode", {"provider": {"name": "anthropic"}}),
+    "`opencode`, `openai`": ("opencode", {"provider": {"name": "openai"}}),
+    "`acp`, `gemini`": ("acp", {"command": "gemini"}),
+}
+"""The columns of the table of models, and the adapter of each."""
+
+
+def models_as_table() -> str:
+    adapters = []
+    for name, more in MODELS.values():
+        kind = adapter_class(name)
+        adapters.append(kind(msgspec.convert({"type": name, **more}, kind.settings_type), ROOT))
+    rows = [f"| name | {' | '.join(MODELS)} |", "|---" * (len(MODELS) + 1) + "|"]
+    for model in ("opus", "sonnet", "haiku"):
+        rows.append(f"| `{model}` | {' | '.join(f'`{adapter.model(model)}`' for adapter in adapters)} |")
+    return "\n".join(rows)
+
+
+def test_the_table_of_models_is_the_one_that_is_used() -> None:
+    assert copied(REFERENCE / "adapters.md", "models") == models_as_table()
+
+
+def test_every_adapter_is_told_with_the_command_that_installs_it() -> None:
+    told = text_of(REFERENCE / "adapters.md")
+    for name in ADAPTERS:
+        assert f"| `{name}` |" in told
+    for kind in (adapter_class(name) for name in ("claude-code", "codex", "opencode")):
+        assert f"| `{kind.binary}` | `{kind.install}` |" in told
+    assert all(f"`{name}`" in told for name in KNOWN)
 
 
 def test_every_table_of_the_blackboard_is_told() -> None:

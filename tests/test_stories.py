@@ -8,10 +8,14 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from genba.domain.tasks import TaskStatus
 from tests.project import GENBA, Project, ordinary_environment
 from tests.test_docs import ROOT, blocks, labelled, text_of, typed_commands
+from tests.walls import bubblewrap_problem
 
+_DURATION = r"\b\d+(?:\.\d)? s\b|\b\d+:\d\d m\b"
 _MARKED = re.compile(r"^ [✓✗■●] .*$", re.MULTILINE)
 _FILE_IN_PROSE = re.compile(r"`(\.(?:agent|genba)/\S+\.md)`[^`]*?\n\n```markdown\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _FILE_IN_TREE = re.compile(r"^  (\S+\.md) +(\S.*)$", re.MULTILINE)
@@ -20,7 +24,7 @@ _FILE_IN_TREE = re.compile(r"^  (\S+\.md) +(\S.*)$", re.MULTILINE)
 def settled_lines(shown: str) -> list[str]:
     """The lines of a run that tell what came of it, without what is never the same twice."""
     lines = _MARKED.findall(shown)
-    lines = [re.sub(r"\b\d+\.\d s\b", "0.0 s", line) for line in lines]
+    lines = [re.sub(_DURATION, "0.0 s", line) for line in lines]
     lines = [re.sub(r"\bmerged [0-9a-f]{7}\b", "merged 0000000", line) for line in lines]
     return [" ".join(line.split()) for line in lines]
 
@@ -40,10 +44,18 @@ _TYPED = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _NEVER_THE_SAME = (
     (r"\b[a-z]+-\d{8}-\d{6}-[0-9a-f]{6}\b", "RUN"),
     (r"\b(?=\w*\d)[0-9a-f]{7}\b|\b[a-f]{7}\b", "COMMIT"),
-    (r"\b\d+\.\d s\b", "TIME"),
+    (_DURATION, "TIME"),
     (r"\b\d{4}-\d\d-\d\d \d\d:\d\d\b", "DATE"),
     (r"\b(?:gitleaks|detect-secrets)\b", "SCANNER"),
+    (r"· (?:bubblewrap|worktree) ·", "· WALLS ·"),
 )
+
+
+@pytest.fixture
+def project(project: Project) -> Project:
+    """A project of a reader: behind walls where the machine can raise them, as the pages show it."""
+    project.environment["GENBA_SANDBOX"] = "worktree" if bubblewrap_problem() else ""
+    return project
 
 
 def story(page: Path) -> Iterator[tuple[str, str]]:
@@ -75,10 +87,11 @@ def prints_as_told(told: list[str], printed: list[str]) -> bool:
 
 def type_in(project: Project, command: str) -> str:
     """Type a line into a shell in the project; what it prints, as it comes."""
+    path = project.environment.get("PATH", os.environ["PATH"])
     done = subprocess.run(
         ["sh", "-c", command],
         cwd=project.root,
-        env={**ordinary_environment(), **project.environment, "PATH": f"{GENBA.parent}:{os.environ['PATH']}"},
+        env={**ordinary_environment(), **project.environment, "PATH": f"{GENBA.parent}:{path}"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL,
