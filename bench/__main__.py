@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from bench import blackboard, large_trees, real_agents, sandbox, verification
-from bench.measuring import Row, command, report, side_by_side
+from bench.measuring import Row, clean_environment, command, report, side_by_side
 
 BIN = Path(sys.executable).parent
 HERE = Path(__file__).parent
@@ -17,6 +17,8 @@ ITERATIONS = 20
 
 
 def main() -> int:
+    if any(name.startswith("PYTHON") for name in os.environ):  # measured as an ordinary shell would start it
+        os.execve(sys.executable, [sys.executable, "-m", "bench"], clean_environment())
     os.environ.setdefault("GENBA_SANDBOX", "worktree")  # walls have rows of their own
     with tempfile.TemporaryDirectory(prefix="genba-bench-") as folder:
         repository = _repository(Path(folder))

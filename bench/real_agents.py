@@ -11,7 +11,7 @@ from pathlib import Path
 from bench.measuring import Contestant, Row, clean_environment, side_by_side
 from genba.testing.model_server import ModelServer, Run, Say, Write
 
-ROUNDS = 7
+ROUNDS = 11
 LIMIT = 1.5
 BIN = Path(sys.executable).parent
 PROMPT = "Write hello.txt and commit it."

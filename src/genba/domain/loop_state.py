@@ -62,6 +62,8 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     closure: ClosureChoice = ClosureChoice()
     outcome: Outcome | None = None
     reason: str = ""
+    hint: str = ""
+    """What the error that ended it says about the way on."""
 
     @property
     def ended(self) -> bool:
@@ -71,5 +73,5 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
         """The failed attempts of each step, with one more at this one."""
         return self.attempts | {self.step: self.attempts.get(self.step, 0) + 1}
 
-    def end(self, outcome: Outcome, reason: str) -> "LoopState":
-        return msgspec.structs.replace(self, outcome=outcome, reason=reason)
+    def end(self, outcome: Outcome, reason: str, hint: str = "") -> "LoopState":
+        return msgspec.structs.replace(self, outcome=outcome, reason=reason, hint=hint)

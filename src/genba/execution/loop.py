@@ -75,15 +75,15 @@ class Loop:
         except DiskFullError:
             raise
         except GenbaError as error:
-            return self._cut_off(state, Outcome.FAILED, error.message)
+            return self._cut_off(state, Outcome.FAILED, error.message, error.hint)
         seconds = self.world.clock.elapsed() - began
         after = self._after(state, answer, signals, verdict, facts, seconds)
         self._settle(state, after, answer, heard, verdict, facts, results, seconds)
         return after
 
-    def _cut_off(self, state: LoopState, outcome: Outcome, reason: str) -> LoopState:
+    def _cut_off(self, state: LoopState, outcome: Outcome, reason: str, hint: str = "") -> LoopState:
         """The end of an iteration without a verdict. What it cost still counts."""
-        return self.spent_so_far(state).end(outcome, self.world.redact(reason))
+        return self.spent_so_far(state).end(outcome, self.world.redact(reason), hint)
 
     def spent_so_far(self, state: LoopState) -> LoopState:
         """The same state with what the iteration that is under way has cost."""

@@ -136,7 +136,7 @@ class Run:
             error.unchanged = f"the work is kept on {workspace.branch}, in {workspace.path}"
             raise
         except GenbaError as error:
-            self._reached(self.state.end(Outcome.FAILED, self.world.redact(error.message)))
+            self._reached(self.state.end(Outcome.FAILED, self.world.redact(error.message), error.hint))
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
@@ -420,7 +420,9 @@ class Run:
             case Outcome.BUDGET_EXHAUSTED:
                 return f"{again} --set {raised_limit(self.state, self.definition)}"
         spent = exhausted(self.state, self.definition)
-        return again if spent is None else f"{again} --set {spent.setting}"
+        if spent is not None:
+            return f"{again} --set {spent.setting}"
+        return f"{self.state.hint}\n{again}" if self.state.hint and again not in self.state.hint else again
 
 
 def _one_line(title: str) -> str:

@@ -38,6 +38,7 @@ from genba.execution.finalizing import no_forge
 from genba.execution.resuming import read_resumption
 from genba.execution.running import Run, RunPlan, RunResult
 from genba.execution.world import World
+from genba.wiring.ahead import load_ahead
 from genba.wiring.quarters import QuartersKeeper
 from genba.wiring.walls import choose, kind_for, make
 
@@ -197,7 +198,7 @@ class House:
         memory = _recall(folder, run)
         definition = _raised(memory.definition, limits)
         if definition is not memory.definition:
-            _keep(folder / "run.json", RunMemory(definition, memory.parameters, memory.may_change, memory.accepts_risk))
+            _keep(folder / "run.json", msgspec.structs.replace(memory, definition=definition))
         return RunPlan(
             run=run,
             definition=definition,
@@ -209,6 +210,7 @@ class House:
             commits=left.commits,
             may_change=memory.may_change,
             accepts_risk=memory.accepts_risk,
+            mode=memory.mode,
             process=os.getpid(),
         )
 
@@ -325,6 +327,7 @@ class House:
         """What raises the walls; None where there are none, and no gate that would need them."""
         if not kind.has_walls and not hasattr(adapter, "provider"):
             return None
+        load_ahead(passed_on(os.environ))
         return make(kind, self.processes, definition.quarters.options)
 
     def _sweeping(self, kind: SandboxKind, sandbox: Sandbox | None, folder: Path) -> Processes:
@@ -500,6 +503,7 @@ class RunMemory(msgspec.Struct, frozen=True):
     parameters: dict[str, Any]
     may_change: tuple[str, ...] = ()
     accepts_risk: bool = False
+    mode: str | None = None
 
 
 def _remember(folder: Path, plan: RunPlan, journal: Path) -> None:
@@ -508,7 +512,7 @@ def _remember(folder: Path, plan: RunPlan, journal: Path) -> None:
     folder.chmod(0o700)
     memory = folder / "run.json"
     if not memory.exists():
-        _keep(memory, RunMemory(plan.definition, plan.parameters, plan.may_change, plan.accepts_risk))
+        _keep(memory, RunMemory(plan.definition, plan.parameters, plan.may_change, plan.accepts_risk, plan.mode))
     (folder / "journal").write_text(str(journal), encoding="utf-8")
 
 

@@ -100,8 +100,10 @@ class QuartersKeeper:
     def _environment(self, home: Path) -> dict[str, str]:
         if not self.kind.has_walls:
             return self.environment
+        from genba.connections.sandbox.system_folders import toolchain_variables  # noqa: PLC0415  (only walls need it)
+
         own = {name: value for name, value in self.environment.items() if name not in OF_THE_HOST}
-        return {**own, "HOME": str(home), "TMPDIR": "/tmp"}  # noqa: S108  (inside the walls it is the cell's own)
+        return {**toolchain_variables(self.environment), **own, "HOME": str(home), "TMPDIR": "/tmp"}  # noqa: S108  (inside the walls it is the cell's own)
 
     def cell(self, workspace: Workspace, gates: tuple[Gate, ...] = ()) -> Cell:
         """What an instance in this workspace can see and write."""

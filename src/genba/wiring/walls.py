@@ -65,7 +65,11 @@ def _chosen(
     if wanted is None:
         problem = _trial(layout, processes)
         return Choice(kind=SandboxKind.WORKTREE if problem else SandboxKind.BUBBLEWRAP, fallen_back=problem)
-    if wanted.has_walls and (problem := make(wanted, processes, definition.quarters.options).problem()):
+    if wanted is SandboxKind.BUBBLEWRAP:
+        problem = _trial(layout, processes)
+    else:
+        problem = make(wanted, processes, definition.quarters.options).problem()
+    if problem:
         source = definition.sources.get("runner.sandbox.kind", "sandbox")
         raise ConfigurationError((Problem(source, "sandbox.kind", f"{wanted}: {problem}", "genba doctor"),))
     return Choice(kind=wanted)

@@ -185,15 +185,16 @@ class WalledTrees:
         known = (workspace.base, state.tip)
         refs = await bring(self.layout, self.sandbox, workspace, known, (at,) if at else (), self.limits)
         own = refs.get(ref, state.tip)
-        if await self.git.commit_of(own) != own:
-            raise BoundaryViolationError(f"{workspace.run} put something on {workspace.branch} that is no commit")
         host = await self.git.commit_of(ref)
         await self._keep(workspace, {**refs, "HEAD": at} if at else refs, {workspace.base, state.tip, own})
         if host not in (None, own, state.tip) and not await self.git.is_ancestor(str(host), own):
             return await self._yield_to(workspace, state, own, tree_is_there)
         if own != host:
             words = ("update-ref", "-m", f"genba: {workspace.run}", ref, own, host or "")
-            await self.git.run(*words)
+            moved = await self.git.run(*words, allow=(0, 1, 128))
+            if moved.returncode != 0:  # git takes nothing but a commit for a branch
+                why = moved.stderr.strip().removeprefix("fatal: ")
+                raise BoundaryViolationError(f"what {workspace.run} put on {workspace.branch} cannot be taken: {why}")
         there = refs.get(f"refs/heads/{on}", "") if on else at
         strayed = "" if there and on == workspace.branch else (on if there and on else _NO_BRANCH)
         head = there if strayed else ""

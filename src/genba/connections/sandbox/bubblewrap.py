@@ -146,6 +146,8 @@ class _OneCommand:
             if stream == "started":
                 self.outer = int(text)
                 self.line.leave_to_others()
+                if self.group.folders:  # the kernel takes its time; meanwhile the launcher loads, and then makes sure
+                    asyncio.get_running_loop().run_in_executor(None, self.group.take_in, self.outer)
             heard(stream, text)
 
         gates = () if self.walls.cell.host_loopback else self.walls.cell.gates

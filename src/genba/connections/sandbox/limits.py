@@ -59,6 +59,12 @@ class Group(msgspec.Struct, frozen=True):
             return "processes"
         return ""
 
+    def take_in(self, pid: int) -> None:
+        """Put a process into the group; one that has ended meanwhile needs none."""
+        for file in self.files:
+            with contextlib.suppress(OSError):
+                _write(file, str(pid))
+
     def remove(self) -> None:
         """End whoever is still in it, and take it away. The kernel needs a moment to forget the dead."""
         deadline = time.monotonic() + _PATIENCE_SECONDS

@@ -5,6 +5,7 @@ folders of tools that the user's PATH names, without the credentials that lie be
 """
 
 import contextlib
+import functools
 import os
 import stat
 import sys
@@ -73,12 +74,21 @@ def copy_etc(folder: str) -> None:
     """The files of /etc that are shown, and places for its folders: one mount in place of forty."""
     for path in etc_folders():
         Path(folder + path.removeprefix("/etc")).mkdir(parents=True, exist_ok=True)
+    for name, text in _etc_texts().items():
+        copy = f"{folder}/{name}"
+        os.makedirs(os.path.dirname(copy), exist_ok=True)  # noqa: PTH103, PTH120  (twenty of them, for each cell)
+        with open(copy, "wb") as file:  # noqa: PTH123
+            file.write(text)
+
+
+@functools.cache
+def _etc_texts() -> dict[str, bytes]:
+    """Read once: they seldom change while a run goes on."""
+    found = {}
     for name in _ETC_FILES:
         with contextlib.suppress(OSError):
-            text = Path(f"/etc/{name}").read_bytes()
-            copy = Path(folder, name)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(text)
+            found[name] = Path(f"/etc/{name}").read_bytes()
+    return found
 
 
 def system_links() -> dict[str, str]:
@@ -97,9 +107,13 @@ def toolchain_folders(environment: Mapping[str, str]) -> tuple[str, ...]:
 
     Never a home folder itself, and never what holds a key: beside a `bin` with credentials only the `bin` is shown.
     """
-    home = environment.get("HOME", "")
+    return _toolchain_folders(environment.get("HOME", ""), environment.get("PATH", ""))
+
+
+@functools.cache
+def _toolchain_folders(home: str, path: str) -> tuple[str, ...]:
     tools = _Tools(home)
-    on_path = [entry for entry in environment.get("PATH", "").split(os.pathsep) if entry.startswith("/")]
+    on_path = [entry for entry in path.split(os.pathsep) if entry.startswith("/")]
     for entry in (*on_path, *(f"{prefix}/bin" for prefix in (sys.prefix, sys.base_prefix))):
         tools.add_programs(os.path.normpath(entry))
     if any(_within(entry, home) for entry in on_path):
