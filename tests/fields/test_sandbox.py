@@ -112,6 +112,16 @@ def test_without_bubblewrap_a_run_says_that_there_are_no_walls(project: Project)
     assert any("no walls around the agent: bwrap is not installed" in told for told in notices)
 
 
+def test_an_agent_in_the_users_own_checkout_has_no_walls_and_says_so(project: Project) -> None:
+    command(project, COMMIT, execution={"worktree": {"enabled": False}})
+    project.environment["GENBA_SANDBOX"] = ""
+    assert project.run("worker")["sandbox"] == "worktree"
+    notices = [event["message"] for event in project.events() if event["event"] == "notice"]
+    assert "no walls around the agent: it works in your own checkout" in notices
+    settings(project, sandbox={"kind": "bubblewrap"})
+    assert "needs a working tree of its own" in project.genba("run", "worker", check=3).err
+
+
 def test_an_agent_without_a_network_has_no_way_out(walled: Project) -> None:
     settings(walled, sandbox={"network": "allowlist", "allow": ["example.invalid"]})
     command(walled, f'test -z "$HTTP_PROXY" && {COMMIT}', sandbox={"network": "none"})
@@ -379,6 +389,14 @@ def test_a_file_that_git_does_not_ignore_is_not_copied(project: Project) -> None
 def test_variables_of_the_project_reach_its_agents(project: Project) -> None:
     settings(project, worktree={"environment": {"COLOUR": "green"}})
     command(project, f'test "$COLOUR" = green && {COMMIT}')
+    assert project.run("worker")["outcome"] == "completed"
+
+
+def test_variables_of_the_project_reach_its_checks(project: Project) -> None:
+    settings(project, worktree={"environment": {"COLOUR": "green"}})
+    seen = {"type": "command", "command": 'test "$COLOUR" = green'}
+    steps = {"work": {"completionConditions": [{"validator": "seen"}]}}
+    command(project, COMMIT, steps=steps, registry={"validators": {"seen": seen}})
     assert project.run("worker")["outcome"] == "completed"
 
 

@@ -140,6 +140,7 @@ class House:
             raise ConfigurationError((Problem("command line", "--issue", told),))
         choice = choose(definition, self.layout, self.processes, plan.accepts_risk)
         environment = self._environment(plan)
+        checked = {**environment, **definition.quarters.environment}
         folder = self.layout.run_folder(plan.run)
         path = self.journal_path(definition, plan.run)
         redactor = Redactor(os.environ)
@@ -172,7 +173,7 @@ class House:
             adapter_commits=adapter.commits,
             trees=trees,
             repository=GitRepository(self.layout),
-            checks=LazyChecks(lambda around: _validators(self.layout, around, environment), keeper, self.processes),
+            checks=LazyChecks(lambda around: _validators(self.layout, around, checked), keeper, self.processes),
             processes=self._sweeping(choice.kind, sandbox, folder),
             tracker=self.tracker() if plan.issue is not None else NoTracker(),
             forge=self._forge(),

@@ -184,7 +184,7 @@ class QuartersKeeper:
     def _forward(self, server: McpServer, host: str, port: int) -> Gate:
         from genba.connections.gates.forward import Forward  # noqa: PLC0415  (only walls need it)
 
-        return Gate(name=f"mcp {server.name}", port=port, serve=Forward(host, port).serve)
+        return Gate(name=f"mcp {server.name}", port=port, serve=Forward(host, port, self._told).serve)
 
     def _told(self, event: GateEvent) -> None:
         if event.gate == _MODEL and event.verdict == "allowed":

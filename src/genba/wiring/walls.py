@@ -61,7 +61,8 @@ def _chosen(
             told = f"{wanted} needs a working tree of its own: runner.execution.worktree.enabled is false"
             source = definition.sources.get("runner.execution.worktree.enabled", definition.sources["name"])
             raise ConfigurationError((Problem(source, "runner.execution.worktree.enabled", told),))
-        return Choice(kind=SandboxKind.WORKTREE)
+        told = "it works in your own checkout" if wanted is None else ""
+        return Choice(kind=SandboxKind.WORKTREE, fallen_back=told)
     if wanted is None:
         problem = _trial(layout, processes)
         return Choice(kind=SandboxKind.WORKTREE if problem else SandboxKind.BUBBLEWRAP, fallen_back=problem)
