@@ -49,7 +49,7 @@ def test_deleted_objects_are_told_and_the_repository_of_the_user_stays_whole(wal
 def test_what_a_killed_run_left_is_ended_by_the_one_that_resumes_it(walled: Project) -> None:
     word = f"7{os.getpid()}.{id(walled) % 10**6}"
     again = walled.root.parent / "again"
-    settle(walled, read=[str(walled.root.parent)])
+    settle(walled, read=[str(walled.root.parent)], limits={"disk_mb": 50, "memory_mb": 400, "processes": 200})
     walled.agent(adapter={"type": "custom", "command": f"test -e {again} || sleep {word}; {COMMIT}"})
     process = subprocess.Popen(
         [str(GENBA), "run", "worker", "--quiet"],

@@ -347,7 +347,8 @@ class House:
         from genba.connections.git.walled import WalledTrees  # noqa: PLC0415
 
         overlays = kind is SandboxKind.BUBBLEWRAP and not _looks_at_files(definition)
-        limits = BundleLimits(walls=definition.quarters.limits)
+        # A bundle has a size of its own that it may have, however little the agent may write.
+        limits = BundleLimits(walls=msgspec.structs.replace(definition.quarters.limits, disk_mb=None))
         return WalledTrees(self.layout, sandbox, overlays=overlays, limits=limits)
 
     async def _ignored(self, names: tuple[str, ...]) -> frozenset[str]:
