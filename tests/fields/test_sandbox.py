@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from genba.domain.walls import SandboxKind
-from tests.project import COMMIT, Project
+from tests.project import COMMIT, Project, until
 from tests.sandbox.engines import Engine, engine_of
 from tests.sandbox.test_containers import plain_image
 from tests.walls import needs_bubblewrap
@@ -58,6 +58,15 @@ def decisions(project: Project) -> dict[str, str]:
 def test_an_agent_chooses_its_kind_of_walls(walled: Project) -> None:
     command(walled, COMMIT, sandbox={"kind": "worktree"})
     assert walled.run("worker")["sandbox"] == "worktree"
+
+
+def test_the_private_home_of_a_run_goes_when_it_is_over_and_stays_while_it_can_be_resumed(walled: Project) -> None:
+    command(walled, f"echo mine > $HOME/note; test -e go && {COMMIT}", limits={"retries": 0})
+    parked = walled.run("worker", check=1)["run"]
+    assert (walled.root / f".git/genba/runs/{parked}/home/note").read_text() == "mine\n"
+    command(walled, f"echo mine > $HOME/note; {COMMIT}")
+    over = walled.run("worker")["run"]
+    until(lambda: not (walled.root / f".git/genba/runs/{over}/home").exists())
 
 
 def test_an_agent_may_not_do_without_the_walls_of_its_project(project: Project) -> None:

@@ -30,6 +30,7 @@ from genba.definitions.project import Project, load_project
 from genba.definitions.registry import AgentRegistry
 from genba.domain.errors import ConfigurationError, NotFoundError, StateConflictError
 from genba.domain.evidence import CommitsExistCheck, FilesChangedCheck, GitCleanCheck
+from genba.domain.outcomes import Outcome
 from genba.domain.ports import Checks, Forge, Processes, Sandbox, Tracker
 from genba.domain.problems import Problem, did_you_mean
 from genba.domain.shapes import shape
@@ -189,7 +190,7 @@ class House:
             fallen_back=choice.fallen_back,
             **self._judging(plan, redactor, choice.kind, sandbox),
         )
-        return PreparedRun(Run(plan, world, _fits), journal, trees)
+        return PreparedRun(Run(plan, world, _fits), journal, trees, keeper)
 
     def resumed(self, run: str, limits: dict[str, Any]) -> RunPlan:
         """The plan of a run that was cut off: its own frozen definition, and the state that its journal tells."""
@@ -453,17 +454,21 @@ def _validators(layout: RepositoryLayout, processes: Processes, environment: dic
 class PreparedRun:
     """A run that is ready to go, and what must be let go of afterwards."""
 
-    def __init__(self, run: Run, journal: JsonlJournal, trees: Any) -> None:
+    def __init__(self, run: Run, journal: JsonlJournal, trees: Any, keeper: QuartersKeeper) -> None:
         self.run = run
         self.journal = journal
         self.trees = trees
+        self.keeper = keeper
 
     async def execute(self) -> RunResult:
         try:
-            return await self.run.execute()
+            result = await self.run.execute()
         finally:
             self.trees.release()
             self.journal.close()
+        if result.outcome is Outcome.COMPLETED:
+            self.keeper.clear()
+        return result
 
 
 def adapter_files() -> dict[str, tuple[Any, str]]:

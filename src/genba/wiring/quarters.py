@@ -91,6 +91,17 @@ class QuartersKeeper:
             finally:
                 await walls.close()
 
+    def clear(self) -> None:
+        """Let the private HOME of a run that is over go, in the background: nobody will resume it."""
+        places = [self.folder / name for name in ("home", "walls") if (self.folder / name).is_dir()]
+        if any(next(place.iterdir(), None) is not None for place in places):
+            from genba.connections.git.trash import delete_later  # noqa: PLC0415  (only where there is something)
+
+            delete_later(*places)
+        else:
+            for place in places:
+                place.rmdir()
+
     def _folder(self, name: str) -> Path:
         """A folder of this run; it lasts as long as the run can be resumed."""
         path = self.folder / name
