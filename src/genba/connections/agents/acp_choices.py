@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from genba.connections.agents.loose_values import as_text
 from genba.domain.errors import UnrecoverableError
 
 _PLANNING = ("plan", "read-only", "readonly")
@@ -44,13 +45,13 @@ def choices_of(opened: Mapping[str, Any]) -> dict[str, Choice]:
         state = opened.get(part)
         if isinstance(state, dict):
             values = tuple(_texts(state.get(listed), key))
-            found[name] = Choice(name=name, now=_text(state.get(current)), values=values, method=method, field=field)
+            found[name] = Choice(name=name, now=as_text(state.get(current)), values=values, method=method, field=field)
     options = opened.get("configOptions")
     for option in options if isinstance(options, list) else ():
-        name = _text(option.get("category")) or _text(option.get("id")) if isinstance(option, dict) else ""
+        name = as_text(option.get("category")) or as_text(option.get("id")) if isinstance(option, dict) else ""
         if name in _OLD_WAYS and option.get("type") == "select":
             values = tuple(_values(option.get("options")))
-            now, own = _text(option.get("currentValue")), _text(option.get("id"))
+            now, own = as_text(option.get("currentValue")), as_text(option.get("id"))
             found[name] = Choice(name=name, now=now, values=values, method=_SET_OPTION, option=own)
     return found
 
@@ -110,7 +111,3 @@ def _values(options: Any) -> list[str]:
 def _texts(entries: Any, key: str) -> list[str]:
     found = [entry.get(key) for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
     return [value for value in found if isinstance(value, str) and value]
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

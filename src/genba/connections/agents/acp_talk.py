@@ -15,6 +15,7 @@ from genba import __version__
 from genba.connections.agents.acp_choices import Choice, choices_of, mode_for, model_for
 from genba.connections.agents.acp_errors import refused
 from genba.connections.agents.acp_turn import Turn
+from genba.connections.agents.loose_values import as_dict
 from genba.domain.errors import AgentUnavailable, UnrecoverableError
 from genba.domain.processes import Heard, Send
 from genba.domain.walls import McpServer
@@ -115,16 +116,16 @@ class Talk:
                 f"the agent speaks version {version!r} of the Agent Client Protocol, and Genba version {_VERSION}",
                 hint="install a version of the agent that speaks it",
             )
-        return _dict(told.get("agentCapabilities"))
+        return as_dict(told.get("agentCapabilities"))
 
     async def _open(self, connection: "Connection", abilities: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
         """Go on with the session that was asked for, or begin one; whether it goes on."""
         from acp import schema  # noqa: PLC0415  (imported by now)
         from acp.exceptions import RequestError  # noqa: PLC0415
 
-        servers = self._servers(_dict(abilities.get("mcpCapabilities")))
+        servers = self._servers(as_dict(abilities.get("mcpCapabilities")))
         wanted, workdir = self.question.session_id, self.question.workdir
-        resumes = "resume" in _dict(abilities.get("sessionCapabilities"))
+        resumes = "resume" in as_dict(abilities.get("sessionCapabilities"))
         if wanted and (resumes or abilities.get("loadSession") is True):
             method = "session/resume" if resumes else "session/load"
             kind = schema.ResumeSessionRequest if resumes else schema.LoadSessionRequest
@@ -235,7 +236,7 @@ def _library() -> "type[Connection]":
 
 async def _call(connection: "Connection", method: str, request: _Request) -> dict[str, Any]:
     params = request.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return _dict(await connection.send_request(method, params))
+    return as_dict(await connection.send_request(method, params))
 
 
 def _message(line: bytes) -> dict[str, Any] | None:
@@ -267,7 +268,3 @@ def _session_id(opened: Mapping[str, Any]) -> str:
     if not isinstance(found, str) or not found or "\0" in found or len(found) > _LONGEST_SESSION_ID:
         raise AgentUnavailable("the agent began a session without a usable name")
     return found
-
-
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}

@@ -7,6 +7,7 @@ import os.path
 from collections.abc import Mapping
 from typing import Any
 
+from genba.connections.agents.loose_values import as_text
 from genba.domain.outcomes import PermissionMode
 from genba.domain.replies import Ask
 from genba.domain.tools import is_listed
@@ -73,8 +74,8 @@ class ToolCall:
         self.denied = False
 
     def add(self, told: Mapping[str, Any]) -> None:
-        self.kind = _text(told.get("kind")) or self.kind
-        self.title = _text(told.get("title")) or self.title
+        self.kind = as_text(told.get("kind")) or self.kind
+        self.title = as_text(told.get("title")) or self.title
         self.first_title = self.first_title or self.title
         given = told.get("rawInput")
         self.input = given if isinstance(given, dict) and given else self.input
@@ -82,7 +83,7 @@ class ToolCall:
         self.makes_file = self.makes_file or _makes_file(told)
         meta = told.get("_meta")
         claude = meta.get("claudeCode") if isinstance(meta, dict) else None
-        self.exact = _text(claude.get("toolName")) if isinstance(claude, dict) else self.exact
+        self.exact = as_text(claude.get("toolName")) if isinstance(claude, dict) else self.exact
 
 
 def name_of(call: ToolCall, call_id: str, servers: tuple[McpServer, ...]) -> str:
@@ -122,7 +123,7 @@ def may_use(name: str, call: ToolCall, ask: Ask, workdir: str, walled: bool) -> 
 
 def line_of(name: str, call: ToolCall, workdir: str) -> str:
     """A call in one short line, for people."""
-    target = _text(call.input.get("command")) or next(iter(call.places), "") or call.title
+    target = as_text(call.input.get("command")) or next(iter(call.places), "") or call.title
     if target.startswith("/") and _is_inside(target, workdir):
         target = os.path.relpath(target, workdir)
     return " ".join(f"{name} {target}".split())[:300]
@@ -156,7 +157,3 @@ def _makes_file(told: Mapping[str, Any]) -> bool:
 
 def _in_one_word(text: str) -> str:
     return "_".join(text.split())[:_LONGEST_NAME]
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from genba.connections.agents.acp_tools import ToolCall, line_of, may_use, name_of
+from genba.connections.agents.loose_values import as_count
 from genba.domain.processes import Heard
 from genba.domain.replies import Ask, Usage
 from genba.domain.walls import McpServer
@@ -137,16 +138,12 @@ def _option(options: list[Any], kinds: tuple[str, ...]) -> str:
 def _tokens(result: Mapping[str, Any]) -> Usage:
     usage = result.get("usage")
     if isinstance(usage, dict):
-        cached = _count(usage.get("cachedReadTokens")) + _count(usage.get("cachedWriteTokens"))
-        out = _count(usage.get("outputTokens")) + _count(usage.get("thoughtTokens"))
-        return Usage(_count(usage.get("inputTokens")) + cached, out)
+        cached = as_count(usage.get("cachedReadTokens")) + as_count(usage.get("cachedWriteTokens"))
+        out = as_count(usage.get("outputTokens")) + as_count(usage.get("thoughtTokens"))
+        return Usage(as_count(usage.get("inputTokens")) + cached, out)
     counted: Any = result
     for key in ("_meta", "quota", "token_count"):
         counted = counted.get(key) if isinstance(counted, dict) else None
     if isinstance(counted, dict):
-        return Usage(_count(counted.get("input_tokens")), _count(counted.get("output_tokens")))
+        return Usage(as_count(counted.get("input_tokens")), as_count(counted.get("output_tokens")))
     return Usage()
-
-
-def _count(value: Any) -> int:
-    return value if isinstance(value, int) and value > 0 else 0

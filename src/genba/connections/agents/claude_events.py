@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from genba.connections.agents.command_line import Totals
+from genba.connections.agents.loose_values import as_dict, as_number, as_text
 from genba.connections.agents.model_errors import ConversationLost, one_line, provider_error
 from genba.connections.agents.one_shot import last_words, with_words
 from genba.domain.errors import AgentUnavailable, GenbaError, RateLimited, UnrecoverableError
@@ -68,7 +69,7 @@ class ClaudeReading:
             return
         if not isinstance(event, dict):
             return
-        read = _READERS.get(_text(event.get("type")))
+        read = _READERS.get(as_text(event.get("type")))
         if read is not None:
             read(self, event)
 
@@ -76,14 +77,14 @@ class ClaudeReading:
         result = self.result
         if result is None:
             raise self._without_result(done)
-        subtype = _text(result.get("subtype"))
+        subtype = as_text(result.get("subtype"))
         if result.get("is_error") is True and subtype not in _AN_ANSWER_ALL_THE_SAME:
             raise self._error(result)
         if subtype in _AN_ANSWER_ALL_THE_SAME:
             self.heard("notice", f"claude stopped before it was done: {_told(result) or subtype}")
         structured = result.get("structured_output")
         return Reply(
-            text=_text(result.get("result")) or self.said,
+            text=as_text(result.get("result")) or self.said,
             structured=structured if isinstance(structured, dict) else None,
             session_id=self.session_id,
             usage=self._usage(result),
@@ -99,8 +100,8 @@ class ClaudeReading:
 
     def _usage(self, result: Mapping[str, Any]) -> Usage:
         """What this question cost. Newer versions count on over a whole conversation, older ones do not."""
-        run = _tokens(_dict(result.get("usage")), "input_tokens", "output_tokens")
-        cost = _number(result.get("total_cost_usd"))
+        run = _tokens(as_dict(result.get("usage")), "input_tokens", "output_tokens")
+        cost = as_number(result.get("total_cost_usd"))
         counted = _summed(result.get("modelUsage"), cost)
         since = result.get("model_usage_since_last_result")
         known = self.totals.known(self.session_id or "")
@@ -150,9 +151,9 @@ class ClaudeReading:
             case "api_retry":
                 self._on_retry(event)
             case "permission_denied":
-                call, name = _text(event.get("tool_use_id")), _canonical(event.get("tool_name"))
+                call, name = as_text(event.get("tool_use_id")), _canonical(event.get("tool_name"))
                 if name:
-                    self._deny(call or name, name, _text(event.get("message")))
+                    self._deny(call or name, name, as_text(event.get("message")))
 
     def _on_init(self, event: Mapping[str, Any]) -> None:
         self._know(event)
@@ -162,7 +163,7 @@ class ClaudeReading:
         listed = event.get("mcp_servers")
         if not isinstance(listed, list):
             return
-        states = {_text(each.get("name")): _text(each.get("status")) for each in listed if isinstance(each, dict)}
+        states = {as_text(each.get("name")): as_text(each.get("status")) for each in listed if isinstance(each, dict)}
         for server in self.servers:
             state = states.get(server.name, "missing")
             if state in ("connected", "pending"):
@@ -173,8 +174,8 @@ class ClaudeReading:
             self.heard("notice", problem)
 
     def _on_retry(self, event: Mapping[str, Any]) -> None:
-        seconds = _number(event.get("retry_delay_ms")) / 1000
-        why = _text(event.get("error")) or "an error"
+        seconds = as_number(event.get("retry_delay_ms")) / 1000
+        why = as_text(event.get("error")) or "an error"
         status = event.get("error_status")
         if status == _TOO_MANY and seconds > _PATIENCE_SECONDS:
             raise RateLimited("the rate limit of the model is reached", retry_after=seconds)
@@ -182,27 +183,27 @@ class ClaudeReading:
         self.heard("notice", f"the model is asked again in {seconds:.1f} s: {about}")
 
     def _on_rate_limit(self, event: Mapping[str, Any]) -> None:
-        info = _dict(event.get("rate_limit_info"))
-        if info.get("status") == "rejected" and (reset := _number(info.get("resetsAt"))) > 0:
+        info = as_dict(event.get("rate_limit_info"))
+        if info.get("status") == "rejected" and (reset := as_number(info.get("resetsAt"))) > 0:
             self.reset = reset
 
     def _on_assistant(self, event: Mapping[str, Any]) -> None:
         self._know(event)
         for block in _blocks(event):
             if block.get("type") == "text":
-                self.said = _text(block.get("text")) or self.said
+                self.said = as_text(block.get("text")) or self.said
             elif block.get("type") == "tool_use":
                 name = _canonical(block.get("name"))
                 if not name:
                     continue
-                self.used[_text(block.get("id")) or f"call {len(self.used)}"] = name
+                self.used[as_text(block.get("id")) or f"call {len(self.used)}"] = name
                 if name not in _OF_THE_TOOL_ITSELF:
                     self.heard("tool", f"{name} {_target(block.get('input'), self.tree)}".rstrip())
 
     def _on_user(self, event: Mapping[str, Any]) -> None:
         """Calls of tools that are not there: the tool that was removed does not count as used."""
         for block in _blocks(event):
-            call = _text(block.get("tool_use_id"))
+            call = as_text(block.get("tool_use_id"))
             name = self.used.get(call)
             if name is None or block.get("is_error") is not True or self.offered is None:
                 continue
@@ -215,7 +216,7 @@ class ClaudeReading:
         denials = event.get("permission_denials")
         for each in denials if isinstance(denials, list) else ():
             if isinstance(each, dict) and (name := _canonical(each.get("tool_name"))):
-                self._deny(_text(each.get("tool_use_id")) or name, name, "")
+                self._deny(as_text(each.get("tool_use_id")) or name, name, "")
 
     def _deny(self, call: str, name: str, why: str) -> None:
         if call in self.denied:
@@ -224,7 +225,7 @@ class ClaudeReading:
         self.heard("notice", with_words(f"{name} was denied", one_line(why)))
 
     def _know(self, event: Mapping[str, Any]) -> None:
-        self.session_id = _text(event.get("session_id")) or self.session_id
+        self.session_id = as_text(event.get("session_id")) or self.session_id
 
 
 _READERS: dict[str, Callable[[ClaudeReading, dict[str, Any]], None]] = {
@@ -241,50 +242,37 @@ _FROM_CACHE = (
 _NO_KEY, _TOO_MANY = 401, 429
 
 
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _dict(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _number(value: object) -> float:
-    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e15  # noqa: PLR2004
-    return float(value) if good else 0.0  # type: ignore[arg-type]
-
-
 def _blocks(event: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    content = _dict(event.get("message")).get("content")
+    content = as_dict(event.get("message")).get("content")
     return (block for block in content if isinstance(block, dict)) if isinstance(content, list) else iter(())
 
 
 def _canonical(name: object) -> str:
-    return _CANONICAL.get(_text(name), _text(name))
+    return _CANONICAL.get(as_text(name), as_text(name))
 
 
 def _target(value: object, tree: str) -> str:
     """What a tool is used on, in one short line; a file of the working tree as seen from there."""
-    given = _dict(value)
-    found = next((text for key in _TARGETS if (text := _text(given.get(key)))), "")
+    given = as_dict(value)
+    found = next((text for key in _TARGETS if (text := as_text(given.get(key)))), "")
     return one_line(found.removeprefix(f"{tree}/"))
 
 
 def _told(result: Mapping[str, Any]) -> str:
     errors = result.get("errors")
-    said = _text(result.get("result")) or " ".join(_text(each) for each in errors or () if isinstance(errors, list))
+    said = as_text(result.get("result")) or " ".join(as_text(each) for each in errors or () if isinstance(errors, list))
     return one_line(said)
 
 
 def _tokens(counted: Mapping[str, Any], given: str, made: str) -> Usage:
-    read = sum(int(_number(counted.get(name))) for name in (given, *_FROM_CACHE))
-    return Usage(read, int(_number(counted.get(made))))
+    read = sum(int(as_number(counted.get(name))) for name in (given, *_FROM_CACHE))
+    return Usage(read, int(as_number(counted.get(made))))
 
 
 def _summed(by_model: object, cost: float | None) -> Usage:
     """The tokens of all models together; the cost too, unless it is known already."""
     total = Usage()
-    for counted in _dict(by_model).values():
-        one = _tokens(_dict(counted), "inputTokens", "outputTokens")
-        total = total.plus(Usage(one.input_tokens, one.output_tokens, _number(_dict(counted).get("costUSD"))))
+    for counted in as_dict(by_model).values():
+        one = _tokens(as_dict(counted), "inputTokens", "outputTokens")
+        total = total.plus(Usage(one.input_tokens, one.output_tokens, as_number(as_dict(counted).get("costUSD"))))
     return total if cost is None else Usage(total.input_tokens, total.output_tokens, cost)

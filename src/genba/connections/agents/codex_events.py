@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from genba.connections.agents.command_line import Totals
+from genba.connections.agents.loose_values import as_count, as_dict, as_text
 from genba.connections.agents.model_errors import ConversationLost, one_line, provider_error, told_wait
 from genba.connections.agents.one_shot import last_words, with_words
 from genba.connections.agents.prices import Price
@@ -69,7 +70,7 @@ class CodexReading:
             event = msgspec.json.decode(line)
         except (ValueError, RecursionError):
             return
-        if isinstance(event, dict) and (read := _READERS.get(_text(event.get("type")))):
+        if isinstance(event, dict) and (read := _READERS.get(as_text(event.get("type")))):
             read(self, event)
 
     def reply(self, done: Exit) -> Reply:
@@ -106,9 +107,9 @@ class CodexReading:
     def _usage(self, counted: Mapping[str, Any]) -> Usage:
         """What this question used: Codex counts from the beginning of the conversation."""
         name = self.session_id or ""
-        total = Usage(_number(counted.get("input_tokens")), _number(counted.get("output_tokens")))
+        total = Usage(as_count(counted.get("input_tokens")), as_count(counted.get("output_tokens")))
         usage = self.totals.delta(name, total)
-        cached = self.totals.delta(f"{name} cached", Usage(_number(counted.get("cached_input_tokens"))))
+        cached = self.totals.delta(f"{name} cached", Usage(as_count(counted.get("cached_input_tokens"))))
         return self.price.of(usage, cached.input_tokens) if self.price is not None else usage
 
     def _error(self, done: Exit) -> GenbaError:
@@ -136,18 +137,18 @@ class CodexReading:
         return provider_error(status, words, self.key_variable, wait)
 
     def _on_thread(self, event: Mapping[str, Any]) -> None:
-        self.session_id = _text(event.get("thread_id")) or self.session_id
+        self.session_id = as_text(event.get("thread_id")) or self.session_id
         if self.resumed and self.session_id != self.resumed:
             self.heard("notice", "the conversation is not there any more; a new one is begun")
 
     def _on_turn_completed(self, event: Mapping[str, Any]) -> None:
-        self.counted = _dict(event.get("usage"))
+        self.counted = as_dict(event.get("usage"))
 
     def _on_turn_failed(self, event: Mapping[str, Any]) -> None:
-        self.failure = _text(_dict(event.get("error")).get("message")) or "the turn failed"
+        self.failure = as_text(as_dict(event.get("error")).get("message")) or "the turn failed"
 
     def _on_error(self, event: Mapping[str, Any]) -> None:
-        message = _text(event.get("message"))
+        message = as_text(event.get("message"))
         if message.startswith("Reconnecting"):
             self._wait_no_longer(message)
             self.heard("notice", f"the model is asked again: {one_line(message)}")
@@ -159,15 +160,15 @@ class CodexReading:
             raise provider_error(_TOO_MANY, message, self.key_variable, wait)
 
     def _on_item(self, event: Mapping[str, Any]) -> None:
-        item = _dict(event.get("item"))
-        kind, finished = _text(item.get("type")), event.get("type") == "item.completed"
+        item = as_dict(event.get("item"))
+        kind, finished = as_text(item.get("type")), event.get("type") == "item.completed"
         if kind == "agent_message" and finished:
-            self.said = _text(item.get("text")) or self.said
+            self.said = as_text(item.get("text")) or self.said
         elif kind == "error" and finished:
-            self._warn(one_line(_text(item.get("message"))))
+            self._warn(one_line(as_text(item.get("message"))))
         elif read := _TOOLS.get(kind):
             for number, (tool, target) in enumerate(read(self, item)):
-                self._use(f"{_text(item.get('id'))}.{number}", tool, target)
+                self._use(f"{as_text(item.get('id'))}.{number}", tool, target)
 
     def _warn(self, words: str) -> None:
         if words and words not in self.warned and not _OUR_OWN.match(words):
@@ -180,26 +181,26 @@ class CodexReading:
             self.heard("tool", f"{tool} {one_line(target)}".rstrip())
 
     def _command(self, item: Mapping[str, Any]) -> list[tuple[str, str]]:
-        command = _inner(_text(item.get("command")))
+        command = _inner(as_text(item.get("command")))
         tool = self.reads if self.reads and only_reads(command) else "Bash"
         return [(tool, command)]
 
     def _patch(self, item: Mapping[str, Any]) -> list[tuple[str, str]]:
         changes = item.get("changes")
         listed = [each for each in changes if isinstance(each, dict)] if isinstance(changes, list) else []
-        return [(_KINDS.get(_text(each.get("kind")), "Edit"), _text(each.get("path"))) for each in listed]
+        return [(_KINDS.get(as_text(each.get("kind")), "Edit"), as_text(each.get("path"))) for each in listed]
 
     def _server_tool(self, item: Mapping[str, Any]) -> list[tuple[str, str]]:
-        return [(f"mcp__{_text(item.get('server'))}__{_text(item.get('tool'))}", "")]
+        return [(f"mcp__{as_text(item.get('server'))}__{as_text(item.get('tool'))}", "")]
 
     def _search(self, item: Mapping[str, Any]) -> list[tuple[str, str]]:
-        return [("WebSearch", _text(item.get("query")))]
+        return [("WebSearch", as_text(item.get("query")))]
 
     def _plan(self, _item: Mapping[str, Any]) -> list[tuple[str, str]]:
         return []  # a list of what it means to do reaches nothing
 
     def _helper(self, item: Mapping[str, Any]) -> list[tuple[str, str]]:
-        return [("Task", _text(item.get("tool")))]
+        return [("Task", as_text(item.get("tool")))]
 
 
 _READERS: dict[str, Callable[[CodexReading, dict[str, Any]], None]] = {
@@ -230,10 +231,10 @@ def _status(told: str) -> tuple[int | None, str]:
     if _LOGIN.search(told):
         return 401, told
     try:  # what was refused as wrong is told as the body of the answer
-        body = _dict(msgspec.json.decode(told))
+        body = as_dict(msgspec.json.decode(told))
     except (ValueError, RecursionError):
         return None, told
-    return (400, _text(_dict(body.get("error")).get("message")) or told) if "error" in body else (None, told)
+    return (400, as_text(as_dict(body.get("error")).get("message")) or told) if "error" in body else (None, told)
 
 
 def _inner(command: str) -> str:
@@ -245,16 +246,3 @@ def _inner(command: str) -> str:
     if len(words) == 3 and words[1] in ("-c", "-lc") and words[0].endswith("sh"):  # noqa: PLR2004
         return words[2]
     return command
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _dict(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _number(value: object) -> int:
-    good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**15
-    return value if good else 0  # type: ignore[return-value]

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from genba.connections.agents.loose_values import as_count, as_dict, as_number, as_text
 from genba.connections.agents.model_errors import ConversationLost, one_line, provider_error, told_wait
 from genba.connections.agents.one_shot import last_words, with_words
 from genba.domain.errors import AgentUnavailable, GenbaError, RateLimited, UnrecoverableError
@@ -81,8 +82,8 @@ class OpenCodeReading:
             event = msgspec.json.decode(line)
         except (ValueError, RecursionError):
             return
-        if isinstance(event, dict) and (read := _READERS.get(_text(event.get("type")))):
-            self.session_id = _text(event.get("sessionID")) or self.session_id
+        if isinstance(event, dict) and (read := _READERS.get(as_text(event.get("type")))):
+            self.session_id = as_text(event.get("sessionID")) or self.session_id
             read(self, event)
 
     def reply(self, done: Exit) -> Reply:
@@ -116,8 +117,8 @@ class OpenCodeReading:
         return AgentUnavailable(with_words(f"opencode ended {how} and {where}", one_line(said)))
 
     def _told_error(self, failure: Mapping[str, Any]) -> GenbaError:
-        name, data = _text(failure.get("name")), _dict(failure.get("data"))
-        told = _text(data.get("message")) or name
+        name, data = as_text(failure.get("name")), as_dict(failure.get("data"))
+        told = as_text(data.get("message")) or name
         if name == "ContextOverflowError" and self.resumed:
             return ConversationLost(f"the conversation is full: {one_line(told)}")
         status = data.get("statusCode")
@@ -125,32 +126,32 @@ class OpenCodeReading:
             status = 401
         if name in ("ProviderModelNotFoundError", "ContextOverflowError", "ConfigInvalidError"):
             return UnrecoverableError(f"opencode cannot go on: {one_line(told)}", hint="check runner.adapter")
-        wait = _seconds(_dict(data.get("responseHeaders"))) or told_wait(told, datetime.now().astimezone())
+        wait = _seconds(as_dict(data.get("responseHeaders"))) or told_wait(told, datetime.now().astimezone())
         return provider_error(status if isinstance(status, int) else None, told, self.key_variable, wait)
 
     def _on_finish(self, event: Mapping[str, Any]) -> None:
-        part = _dict(event.get("part"))
-        self.reason, self.message = _text(part.get("reason")), _text(part.get("messageID"))
-        tokens, cache = _dict(part.get("tokens")), _dict(_dict(part.get("tokens")).get("cache"))
+        part = as_dict(event.get("part"))
+        self.reason, self.message = as_text(part.get("reason")), as_text(part.get("messageID"))
+        tokens, cache = as_dict(part.get("tokens")), as_dict(as_dict(part.get("tokens")).get("cache"))
         read = (tokens.get("input"), cache.get("read"), cache.get("write"))
         made = (tokens.get("output"), tokens.get("reasoning"))
-        cost = _number(part.get("cost"))
-        self.usage = self.usage.plus(Usage(sum(map(_count, read)), sum(map(_count, made)), cost))
+        cost = as_number(part.get("cost"))
+        self.usage = self.usage.plus(Usage(sum(map(as_count, read)), sum(map(as_count, made)), cost))
         self.unfinished = self.unfinished + 1 if self.reason not in (*_ENDS, "tool-calls") else 0
         if self.unfinished >= _MOST_UNFINISHED:
             raise AgentUnavailable(f"the model cannot be reached: its answers have no end ({self.reason or 'none'})")
 
     def _on_text(self, event: Mapping[str, Any]) -> None:
-        part = _dict(event.get("part"))
-        self.texts.setdefault(_text(part.get("messageID")), []).append(_text(part.get("text")))
+        part = as_dict(event.get("part"))
+        self.texts.setdefault(as_text(part.get("messageID")), []).append(as_text(part.get("text")))
 
     def _on_tool(self, event: Mapping[str, Any]) -> None:
-        part = _dict(event.get("part"))
-        state, given = _dict(part.get("state")), _dict(_dict(part.get("state")).get("input"))
-        name = _text(part.get("tool"))
-        failed = _text(state.get("error")) or (_text(given.get("error")) if name == "invalid" else "")
+        part = as_dict(event.get("part"))
+        state, given = as_dict(part.get("state")), as_dict(as_dict(part.get("state")).get("input"))
+        name = as_text(part.get("tool"))
+        failed = as_text(state.get("error")) or (as_text(given.get("error")) if name == "invalid" else "")
         refused = _DENIED.search(failed)
-        tool = self._canonical(_text(given.get("tool")) if name == "invalid" else name)
+        tool = self._canonical(as_text(given.get("tool")) if name == "invalid" else name)
         if not tool or (name == "invalid" and not refused):
             return
         if refused:
@@ -159,7 +160,7 @@ class OpenCodeReading:
             self.heard("notice", f"{tool} was denied: {why}")
             return
         self.used.append(tool)
-        target = next((text for key in _TARGETS if (text := _text(given.get(key)))), "")
+        target = next((text for key in _TARGETS if (text := as_text(given.get(key)))), "")
         self.heard("tool", f"{tool} {one_line(target)}".rstrip())
 
     def _canonical(self, name: str) -> str:
@@ -169,11 +170,11 @@ class OpenCodeReading:
         return TOOLS.get(name, name)
 
     def _on_error(self, event: Mapping[str, Any]) -> None:
-        self.failure = _dict(event.get("error"))
+        self.failure = as_dict(event.get("error"))
 
     def _on_plugin(self, event: Mapping[str, Any]) -> None:
-        if server := self.servers.get(_text(event.get("server"))):
-            problem = f"the MCP server {server.name} cannot be used: {one_line(_text(event.get('state')))}"
+        if server := self.servers.get(as_text(event.get("server"))):
+            problem = f"the MCP server {server.name} cannot be used: {one_line(as_text(event.get('state')))}"
             if server.required:
                 hint = f"check mcpServers.{server.name}, or set required to false"
                 self.trouble = AgentUnavailable(problem, hint=hint)
@@ -183,8 +184,8 @@ class OpenCodeReading:
             self._on_retry(event)
 
     def _on_retry(self, event: Mapping[str, Any]) -> None:
-        told, seconds = one_line(_text(event.get("message"))), _number(event.get("seconds"))
-        own_wait = _FIRST_WAIT * 2.0 ** (max(_count(event.get("retry")), 1) - 1)
+        told, seconds = one_line(as_text(event.get("message"))), as_number(event.get("seconds"))
+        own_wait = _FIRST_WAIT * 2.0 ** (max(as_count(event.get("retry")), 1) - 1)
         told_by_provider = seconds > own_wait * _SLACK
         if told_by_provider or _LIMIT.search(told):
             self.trouble = RateLimited(
@@ -211,20 +212,3 @@ def _seconds(headers: Mapping[str, Any]) -> float | None:
         return float(headers.get("retry-after", "")) or None
     except (TypeError, ValueError):
         return None
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _dict(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _number(value: object) -> float:
-    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e15  # noqa: PLR2004
-    return float(value) if good else 0.0  # type: ignore[arg-type]
-
-
-def _count(value: object) -> int:
-    return int(_number(value))
