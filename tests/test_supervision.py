@@ -2,11 +2,13 @@
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.project import COMMIT, Project, until
+from genba.connections.process.ports import reserved_ports
+from tests.project import COMMIT, GENBA, Project, ordinary_environment, until
 
 linux = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="not run: there is no /proc here")
 
@@ -64,10 +66,6 @@ def test_a_line_of_fifty_megabytes_and_binary_garbage_do_not_stop_a_run(project:
 def test_output_is_in_the_journal_while_the_agent_still_works(project: Project) -> None:
     line = f"echo early; until test -e {project.root}/go; do sleep 0.05; done; {COMMIT}"
     project.agent(adapter={"type": "custom", "command": line})
-    import subprocess
-
-    from tests.project import GENBA, ordinary_environment
-
     process = subprocess.Popen(
         [str(GENBA), "run", "worker", "--quiet"],
         cwd=project.root,
@@ -79,3 +77,21 @@ def test_output_is_in_the_journal_while_the_agent_still_works(project: Project) 
     finally:
         (project.root / "go").touch()
         assert process.wait(60) == 0
+
+
+@linux
+def test_a_child_that_was_there_before_genba_is_left_alone(project: Project) -> None:
+    word = f"6{os.getpid()}.{id(project) % 10**6}"
+    project.agent(adapter={"type": "custom", "command": COMMIT})
+    line = f"env -i sleep {word} & exec {GENBA} run worker --quiet"
+    subprocess.run(
+        ["bash", "-c", line], cwd=project.root, env={**ordinary_environment(), **project.environment}, check=True
+    )
+    found = living(word)
+    assert len(found) == 1
+    os.kill(found[0], 9)
+
+
+def test_ranges_of_ports_never_overlap(tmp_path: Path) -> None:
+    with reserved_ports(10) as few, reserved_ports(45) as many, reserved_ports(20) as some:
+        assert len({*few, *many, *some}) == 75

@@ -439,7 +439,9 @@ def test_the_folders_of_a_tool_are_its_link_and_all_of_its_packages(starting: St
     real.chmod(0o755)
     starting.program.unlink()
     starting.program.symlink_to(real)
-    assert starting.adapter().folders(starting.path) == (str(starting.program.parent), str(packages.resolve()))
+    folder, whole, *files = starting.adapter().folders(starting.path)
+    assert (folder, whole) == (str(starting.program.parent), str(packages.resolve()))
+    assert files == [str(starting.program), str(real.resolve())]
 
 
 async def test_a_login_never_leaves_the_private_home(starting: Starting, monkeypatch: pytest.MonkeyPatch) -> None:

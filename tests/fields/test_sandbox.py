@@ -211,6 +211,19 @@ def test_a_broker_keeps_the_key_from_the_agent(walled: Project, where: str) -> N
     assert count == "0"
 
 
+def test_a_tool_in_the_home_of_the_user_does_not_show_the_home(walled: Project) -> None:
+    home = walled.root.parent / "home"
+    (home / ".ssh").mkdir(parents=True)
+    (home / ".ssh" / "id_rsa").write_text("secret")
+    tool = home / "tool"
+    tool.write_text(TOOL.replace("git add", "cat $0 > tool.txt; cat $(dirname $0)/.ssh/id_rsa > seen.txt; git add"))
+    tool.chmod(0o755)
+    walled.agent(adapter={"type": "claude-code", "command": str(tool)})
+    walled.run("worker", HOME=str(home), ANTHROPIC_API_KEY="sk-real-key")
+    assert walled.read("tool.txt") != ""
+    assert walled.read("seen.txt") == ""
+
+
 def test_with_env_the_agent_holds_the_key(walled: Project) -> None:
     assert _key_seen_with(walled, "env", "project") == ("sk-real-key", "1")
 

@@ -168,7 +168,7 @@ class HostileRunSuite:
         assert (walled.root / ".git/config").read_text() == config
         assert {"other", "evil"} & set(walled.git("for-each-ref", "--format=%(refname:short)").split()) == set()
         assert [hook.name for hook in (walled.root / ".git/hooks").glob("*") if hook.suffix != ".sample"] == []
-        assert sorted(file.name for file in home.iterdir()) == [".ssh"]
+        assert {file.name for file in home.iterdir()} - {".local", ".config"} == {".ssh"}  # podman's own, without root
         for place in (walled.root, walled.root / ".git", Path("/usr/local/bin"), Path("/etc/cron.d"), Path("/tmp")):
             assert not (place / f"planted-{word}").exists()
 

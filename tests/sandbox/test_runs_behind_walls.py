@@ -2,10 +2,13 @@
 
 import json
 import os
+import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
+import yaml
 
 from genba.domain.walls import SandboxKind
 from tests.project import COMMIT, GENBA, Project, ordinary_environment, until
@@ -64,3 +67,31 @@ def test_what_a_killed_run_left_is_ended_by_the_one_that_resumes_it(walled: Proj
     run = json.loads(walled.genba("logs", "--json", check=0).out.splitlines()[0])["run"]
     assert walled.run("--resume", run)["outcome"] == "completed"
     assert living(word) == []
+
+
+def test_no_filter_of_the_user_is_run_among_the_files_of_an_agent(walled: Project) -> None:
+    trap = walled.root.parent / "trap"
+    for name, command in (("clean", "tidy"), ("smudge", "tidy")):
+        walled.git("config", f"filter.tidy.{name}", f"{sys.executable} -m {command}")
+    walled.git("config", "filter.tidy.required", "true")
+    planted = f"import pathlib, sys; pathlib.Path({str(trap)!r}).write_text('run'); sys.stdout.write(sys.stdin.read())"
+    lines = (
+        f"printf '%s' {shlex.quote(planted)} > tidy.py",
+        "echo '*.txt filter=tidy' > .gitattributes",
+        "echo one > one.txt; git add -A; git commit -qm one; echo two > two.txt",
+    )
+    walled.agent(adapter={"type": "custom", "command": "; ".join(lines), "commit": True})
+    assert walled.run("worker", "--no-merge")["outcome"] == "completed"
+    assert not trap.exists()
+
+
+def test_a_goal_that_takes_too_much_is_missed_and_the_limit_is_named(walled: Project) -> None:
+    settle(walled, limits={"memory_mb": 200})
+    file = walled.root / ".genba" / "config.yaml"
+    known = yaml.safe_load(file.read_text())
+    hog = f"{sys.executable} -c 'x = [bytearray(10**8) for _ in range(9)]'; true"
+    walled.write(".genba/config.yaml", yaml.safe_dump({**known, "dod": [{"custom_script": hog}]}))
+    walled.agent(adapter={"type": "custom", "command": COMMIT})
+    assert walled.run("worker", check=1)["outcome"] == "incomplete"
+    details = [event["result"]["detail"] for event in walled.events() if event["event"] == "goal_checked"]
+    assert any("sandbox.limits.memory_mb" in detail for detail in details), details

@@ -96,6 +96,8 @@ class Checkouts:
         if not workdir.is_relative_to(self.root) or workdir == self.root:
             return None
         place = self.root / workdir.relative_to(self.root).parts[0]
+        for name in ("home", "walls"):
+            (place / name).mkdir(mode=0o700, exist_ok=True)
         asked_from_outside = command.mark.endswith(service_mark(""))
         return Cell(
             run=command.mark,

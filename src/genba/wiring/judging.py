@@ -82,7 +82,7 @@ def verifier(
 
     return Verifier(
         history=GitHistory(layout.git),
-        checkouts=GitCheckouts(layout, mark, left_by),
+        checkouts=GitCheckouts(layout, mark, left_by, filters=fence is None),
         runner_for=runner_for,
         results=results(layout),
         clock=SystemClock(),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
+import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,13 +34,14 @@ class Ready:
         """Copy and run what the project asks for. Safe to repeat; a tree that is ready is left alone."""
         if not self.plan.copied and self.plan.setup is None:
             return
-        if self.done.is_file() and self.done.read_text("utf-8") == session.workdir:
+        this_tree = f"{session.workdir} {os.stat(session.workdir).st_ino}"  # noqa: PTH116  (one number of it)
+        if self.done.is_file() and self.done.read_text("utf-8") == this_tree:
             return
         await self._copy(session)
         if self.plan.setup is not None:
             words = ("sh", "-c", self.plan.setup) if isinstance(self.plan.setup, str) else self.plan.setup
             await self._run(session, words, "worktree.setup")
-        self.done.write_text(session.workdir, encoding="utf-8")
+        self.done.write_text(this_tree, encoding="utf-8")
 
     async def _run(self, session: AgentSession, argv: tuple[str, ...], what: str) -> None:
         limit = self.plan.setup_timeout_seconds
@@ -51,6 +54,9 @@ class Ready:
             mark=session.run,
         )
         done = await session.processes.run(command, _unheard)
+        if done.violations:
+            told = "; ".join(each.detail for each in done.violations)
+            raise UnrecoverableError(f"{what} failed: it {told}", hint=f"genba run --resume {session.run}")
         if done.ending is not Ending.EXITED or done.code != 0:
             said = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.code}").splitlines()[-1][:300]
             ended = "" if done.ending is Ending.EXITED else f" ({done.ending.replace('_', ' ')})"
@@ -67,7 +73,8 @@ class Ready:
                 f"worktree.copy names {foreign[0]}, which git does not ignore: it would be taken for the agent's work",
                 hint=f"echo {foreign[0]} >> .gitignore",
             )
-        staged = Path(session.folder) / "copied"
+        # A new name each time: whoever could write there before has not been able to plant anything under it.
+        staged = Path(tempfile.mkdtemp(prefix="copied-", dir=session.folder))
         await asyncio.to_thread(self._stage, names, staged)
         try:
             await self._run(session, ("cp", "-R", "-P", "-p", f"{staged}/.", session.workdir), "worktree.copy")
@@ -84,7 +91,6 @@ class Ready:
         return tuple(sorted(path.relative_to(self.top).as_posix() for path in files))
 
     def _stage(self, names: tuple[str, ...], staged: Path) -> None:
-        shutil.rmtree(staged, ignore_errors=True)
         for name in names:
             target = staged / name
             target.parent.mkdir(parents=True, exist_ok=True)

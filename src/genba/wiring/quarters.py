@@ -157,15 +157,14 @@ class QuartersKeeper:
         session = msgspec.structs.replace(session, mcp=servers)
         if not self.kind.has_walls:
             return session, tuple(gates)
-        for server in servers:
-            host, port = _address_of(server.url) if server.url else ("", 0)
+        for host, port in dict.fromkeys(_address_of(server.url) for server in servers if server.url):
             if host in _LOOPBACK:
-                gates.append(self._forward(server, host, port))
+                gates.append(self._forward(host, port))
             elif host:
                 allow.append(f"{host}:{port}")
         if self.plan.network is not Network.NONE:
             gates.append(self._proxy(tuple(dict.fromkeys(allow))))
-        return session, tuple(gates)
+        return session, _apart(gates)
 
     def _provider(self) -> Provider | None:
         look = getattr(self.adapter, "provider", None)
@@ -192,10 +191,10 @@ class QuartersKeeper:
         proxy = AllowListProxy(self.plan.network, allow, self._told, environment=os.environ)
         return Gate(name=PROXY, port=PROXY_PORT, serve=proxy.serve)
 
-    def _forward(self, server: McpServer, host: str, port: int) -> Gate:
+    def _forward(self, host: str, port: int) -> Gate:
         from genba.connections.gates.forward import Forward  # noqa: PLC0415  (only walls need it)
 
-        return Gate(name=f"mcp {server.name}", port=port, serve=Forward(host, port, self._told).serve)
+        return Gate(name=f"{host}:{port}", port=port, serve=Forward(host, port, self._told).serve)
 
     def _told(self, event: GateEvent) -> None:
         if event.gate == _MODEL and event.verdict == "allowed":
@@ -235,6 +234,19 @@ def proxy_variables(port: int) -> dict[str, str]:
     way = f"http://127.0.0.1:{port}"
     told = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), way)
     return told | dict.fromkeys(("NO_PROXY", "no_proxy"), ",".join(_LOOPBACK))
+
+
+def _apart(gates: list[Gate]) -> tuple[Gate, ...]:
+    """Each gate on a port of its own: a server keeps the one that its address names, and the others give way."""
+    taken = {gate.port for gate in gates if gate.name not in (PROXY, _MODEL)}
+    placed = []
+    for gate in gates:
+        port = gate.port
+        while gate.name in (PROXY, _MODEL) and port in taken:
+            port += 10
+        taken.add(port)
+        placed.append(msgspec.structs.replace(gate, port=port))
+    return tuple(placed)
 
 
 def _address_of(url: str) -> tuple[str, int]:

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import genba
-from genba.connections.sandbox.system_folders import toolchain_folders
+from genba.connections.sandbox.system_folders import shown_of_a_tool, toolchain_folders
 
 
 def readable_folders(adapter: Any, asked_for: tuple[str, ...], environment: Mapping[str, str]) -> tuple[str, ...]:
     """Folders that are shown read-only: toolchains on the path, the agent's own program, and what the project names."""
     found = [*toolchain_folders(environment), str(Path(genba.__file__).parent), sys.prefix, sys.base_prefix]
     look = getattr(adapter, "folders", None)
-    found += look(environment) if look is not None else ()
+    found += shown_of_a_tool(look(environment), environment) if look is not None else ()
     found += [str(Path(name).expanduser()) for name in asked_for]
     return tuple(dict.fromkeys(path for path in found if Path(path).exists()))

@@ -114,21 +114,20 @@ def _from_environment() -> SandboxKind | None:
 
 
 def _trial(layout: RepositoryLayout, processes: Processes) -> str:
-    """Why bubblewrap cannot be used; remembered until the machine starts again or its bwrap is another."""
+    """Why bubblewrap cannot be used. That it can is remembered, until the machine or its bwrap is another."""
     mark = _this_machine()
     memory = layout.own / "bubblewrap"
     if mark:
         try:
-            known, _, problem = memory.read_text("utf-8").partition("\n")
+            if memory.read_text("utf-8") == mark:
+                return ""
         except OSError:
-            known, problem = "", ""
-        if known == mark:
-            return problem
+            pass
     problem = make(SandboxKind.BUBBLEWRAP, processes).problem()
-    if mark:
+    if mark and not problem:
         memory.parent.mkdir(parents=True, exist_ok=True)
         fresh = memory.with_name(f"bubblewrap.{os.getpid()}")
-        fresh.write_text(f"{mark}\n{problem}", encoding="utf-8")
+        fresh.write_text(mark, encoding="utf-8")
         fresh.replace(memory)
     return problem
 

@@ -74,7 +74,10 @@ class CommandLineAdapter(OneShotAdapter):
     def folders(self, environment: Mapping[str, str]) -> tuple[str, ...]:
         """Where the tool itself is, with all that it is made of."""
         path = self.executable(environment)
-        return () if path is None else tuple(dict.fromkeys((str(Path(path).parent), _root_of(Path(path).resolve()))))
+        if path is None:
+            return ()
+        real = Path(path).resolve()
+        return tuple(dict.fromkeys((str(Path(path).parent), _root_of(real), path, str(real))))
 
     def mcp_servers(self) -> tuple[McpServer, ...]:
         return servers_of(self.settings)

@@ -8,8 +8,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from genba.connections.agents.private_home import private_folder
 from genba.connections.agents.shared_files import write_shared
-from genba.domain.errors import BoundaryViolationError, NotFoundError
+from genba.domain.errors import NotFoundError
 from genba.domain.replies import AgentSession
 from genba.domain.walls import McpServer
 
@@ -109,9 +110,7 @@ def copy_home_files(names: tuple[str, ...], home: str) -> None:
         try:
             if target.is_file() and target.stat().st_mtime >= source.stat().st_mtime:
                 continue
-            target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            if not target.parent.resolve().is_relative_to(Path(home).resolve()):
-                raise BoundaryViolationError(f"~/{name} leads out of the private HOME of the agent")
+            private_folder(home, str(Path(name).parent))
             write_shared(target, source.read_bytes())
         except OSError as error:
             raise NotFoundError(f"~/{name} cannot be copied: {error.strerror}", hint="check homeFiles") from error

@@ -37,6 +37,8 @@ _NOTHING_NEW = "empty bundle"
 _LISTED = re.compile(r"([0-9a-f]{40}|[0-9a-f]{64}) (refs/[^\x00-\x20\x7f]{1,1000})")
 _LARGEST_LIST = 4 * 1024 * 1024
 _LARGEST_HEADER = 4 * 1024 * 1024
+_MEMORY = 3 * 1024**3
+"""What git may use to look at a bundle, besides the size of one: a small pack can ask for a lot."""
 _LOOSE_BELOW = 100
 """A pack of fewer objects is taken apart, as git does it: a pack for every few commits would slow the repository."""
 _BIG = ("-c", "core.bigFileThreshold=32m")
@@ -171,7 +173,15 @@ async def _unpack(
         bounded = ("--strict", f"--max-input-size={limits.bytes}")
         environment = _apart(layout, quarantine)
         try:
-            await layout.git.run(*_BIG, *words, *bounded, stdin=file, environment=environment, seconds=limits.seconds)
+            await layout.git.run(
+                *_BIG,
+                *words,
+                *bounded,
+                stdin=file,
+                environment=environment,
+                seconds=limits.seconds,
+                memory=limits.bytes + _MEMORY,
+            )
         except DiskFullError:
             raise
         except GitError as error:
@@ -208,7 +218,13 @@ async def _check(
     words = ("rev-list", "--objects", "--quiet", "--stdin", "--not", "--all")
     told = "".join(f"{tip}\n" for tip in tips)
     try:
-        await layout.git.run(*words, stdin=told, environment=_apart(layout, quarantine), seconds=limits.seconds)
+        await layout.git.run(
+            *words,
+            stdin=told,
+            environment=_apart(layout, quarantine),
+            seconds=limits.seconds,
+            memory=limits.bytes + _MEMORY,
+        )
     except GitError as error:
         raise BoundaryViolationError(f"what {workspace.run} committed is not whole: {_why(error)}") from error
 

@@ -23,8 +23,11 @@ from genba.domain.walls import Bind, Overlay
 from genba.domain.workspaces import Workspace
 
 _HEAD_REF = "ref: "
-_KEPT_SETTINGS = r"^(core\.(autocrlf|eol|safecrlf|filemode|symlinks|ignorecase|precomposeunicode)|filter\..*)$"
-"""How files are read and written: the same inside and outside, or each would find the files of the other changed."""
+_KEPT_SETTINGS = r"^(core\.(autocrlf|eol|safecrlf|filemode|symlinks|ignorecase|precomposeunicode))$"
+"""How files are read and written: the same inside and outside, or each would find the files of the other changed.
+
+Filters are off on both sides: see `Git.run`.
+"""
 _DEEPEST_ALTERNATE = 5
 _MOST_REFS = 20_000
 _LARGEST_HEAD = 4096
@@ -91,7 +94,10 @@ def read_state(cell: Path) -> CellState | None:
 
 def write_state(cell: Path, state: CellState) -> None:
     fresh = cell / "state.json.new"
-    fresh.write_bytes(msgspec.json.encode(state))
+    with fresh.open("wb") as file:
+        file.write(msgspec.json.encode(state))
+        file.flush()
+        os.fsync(file.fileno())
     fresh.replace(cell / "state.json")
 
 
@@ -171,10 +177,11 @@ def _below(path: Path) -> list[tuple[str, os.stat_result]]:
     return found
 
 
-async def send(layout: RepositoryLayout, workspace: Workspace) -> None:
+async def send(layout: RepositoryLayout, workspace: Workspace, *, keep: bool = False) -> None:
     """Make the private repository anew from what the branch and the tree are on now.
 
-    Whatever was in it must have been brought back before. The folder itself stays, since walls may have it mounted.
+    Whatever was in it must have been brought back before; where nobody knows whether it was, `keep` sets it aside. The
+    folder itself stays, since walls may have it mounted.
     """
     git_dir, cell = Path(workspace.git_dir), layout.cell(workspace.git_dir)
     tip, settings = await asyncio.gather(
@@ -193,7 +200,7 @@ async def send(layout: RepositoryLayout, workspace: Workspace) -> None:
     write_state(cell, msgspec.structs.replace(state, ready=False))
     fresh = cell / f"fresh-{os.getpid()}-{os.urandom(4).hex()}"
     await asyncio.to_thread(_build, layout, workspace, fresh, state, settings.stdout)
-    old = await asyncio.to_thread(_replace_content, layout, cell / "repository", fresh, workspace.run)
+    old = await asyncio.to_thread(_replace_content, layout, cell / "repository", fresh, workspace.run, keep)
     write_state(cell, msgspec.structs.replace(state, refs=refs_seen(cell / "repository")))
     await asyncio.to_thread(delete_later, old)
 
@@ -253,8 +260,8 @@ def make_writable(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _replace_content(layout: RepositoryLayout, repository: Path, fresh: Path, run: str) -> Path | None:
-    """Names are moved, whole, and nothing that lies behind one of them is opened."""
+def _replace_content(layout: RepositoryLayout, repository: Path, fresh: Path, run: str, keep: bool) -> Path | None:
+    """Names are moved, whole, and nothing that lies behind one of them is opened. Returns what may be deleted."""
     old = repository.with_name(f"old-{os.urandom(4).hex()}")
     old.mkdir()
     make_writable(repository)
@@ -264,6 +271,9 @@ def _replace_content(layout: RepositoryLayout, repository: Path, fresh: Path, ru
     for name in sorted(os.listdir(fresh), key=lambda name: name == "HEAD"):  # noqa: PTH208
         (fresh / name).rename(repository / name)
     fresh.rmdir()
+    if keep and (old / "HEAD").is_file():
+        old.rename(repository.parent.with_name(f"{repository.parent.name}.left-{os.urandom(4).hex()}"))
+        return None
     return throw_away(layout, old, f"{run}.repository")
 
 

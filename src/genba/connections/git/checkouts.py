@@ -19,9 +19,19 @@ LeftBy = Callable[[str], Awaitable[None]]
 
 
 class GitCheckouts:
-    """`holder` names who verifies; `left_by` is called with the name of one that died and left a checkout behind."""
+    """`holder` names who verifies; `left_by` is called with the name of one that died and left a checkout behind.
 
-    def __init__(self, layout: RepositoryLayout, holder: str = "verification", left_by: LeftBy | None = None) -> None:
+    `filters` lets git run the filters of the user's on what it checks out: not on the work of an agent behind walls.
+    """
+
+    def __init__(
+        self,
+        layout: RepositoryLayout,
+        holder: str = "verification",
+        left_by: LeftBy | None = None,
+        filters: bool = True,
+    ) -> None:
+        self.filters = filters
         self.layout = layout
         self.holder = holder
         self.left_by = left_by
@@ -101,6 +111,9 @@ class GitCheckouts:
         borrowed = self.layout.common / "objects"
         (repository / "objects" / "info" / "alternates").write_text(f"{borrowed}\n", encoding="utf-8")
         (repository / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = false\n", encoding="ascii")
+        if not self.filters:
+            (repository / "info").mkdir()
+            (repository / "info" / "attributes").write_text("* -filter\n", encoding="ascii")
         (repository / "HEAD").write_text(f"{commit}\n", encoding="ascii")
 
     async def _lay_over(self, folder: Path, over: tuple[tuple[str, str], ...]) -> None:

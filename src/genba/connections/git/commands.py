@@ -39,6 +39,7 @@ class Git:
 
     def __init__(self, git_dir: Path) -> None:
         self.git_dir = git_dir
+        self._without_filters: dict[str, str] | None = None
 
     async def run(
         self,
@@ -49,20 +50,41 @@ class Git:
         stdin: str | IO[bytes] | None = None,
         allow: tuple[int, ...] = (0,),
         seconds: float | None = None,
+        memory: int | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run git; an exit code that is not allowed is an error. `tree` is the working tree, where one is needed.
 
-        A working tree that is an overlay is mounted for the command.
+        A working tree that is an overlay is mounted for the command. In one whose agent lives behind walls no filter
+        of the user's is run: a filter is started among files that the agent wrote, and may load one of them.
         """
         where = ["--git-dir", str(git_dir or self.git_dir)]
         overlay = None
         if tree is not None:
             where += ["--work-tree", str(tree), "-C", str(tree)]
-            overlay = read_overlay(self.git_dir / "genba" / "cells" / git_dir.name) if git_dir is not None else None
+            cell = self.git_dir / "genba" / "cells" / git_dir.name if git_dir is not None else None
+            if cell is not None and cell.is_dir():
+                overlay = read_overlay(cell)
+                environment = {**await self._no_filters(), **(environment or {})}
         argv = ["git", *_HARDENED, *(_THROUGH_AN_OVERLAY if overlay is not None else ()), *where, *arguments]
         if tree is not None and overlay is not None:
             argv = mounted(overlay, tree, argv)
+        if memory is not None and (bounded := _bounded(memory)):
+            argv = [*bounded, *argv]
         return await _call(argv, str(self.git_dir), environment, stdin, allow, seconds)
+
+    async def _no_filters(self) -> dict[str, str]:
+        """Variables that turn off every filter that some settings of the user's name."""
+        if self._without_filters is None:
+            words = ["git", *_HARDENED, "--git-dir", str(self.git_dir), "config", "--null", "--name-only"]
+            done = await _call([*words, "--get-regexp", "^filter[.]"], str(self.git_dir), None, None, (0, 1), None)
+            names = {name.rpartition(".")[0] for name in done.stdout.split("\0") if name}
+            off = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
+            pairs = [(f"{name}.{key}", value) for name in sorted(names) for key, value in off]
+            told = {"GIT_CONFIG_COUNT": str(len(pairs))}
+            for number, (key, value) in enumerate(pairs):
+                told |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+            self._without_filters = told if pairs else {}
+        return self._without_filters
 
     def batch(self, names: list[str], largest: int | None = None) -> dict[str, bytes]:
         """The content of each object that a name leads to and that is a file; the others are left out.
@@ -114,6 +136,14 @@ class Git:
     async def is_ancestor(self, commit: str, of: str) -> bool:
         done = await self.run("merge-base", "--is-ancestor", commit, of, allow=(0, 1))
         return done.returncode == 0
+
+
+@functools.cache
+def _bounded(memory: int) -> tuple[str, ...]:
+    """Words before a command that keep it from more memory than this, where the machine has them."""
+    import shutil  # noqa: PLC0415  (it brings four compressors along)
+
+    return ("prlimit", f"--as={memory}", "--") if shutil.which("prlimit") else ()
 
 
 def branch_of(git_dir: Path) -> str:

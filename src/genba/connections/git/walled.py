@@ -166,7 +166,7 @@ class WalledTrees:
             state = read_state(cell)
             if state is None or not state.ready:
                 if tree_is_there:
-                    await send(self.layout, workspace)
+                    await send(self.layout, workspace, keep=state is None)
                 return ""
             seen = refs_seen(cell / "repository")
             host = "" if quick else await self.git.commit_of(f"refs/heads/{workspace.branch}")

@@ -71,6 +71,9 @@ def judged(name: str, words: Words, limit: float, done: Exit) -> CheckResult:
     output = output_of(done)
     if (reason := not_run(words, done)) is not None:
         return CheckResult(name, CheckStatus.ERROR, reason, output, done.seconds)
+    if done.violations:
+        told = "; ".join(each.detail for each in done.violations)
+        return CheckResult(name, CheckStatus.FAILED, told, output, done.seconds)
     if done.ending is not Ending.EXITED:
         return CheckResult(name, CheckStatus.FAILED, too_long(limit), output, done.seconds, timed_out=True)
     if done.code != 0:

@@ -18,12 +18,23 @@ OWN = "GENBA_OWN_PROCESS"
 _PR_SET_CHILD_SUBREAPER = 36
 _PATIENCE_SECONDS = 2.0
 _POLL_SECONDS = 0.02
+_MOMENT_SECONDS = 0.06
+
+
+_before: set[tuple[int, str]] = set()
+"""Children that were there already when Genba became itself, as a shell leaves them to what it becomes."""
 
 
 def take_in_orphans() -> bool:
-    """Become the one to whom orphans come, before anything is started. False where the system has no such thing."""
+    """Become the one to whom orphans come, before anything is started. False where the system has no such thing.
+
+    The first process of a machine or a container has all orphans anyway, and not all of them are Genba's to end.
+    """
+    if os.getpid() == 1:
+        return False
     if os.environ.get(OWN) == str(os.getpid()):
         return True
+    _before.update((pid, _begun(pid)) for pid in _children(os.getpid()))
     os.environ[OWN] = str(os.getpid())
     if sys.platform != "linux":
         return False
@@ -39,7 +50,7 @@ def end_orphans() -> int:
     found: set[int] = set()
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while time.monotonic() < deadline:
-        living = _orphans()
+        living = _surely_orphans()
         if not living:
             break
         found |= living
@@ -53,6 +64,15 @@ def end_orphans() -> int:
     return len(found)
 
 
+def _surely_orphans() -> set[int]:
+    """Those that look like orphans twice: who is just becoming another program has no environment for a moment."""
+    first = {(pid, _begun(pid)) for pid in _orphans()}
+    if not first:
+        return set()
+    time.sleep(_MOMENT_SECONDS)
+    return {pid for pid in _orphans() if (pid, _begun(pid)) in first}
+
+
 def _orphans() -> set[int]:
     """Children of this process that it did not start. One that was just forked still has this process's environment."""
     mine = os.getpid()
@@ -61,7 +81,7 @@ def _orphans() -> set[int]:
     found = set()
     for pid in _children(mine):
         environment = _environment(pid)
-        if environment is None or environment == begun_with:
+        if environment is None or environment == begun_with or (pid, _begun(pid)) in _before:
             continue
         words = environment.split(b"\0")
         if own not in words and not any(word.startswith(f"{MARK}=".encode()) for word in words):
@@ -77,6 +97,14 @@ def _children(pid: int) -> list[int]:
             with contextlib.suppress(OSError):
                 found += [int(child) for child in (thread / "children").read_text("ascii").split()]
     return [child for child in found if _is_alive(child)]
+
+
+def _begun(pid: int) -> str:
+    """When a process began, which together with its number names it for ever."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text("utf-8", errors="replace").rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""
 
 
 def _is_alive(pid: int) -> bool:

@@ -3,13 +3,16 @@
 import fcntl
 import os
 import socket
+import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 _FIRST, _LAST = 20_000, 32_000
 """Below the ports that systems give out by themselves."""
+_BLOCK = 20
+"""Ports that are taken together, so that a lock has one name however many are asked for."""
 
 
 @contextmanager
@@ -17,18 +20,28 @@ def reserved_ports(count: int) -> Iterator[range]:
     """So many ports that nobody listens on, kept from other runs of this machine until the end."""
     folder = Path(tempfile.gettempdir()) / f"genba-ports-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    for first in range(_FIRST, _LAST, count):
-        descriptor = os.open(folder / f"{first}-{count}", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-        try:
-            with suppress(BlockingIOError):
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                ports = range(first, first + count)
-                if _are_free(ports):
-                    yield ports
-                    return
-        finally:
-            os.close(descriptor)
+    if not stat.S_ISDIR(folder.lstat().st_mode) or folder.lstat().st_uid != os.getuid():
+        raise OSError(f"{folder} belongs to somebody else")
+    blocks = -(-count // _BLOCK)
+    for first in range(_FIRST, _LAST - blocks * _BLOCK, _BLOCK):
+        with ExitStack() as held:
+            ports = range(first, first + count)
+            taken = all(_lock(held, folder / str(first + number * _BLOCK)) for number in range(blocks))
+            if taken and _are_free(ports):
+                yield ports
+                return
     raise OSError(f"no {count} free ports in a row between {_FIRST} and {_LAST}")
+
+
+def _lock(held: ExitStack, path: Path) -> bool:
+    """Take a block of ports until the end; False where another run has it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    held.callback(os.close, descriptor)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _are_free(ports: range) -> bool:

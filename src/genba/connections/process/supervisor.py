@@ -33,6 +33,13 @@ class ProcessSupervisor:
         """Commands that run now. An orphan belongs to one of them, and nobody can tell to which."""
 
     async def run(self, command: Command, heard: Heard) -> Exit:
+        self._running += 1
+        try:
+            return await self._run(command, heard)
+        finally:
+            self._running -= 1
+
+    async def _run(self, command: Command, heard: Heard) -> Exit:
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
@@ -51,11 +58,9 @@ class ProcessSupervisor:
             return Exit(ending=Ending.CANNOT_START, code=127, stdout="", stderr=said, seconds=0.0)
         heard("started", str(process.pid))
         watch = _Watch(loop, process, heard, command.lines)
-        self._running += 1
         try:
             ending = await watch.until_end(command)
         finally:
-            self._running -= 1
             await self._end(process.pid, command.mark, watch)
         code = process.returncode if process.returncode is not None else -signal.SIGKILL
         return Exit(
@@ -76,7 +81,7 @@ class ProcessSupervisor:
                 os.killpg(pid, signal.SIGTERM)
         root = pid if watch.process.returncode is None else None
         await asyncio.shield(asyncio.to_thread(end_all, mark, root))
-        if not self._running:
+        if self._running == 1:
             await asyncio.shield(asyncio.to_thread(end_orphans))
         await watch.close()
 

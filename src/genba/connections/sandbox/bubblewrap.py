@@ -163,6 +163,7 @@ class _OneCommand:
         self.line.read_rest()
         if has_limits:
             await self.watch.last_look()
+            self.watch.hear(done)
         return self._seen_from_outside(command, done)
 
     def end(self) -> None:

@@ -76,9 +76,18 @@ def copy_etc(folder: str) -> None:
         Path(folder + path.removeprefix("/etc")).mkdir(parents=True, exist_ok=True)
     for name, text in _etc_texts().items():
         copy = f"{folder}/{name}"
+        if _holds(copy, text):
+            continue  # another command of the cell may be reading it
         os.makedirs(os.path.dirname(copy), exist_ok=True)  # noqa: PTH103, PTH120  (twenty of them, for each cell)
         with open(copy, "wb") as file:  # noqa: PTH123
             file.write(text)
+
+
+def _holds(path: str, text: bytes) -> bool:
+    try:
+        return os.stat(path).st_size == len(text) and Path(path).read_bytes() == text  # noqa: PTH116
+    except OSError:
+        return False
 
 
 @functools.cache
@@ -121,6 +130,12 @@ def _toolchain_folders(home: str, path: str) -> tuple[str, ...]:
     return tools.found()
 
 
+def shown_of_a_tool(places: tuple[str, ...], environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Of the places that a tool is made of, those that hold nothing but tools."""
+    tools = _Tools(environment.get("HOME", ""))
+    return tuple(place for place in places if not tools.is_private(os.path.normpath(place)))
+
+
 def toolchain_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """Where tools of the user's home are: with a private HOME they would look for themselves in vain."""
     home = environment.get("HOME", "")
@@ -145,7 +160,7 @@ class _Tools:
 
     def add_programs(self, folder: str) -> None:
         """A folder of programs, what belongs to it, and whatever its links lead to."""
-        if is_of_the_system(folder) or not Path(folder).is_dir() or self._is_private(folder):
+        if is_of_the_system(folder) or not Path(folder).is_dir() or self.is_private(folder):
             return
         self.places.add(self._root_of(folder))
         for link in _links_in(folder):
@@ -159,13 +174,13 @@ class _Tools:
             if not Path(link).is_symlink():
                 return
             link = os.path.normpath(Path(link).parent / Path(link).readlink())
-            if is_of_the_system(link) or not Path(link).exists() or self._is_private(link):
+            if is_of_the_system(link) or not Path(link).exists() or self.is_private(link):
                 return
             folder = str(Path(link).parent)
             self.places.add(self._root_of(folder) if self._is_for_programs(folder) else link)
 
     def _is_for_programs(self, folder: str) -> bool:
-        return "node_modules" in Path(folder).parts or (Path(folder).name == "bin" and not self._is_private(folder))
+        return "node_modules" in Path(folder).parts or (Path(folder).name == "bin" and not self.is_private(folder))
 
     def _root_of(self, folder: str) -> str:
         """The whole tool that a folder of programs belongs to, where it is one; otherwise the folder alone."""
@@ -176,10 +191,10 @@ class _Tools:
             return str(Path(*parts[: min(parts.index(name) for name in managers) + 1]))
         parent = str(Path(folder).parent)
         whole = any(os.path.exists(f"{parent}/{name}") for name in ("pyvenv.cfg", "lib", "libexec"))  # noqa: PTH110
-        alone = not whole or self._is_private(parent) or os.path.exists(f"{parent}/.git")  # noqa: PTH110
+        alone = not whole or self.is_private(parent) or os.path.exists(f"{parent}/.git")  # noqa: PTH110
         return folder if alone else parent
 
-    def _is_private(self, path: str) -> bool:
+    def is_private(self, path: str) -> bool:
         """Whether showing this path would show more than a tool."""
         match Path(path).parts[1:]:
             case ():

@@ -2,15 +2,20 @@
 
 import asyncio
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 from genba.connections.sandbox.disk import DiskWatch
 from genba.connections.sandbox.limits import Group, violation
+from genba.domain.processes import Exit
 from genba.domain.walls import Cell, Violation, WallLimits
 
 _INTERVAL_SECONDS = 0.25
 _MEGABYTE = 1024 * 1024
+_LAST_WORDS = 4000
+_NO_MORE = re.compile(r"cannot fork|fork: |can't start new thread|pthread_create", re.IGNORECASE)
+"""How programs say that the kernel gave them no further process."""
 
 
 class Watch:
@@ -50,6 +55,12 @@ class Watch:
             kind = "disk" if await asyncio.to_thread(self.disk.exceeded) else ""
         if kind:
             self._keep(kind)
+
+    def hear(self, done: Exit) -> None:
+        """Who could not start a process, and ended for it, ran into the limit before anybody could count."""
+        counted = self.limits.processes is None or "processes" in self.group.folders
+        if self.found is None and not counted and done.code != 0 and _NO_MORE.search(done.stderr[-_LAST_WORDS:]):
+            self._keep("processes")
 
     def _keep(self, kind: str) -> None:
         self.found = violation(kind, self.limits)
