@@ -89,7 +89,7 @@ def test_a_goal_that_takes_too_much_is_missed_and_the_limit_is_named(walled: Pro
     settle(walled, limits={"memory_mb": 200})
     file = walled.root / ".genba" / "config.yaml"
     known = yaml.safe_load(file.read_text())
-    hog = f"{sys.executable} -c 'x = [bytearray(10**8) for _ in range(9)]'; true"
+    hog = f"{sys.executable} -c 'x = [bytearray(10**8) for _ in range(9)]'"
     walled.write(".genba/config.yaml", yaml.safe_dump({**known, "dod": [{"custom_script": hog}]}))
     walled.agent(adapter={"type": "custom", "command": COMMIT})
     assert walled.run("worker", check=1)["outcome"] == "incomplete"
