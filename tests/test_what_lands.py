@@ -527,3 +527,13 @@ def test_the_answer_of_the_agent_is_in_the_result_and_in_the_journal(project: Pr
 
     assert result["output"] == {"verdict": "approve"}
     assert 'reply  │ {"verdict":"approve"}' in project.genba("logs", result["run"], "--output", check=0).out
+
+
+def test_work_whose_base_moved_meanwhile_lands_at_once_when_it_holds(project: Project) -> None:
+    turns = [{"do": [_write("mine.md", "m\n"), {"commit": "Mine"}, {"run": MOVE_MAIN.format("touch theirs.md")}]}]
+    conditions = {"work": {"completionConditions": [{"validator": "git-clean"}, {"validator": "commits-exist"}]}}
+    project.agent(steps=conditions, script={"turns": turns})
+    result = project.run("worker")
+    assert (result["outcome"], result["iterations"]) == ("completed", 1)
+    assert project.git("ls-tree", "--name-only", "main", "mine.md", "theirs.md") == "mine.md\ntheirs.md"
+    assert project.git("for-each-ref", "refs/genba/rescue") == ""

@@ -95,3 +95,20 @@ def test_a_goal_that_takes_too_much_is_missed_and_the_limit_is_named(walled: Pro
     assert walled.run("worker", check=1)["outcome"] == "incomplete"
     details = [event["result"]["detail"] for event in walled.events() if event["event"] == "goal_checked"]
     assert any("sandbox.limits.memory_mb" in detail for detail in details), details
+
+
+@pytest.mark.parametrize("files", [1, 2100])
+def test_files_are_behind_walls_as_git_stores_them_and_stay_so(walled: Project, files: int) -> None:
+    walled.write(".gitattributes", "*.txt filter=up\n")
+    for number in range(files):
+        walled.write(f"texts/{number}.txt", "hello\n")
+    for name, letters in (("clean", "a-z A-Z"), ("smudge", "A-Z a-z")):
+        walled.git("config", f"filter.up.{name}", f"tr {letters}")
+    line = "cat texts/0.txt > seen; git status --short > state; git add -A; git commit -qm seen"
+    walled.agent(adapter={"type": "custom", "command": line})
+    assert walled.git("show", "main:texts/0.txt") == "HELLO"
+    assert walled.run("worker")["outcome"] == "completed"
+    assert walled.git("show", "main:texts/0.txt") == "HELLO"
+    assert walled.git("show", "main:seen") == "HELLO"
+    assert walled.git("show", "main:state") == "?? seen\n?? state"
+    assert walled.git("status", "--short") == ""

@@ -47,8 +47,11 @@ class Observing:
         return msgspec.structs.replace(after, dirty=after.dirty or ("changed by a check",))
 
     async def first_failure(self, state: LoopState, checks: tuple[str, ...]) -> CheckResult | None:
-        """Run these checks on the working tree as it is now; the first that does not hold."""
-        facts = await self.world.trees.observe(self.workspace)
+        """Run these checks on the tree that would land, as Genba has put it there; the first that does not hold.
+
+        It is on no branch by then, and that is no fault of the work.
+        """
+        facts = msgspec.structs.replace(await self.world.trees.observe(self.workspace), strayed="")
         for name in checks:
             result = await self._told(name, facts, state)
             if not result.passed:

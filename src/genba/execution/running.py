@@ -422,7 +422,10 @@ class Run:
         spent = exhausted(self.state, self.definition)
         if spent is not None:
             return f"{again} --set {spent.setting}"
-        return f"{self.state.hint}\n{again}" if self.state.hint and again not in self.state.hint else again
+        hint = self.state.hint
+        if outcome is Outcome.BLOCKED and self.state.denied:
+            hint = "runner.boundaries.allowedTools and permissionMode say what the agent may use"
+        return f"{hint}\n{again}" if hint and again not in hint else again
 
 
 def _one_line(title: str) -> str:

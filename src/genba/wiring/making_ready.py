@@ -60,7 +60,8 @@ class Ready:
         if done.ending is not Ending.EXITED or done.code != 0:
             said = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.code}").splitlines()[-1][:300]
             ended = "" if done.ending is Ending.EXITED else f" ({done.ending.replace('_', ' ')})"
-            raise UnrecoverableError(f"{what} failed{ended}: {said}", hint=f"genba run --resume {session.run}")
+            again = f"mend it, and start a new run: this one keeps the {what} that it began with"
+            raise UnrecoverableError(f"{what} failed{ended}: {said}", hint=again)
 
     async def _copy(self, session: AgentSession) -> None:
         """Through a folder that both sides see: the tree itself may only be there inside the walls."""

@@ -152,7 +152,11 @@ class QuartersKeeper:
             else:
                 held = key if self.plan.credentials is Credentials.ENV else ""
                 session = msgspec.structs.replace(session, model_url=provider.url, model_key=held)
-                allow.append(_host_of(provider.url))
+                host, port = _address_of(provider.url)
+                if host in _LOOPBACK and self.kind.has_walls:  # a model of this machine, which no proxy leads to
+                    gates.append(self._forward(host, port))
+                else:
+                    allow.append(f"{host}:{port}")
         servers = self._servers()
         session = msgspec.structs.replace(session, mcp=servers)
         if not self.kind.has_walls:
@@ -254,8 +258,3 @@ def _address_of(url: str) -> tuple[str, int]:
 
     parts = urlsplit(url)
     return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
-
-
-def _host_of(url: str) -> str:
-    host, port = _address_of(url)
-    return f"{host}:{port}"

@@ -51,6 +51,7 @@ class Git:
         allow: tuple[int, ...] = (0,),
         seconds: float | None = None,
         memory: int | None = None,
+        filters: bool = True,
     ) -> subprocess.CompletedProcess[str]:
         """Run git; an exit code that is not allowed is an error. `tree` is the working tree, where one is needed.
 
@@ -62,8 +63,9 @@ class Git:
         if tree is not None:
             where += ["--work-tree", str(tree), "-C", str(tree)]
             cell = self.git_dir / "genba" / "cells" / git_dir.name if git_dir is not None else None
-            if cell is not None and cell.is_dir():
-                overlay = read_overlay(cell)
+            walled = cell is not None and cell.is_dir()
+            overlay = read_overlay(cell) if cell is not None and walled else None
+            if walled or not filters:
                 environment = {**await self._no_filters(), **(environment or {})}
         argv = ["git", *_HARDENED, *(_THROUGH_AN_OVERLAY if overlay is not None else ()), *where, *arguments]
         if tree is not None and overlay is not None:

@@ -93,7 +93,8 @@ class RepositoryLayout:
         for line in (await self.git.run("worktree", "list", "--porcelain")).stdout.splitlines():
             word, _, rest = line.partition(" ")
             if word == "worktree":
-                where = Path(rest)
+                # Of a repository that is a submodule git names the git directory as its main checkout.
+                where = self.top if Path(rest) == self.common == self.git_dir else Path(rest)
             elif word == "branch":
                 found[rest.removeprefix("refs/heads/")] = where
         return found

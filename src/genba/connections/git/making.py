@@ -105,10 +105,10 @@ class TreeMaker:
         self.layout.tree_record(record.branch).unlink(missing_ok=True)
 
 
-async def check_out(layout: RepositoryLayout, tree: Path, git_dir: Path) -> None:
-    """Bring a working tree to its branch."""
+async def check_out(layout: RepositoryLayout, tree: Path, git_dir: Path, filters: bool = True) -> None:
+    """Bring a working tree to its branch, through the filters of the user's or as git stores it."""
     (git_dir / "index.lock").unlink(missing_ok=True)
-    await layout.git.run("reset", "--hard", "--quiet", tree=tree, git_dir=git_dir)
+    await layout.git.run("reset", "--hard", "--quiet", tree=tree, git_dir=git_dir, filters=filters)
 
 
 def _checked_out(branch: str, where: Path) -> StateConflictError:

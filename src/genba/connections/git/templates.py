@@ -75,7 +75,7 @@ class Templates:
             words = ("-c", "core.splitIndex=false", "-c", "core.sparseCheckout=false",
                      "read-tree", "-m", "-u", "--no-recurse-submodules", commit)  # fmt: skip
             environment = {"GIT_INDEX_FILE": str(fresh / "index")}
-            await self.layout.git.run(*words, tree=fresh / "tree", environment=environment)
+            await self.layout.git.run(*words, tree=fresh / "tree", environment=environment, filters=False)
             fresh.rename(final)
 
     def _lay(self, commit: str, git_dir: Path) -> None:

@@ -154,7 +154,7 @@ class WalledTrees:
         set_aside(self.layout, git_dir)
         tree = Path(record.path)
         if not (self.overlays and await self.templates.lay(record.base, tree, git_dir)):
-            await check_out(self.layout, tree, git_dir)
+            await check_out(self.layout, tree, git_dir, filters=False)
 
     async def _bring_in(self, workspace: Workspace, *, quick: bool = False, tree_is_there: bool = True) -> str:
         """Bring back what the instance committed; returns where it is, if that is not its branch.
