@@ -1,16 +1,14 @@
-"""Loading ahead: what a run behind walls needs soon is imported while it waits for git."""
+"""Loading ahead: what a run behind walls needs soon is imported while it waits, for git and then for its agent."""
 
 import importlib
 import threading
+import time
 from collections.abc import Mapping
 
-_SOON = (
-    "genba.connections.git.bundles",
-    "genba.connections.sandbox.bubblewrap",
-    "genba.connections.gates.broker",
-    "genba.connections.gates.proxy",
-    "genba.wiring.surroundings",
-)
+_SOON = ("genba.connections.sandbox.bubblewrap", "genba.wiring.surroundings")
+_LATER = ("genba.connections.gates.broker", "genba.connections.gates.proxy", "genba.connections.git.bundles")
+_PATIENCE_SECONDS = 0.12
+"""By then the agent is starting, and Genba has nothing to do."""
 
 
 def load_ahead(environment: Mapping[str, str]) -> None:
@@ -23,4 +21,7 @@ def _load(environment: Mapping[str, str]) -> None:
 
     toolchain_folders(environment)
     for name in _SOON:
+        importlib.import_module(name)
+    time.sleep(_PATIENCE_SECONDS)
+    for name in _LATER:
         importlib.import_module(name)

@@ -181,19 +181,24 @@ class QuartersKeeper:
         return found
 
     def _broker(self, provider: Provider, key: str) -> tuple[Gate, str]:
-        from genba.connections.gates.broker import Broker, new_word  # noqa: PLC0415  (only who has a key pays)
-        from genba.connections.gates.upstream import proxy_for  # noqa: PLC0415
+        word = os.urandom(24).hex()
 
-        word = new_word()
-        way = proxy_for(provider.url, os.environ)
-        broker = Broker(provider.url, provider.header, key, word, self._told, proxy=way)
-        return Gate(name=_MODEL, port=_MODEL_PORT, serve=broker.serve), word
+        def make() -> Any:
+            from genba.connections.gates.broker import Broker  # noqa: PLC0415  (see WhenAsked)
+            from genba.connections.gates.upstream import proxy_for  # noqa: PLC0415
+
+            way = proxy_for(provider.url, os.environ)
+            return Broker(provider.url, provider.header, key, word, self._told, proxy=way)
+
+        return Gate(name=_MODEL, port=_MODEL_PORT, serve=WhenAsked(make, "://" not in provider.url).serve), word
 
     def _proxy(self, allow: tuple[str, ...]) -> Gate:
-        from genba.connections.gates.proxy import AllowListProxy  # noqa: PLC0415  (only walls need it)
+        def make() -> Any:
+            from genba.connections.gates.proxy import AllowListProxy  # noqa: PLC0415  (see WhenAsked)
 
-        proxy = AllowListProxy(self.plan.network, allow, self._told, environment=os.environ)
-        return Gate(name=PROXY, port=PROXY_PORT, serve=proxy.serve)
+            return AllowListProxy(self.plan.network, allow, self._told, environment=os.environ)
+
+        return Gate(name=PROXY, port=PROXY_PORT, serve=WhenAsked(make, bool(self.plan.allow)).serve)
 
     def _forward(self, host: str, port: int) -> Gate:
         from genba.connections.gates.forward import Forward  # noqa: PLC0415  (only walls need it)
@@ -204,6 +209,22 @@ class QuartersKeeper:
         if event.gate == _MODEL and event.verdict == "allowed":
             return  # every question goes there; the replies tell of it
         self.emit(GateUsed(gate=event.gate, verdict=event.verdict, target=event.target, detail=event.detail))
+
+
+class WhenAsked:
+    """A handler that is made at its first connection: an agent takes longer to start than it takes to load one.
+
+    One whose settings may be wrong is made at once, so that this is told before anything starts.
+    """
+
+    def __init__(self, make: Callable[[], Any], now: bool) -> None:
+        self.make = make
+        self.made = make() if now else None
+
+    async def serve(self, reader: Any, writer: Any) -> None:
+        if self.made is None:
+            self.made = self.make()
+        await self.made.serve(reader, writer)
 
 
 OF_THE_HOST = frozenset({

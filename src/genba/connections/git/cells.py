@@ -23,11 +23,6 @@ from genba.domain.walls import Bind, Overlay
 from genba.domain.workspaces import Workspace
 
 _HEAD_REF = "ref: "
-_KEPT_SETTINGS = r"^(core\.(autocrlf|eol|safecrlf|filemode|symlinks|ignorecase|precomposeunicode))$"
-"""How files are read and written: the same inside and outside, or each would find the files of the other changed.
-
-Filters are off on both sides: see `Git.run`.
-"""
 _DEEPEST_ALTERNATE = 5
 _MOST_REFS = 20_000
 _LARGEST_HEAD = 4096
@@ -94,10 +89,7 @@ def read_state(cell: Path) -> CellState | None:
 
 def write_state(cell: Path, state: CellState) -> None:
     fresh = cell / "state.json.new"
-    with fresh.open("wb") as file:
-        file.write(msgspec.json.encode(state))
-        file.flush()
-        os.fsync(file.fileno())
+    fresh.write_bytes(msgspec.json.encode(state))
     fresh.replace(cell / "state.json")
 
 
@@ -185,21 +177,21 @@ async def send(layout: RepositoryLayout, workspace: Workspace, *, keep: bool = F
     """
     git_dir, cell = Path(workspace.git_dir), layout.cell(workspace.git_dir)
     tip, settings = await asyncio.gather(
-        layout.git.commit_of(f"refs/heads/{workspace.branch}"),
-        layout.git.run("config", "--null", "--get-regexp", _KEPT_SETTINGS, allow=(0, 1)),
+        layout.git.commit_of(f"refs/heads/{workspace.branch}"), layout.git.settings_of_files()
     )
     if tip is None:
         raise GitError(f'the branch "{workspace.branch}" is gone', hint="git reflog   shows where it was")
     on = (git_dir / "HEAD").read_text(encoding="utf-8").strip()
     attached = on == f"{_HEAD_REF}refs/heads/{workspace.branch}"
     head = "" if attached else await layout.git.commit_of_head(git_dir) or tip
-    await _hold(layout, workspace, tip)
     (cell / "repository").mkdir(parents=True, exist_ok=True)
     (cell / "pointer").write_text(f"gitdir: {git_dir}\n", encoding="utf-8")
     state = CellState(workspace=workspace, tip=tip, head=head, strayed="no branch" if head else "")
     write_state(cell, msgspec.structs.replace(state, ready=False))
     fresh = cell / f"fresh-{os.getpid()}-{os.urandom(4).hex()}"
-    await asyncio.to_thread(_build, layout, workspace, fresh, state, settings.stdout)
+    await asyncio.gather(
+        _hold(layout, workspace, tip), asyncio.to_thread(_build, layout, workspace, fresh, state, settings)
+    )
     old = await asyncio.to_thread(_replace_content, layout, cell / "repository", fresh, workspace.run, keep)
     write_state(cell, msgspec.structs.replace(state, refs=refs_seen(cell / "repository")))
     await asyncio.to_thread(delete_later, old)
@@ -271,6 +263,9 @@ def _replace_content(layout: RepositoryLayout, repository: Path, fresh: Path, ru
     for name in sorted(os.listdir(fresh), key=lambda name: name == "HEAD"):  # noqa: PTH208
         (fresh / name).rename(repository / name)
     fresh.rmdir()
+    if next(old.iterdir(), None) is None:
+        old.rmdir()
+        return None
     if keep and (old / "HEAD").is_file():
         old.rename(repository.parent.with_name(f"{repository.parent.name}.left-{os.urandom(4).hex()}"))
         return None
@@ -286,8 +281,10 @@ async def _hold(layout: RepositoryLayout, workspace: Workspace, tip: str) -> Non
 
 async def let_go(layout: RepositoryLayout, workspace: Workspace) -> None:
     """The end of a cell: nothing is borrowed any more, and of what was kept only what arrived nowhere stays."""
-    words = ("for-each-ref", "--format=%(refname)", f"refs/genba/base/{workspace.run}")
-    gone = (await layout.git.text(*words)).splitlines()
+    held = f"refs/genba/base/{workspace.run}"
+    gone = [f"{held}/{name}" for name in ("base", "tip") if (layout.common / held / name).is_file()]
+    if not gone:  # they may have been packed meanwhile
+        gone = (await layout.git.text("for-each-ref", "--format=%(refname)", held)).splitlines()
     kept = (workspace.branch, workspace.base_branch) if (layout.common / kept_refs(workspace.run)).is_dir() else ()
     for branch in kept:
         arrived = ("for-each-ref", "--format=%(refname)", f"--merged=refs/heads/{branch}")

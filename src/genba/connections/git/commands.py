@@ -21,6 +21,7 @@ _THROUGH_AN_OVERLAY = ("-c", "core.checkStat=minimal", "-c", "core.trustctime=fa
 """A file that is seen through another mount has another number, and is the same file."""
 _FORGET = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_PREFIX",
            "GIT_NAMESPACE", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CEILING_DIRECTORIES")  # fmt: skip
+_OF_FILES = r"^(core\.(autocrlf|eol|safecrlf|filemode|symlinks|ignorecase|precomposeunicode)$|filter\.)"
 _BRANCHES = "refs/heads/"
 _HEX = frozenset("0123456789abcdef")
 _LONGEST_REF = 4096
@@ -40,6 +41,7 @@ class Git:
     def __init__(self, git_dir: Path) -> None:
         self.git_dir = git_dir
         self._without_filters: dict[str, str] | None = None
+        self._known_settings: tuple[str, ...] | None = None
 
     async def run(
         self,
@@ -74,12 +76,25 @@ class Git:
             argv = [*bounded, *argv]
         return await _call(argv, str(self.git_dir), environment, stdin, allow, seconds)
 
+    async def settings_of_files(self) -> str:
+        """How files are read and written, as `git config --null` tells it, filters aside.
+
+        They are the same inside walls and outside, or each side would find the files of the other changed.
+        """
+        return "\0".join(entry for entry in await self._settings() if not entry.startswith("filter."))
+
+    async def _settings(self) -> tuple[str, ...]:
+        if self._known_settings is None:
+            words = ["git", *_HARDENED, "--git-dir", str(self.git_dir), "config", "--null", "--get-regexp", _OF_FILES]
+            done = await _call(words, str(self.git_dir), None, None, (0, 1), None)
+            self._known_settings = tuple(entry for entry in done.stdout.split("\0") if entry)
+        return self._known_settings
+
     async def _no_filters(self) -> dict[str, str]:
         """Variables that turn off every filter that some settings of the user's name."""
         if self._without_filters is None:
-            words = ["git", *_HARDENED, "--git-dir", str(self.git_dir), "config", "--null", "--name-only"]
-            done = await _call([*words, "--get-regexp", "^filter[.]"], str(self.git_dir), None, None, (0, 1), None)
-            names = {name.rpartition(".")[0] for name in done.stdout.split("\0") if name}
+            keys = (entry.partition("\n")[0] for entry in await self._settings())
+            names = {key.rpartition(".")[0] for key in keys if key.startswith("filter.")}
             off = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
             pairs = [(f"{name}.{key}", value) for name in sorted(names) for key, value in off]
             told = {"GIT_CONFIG_COUNT": str(len(pairs))}

@@ -31,6 +31,8 @@ class GitWorkingTrees:
         self.maker = TreeMaker(layout, fill)
         self.plain = fill is None
         self._locks: dict[str, FileLock] = {}
+        self._just_seen: dict[str, tuple[str, str, tuple[str, ...]]] = {}
+        """What a clean tree looked like when it was to be committed, for the look that follows at once."""
 
     async def open(self, request: WorkspaceRequest) -> Workspace:
         branch = request.branch or generated_branch(request.agent, request.run, request.issue, request.issue_title)
@@ -102,7 +104,7 @@ class GitWorkingTrees:
         tip = f"refs/heads/{workspace.branch}"
         over_base = f"{workspace.base}..{tip}"
         (head, on, dirty), log, names = await asyncio.gather(
-            tree_status(self.git, Path(workspace.path), Path(workspace.git_dir)),
+            self._looked(workspace),
             self.git.run(*COMMITS, over_base),
             self.git.run(*NAMES, over_base),
         )
@@ -118,6 +120,11 @@ class GitWorkingTrees:
             head=newest or head, tree=tree, dirty=dirty, strayed=strayed, commits=commits, changed_files=files
         )
 
+    async def _looked(self, workspace: Workspace) -> tuple[str, str, tuple[str, ...]]:
+        """The status of a tree. What `commit` has just seen is not looked for again."""
+        seen = self._just_seen.pop(workspace.path, None)
+        return seen or await tree_status(self.git, Path(workspace.path), Path(workspace.git_dir))
+
     async def uncommitted(self, tree: Path) -> tuple[str, ...]:
         """What a working tree has not committed."""
         git_dir = self.layout.find_git_dir_of(tree)
@@ -126,8 +133,9 @@ class GitWorkingTrees:
         return (await tree_status(self.git, tree, git_dir))[2]
 
     async def commit(self, workspace: Workspace, message: str, author: str) -> None:
-        _, _, dirty = await tree_status(self.git, Path(workspace.path), Path(workspace.git_dir))
-        if not dirty:
+        seen = await tree_status(self.git, Path(workspace.path), Path(workspace.git_dir))
+        if not seen[2]:
+            self._just_seen[workspace.path] = seen
             return
         tree, git_dir = Path(workspace.path), Path(workspace.git_dir)
         name, _, email = author.rpartition(" ")

@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 
 from genba.connections.sandbox import launcher
-from genba.connections.sandbox.bubblewrap_words import bubblewrap_words, etc_of, loaded_by_anything, overlay_words
+from genba.connections.sandbox.bubblewrap_words import bubblewrap_words, loaded_by_anything, overlay_words
 from genba.connections.sandbox.gatekeeping import Gatekeeper
 from genba.connections.sandbox.limits import Group, launcher_words, make_group
 from genba.connections.sandbox.line import Line
@@ -47,6 +47,7 @@ class BubblewrapSandbox:
         self.program = program or shutil.which(_PROGRAM) or ""
         self.groups = groups
         """Whether control groups may be used, where the machine has them."""
+        self._copied = ""
 
     def problem(self) -> str:
         """Tries it out once: whether it works depends on the kernel, and on who may do what."""
@@ -56,13 +57,13 @@ class BubblewrapSandbox:
             return f"{_PROGRAM} is not installed: {_INSTALL}"
         with tempfile.TemporaryDirectory(prefix="genba-trial-") as folder:
             cell = Cell(run="trial", folder=folder, tree=folder, home=folder)
-            copy_etc(etc_of(cell))
+            etc = self.etc(folder)
             environment = {"PATH": "/usr/bin:/bin"}
             command = Command(
                 argv=("true",), workdir=folder, environment=environment, timeout_seconds=0, idle_seconds=0, mark=""
             )
             with Line.open() as line:
-                words = _words(self.program, cell, command, line, Group())
+                words = _words(self.program, etc, cell, command, line, Group())
                 try:
                     done = subprocess.run(
                         words,
@@ -83,13 +84,20 @@ class BubblewrapSandbox:
     async def open(self, cell: Cell) -> "BubblewrapWalls":
         for folder in (cell.folder, cell.tree, cell.home):
             os.makedirs(folder, exist_ok=True)  # noqa: PTH103  (three folders, once)
-        copy_etc(etc_of(cell))
+        self.etc(cell.folder)
         gatekeeper = Gatekeeper()
         if cell.host_loopback:
             ports: Mapping[str, int] = await gatekeeper.open_on_loopback(cell.gates)
         else:
             ports = {gate.name: gate.port for gate in cell.gates}
         return BubblewrapWalls(self, cell, gatekeeper, ports)
+
+    def etc(self, folder: str) -> str:
+        """What is shown as /etc: one copy for all cells, as long as the folder that it is in is there."""
+        if not self._copied or not Path(self._copied).is_dir():
+            self._copied = f"{folder}/etc"
+            copy_etc(self._copied)
+        return self._copied
 
 
 class BubblewrapWalls:
@@ -182,7 +190,8 @@ class _OneCommand:
             await asyncio.to_thread(self.group.remove)
 
     def _wrapped(self, command: Command) -> Command:
-        words = _words(self.walls.sandbox.program, self.walls.cell, command, self.line, self.group)
+        sandbox, cell = self.walls.sandbox, self.walls.cell
+        words = _words(sandbox.program, sandbox.etc(cell.folder), cell, command, self.line, self.group)
         hidden = loaded_by_anything(command.environment)
         return msgspec.structs.replace(
             command,
@@ -214,7 +223,7 @@ def _launcher() -> str:
     return compiled if compiled is not None and is_fresh else launcher.__file__
 
 
-def _words(program: str, cell: Cell, command: Command, line: Line, group: Group) -> list[str]:
+def _words(program: str, etc: str, cell: Cell, command: Command, line: Line, group: Group) -> list[str]:
     """The launcher, what it does first, and the walls that it becomes."""
     network = [] if cell.host_loopback else ["--network"]
     gates = [] if cell.host_loopback else [word for gate in cell.gates for word in ("--gate", str(gate.port))]
@@ -222,5 +231,5 @@ def _words(program: str, cell: Cell, command: Command, line: Line, group: Group)
     return [
         sys.executable, "-I", "-S", _launcher(), str(line.far), str(os.getpid()),
         *network, *gates, *overlay, *launcher_words(cell.limits, group, os.geteuid() == 0),
-        "--", program, *bubblewrap_words(cell, command, line.far),
+        "--", program, *bubblewrap_words(cell, command, line.far, etc),
     ]  # fmt: skip

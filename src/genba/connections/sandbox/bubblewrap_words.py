@@ -19,22 +19,17 @@ _OF_ALL_IN_PROC = ("sys", "pressure")
 _LOADED_BY_ANYTHING = ("GCONV_PATH", "GLIBC_TUNABLES", "LOCPATH", "MALLOC_TRACE", "NLSPATH", "RESOLV_HOST_CONF")
 
 
-def bubblewrap_words(cell: Cell, command: Command, told: int) -> list[str]:
+def bubblewrap_words(cell: Cell, command: Command, told: int, etc: str) -> list[str]:
     """Everything after the name of the program. `told` is the open file through which it says how things went."""
     preloads = loaded_by_anything(command.environment).items()
     return [
         "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
         "--disable-userns", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
         "--uid", str(os.geteuid()), "--gid", str(os.getegid()), "--json-status-fd", str(told),
-        *_system(cell), *_places(cell), "--remount-ro", "/",
+        *_system(cell, etc), *_places(cell), "--remount-ro", "/",
         *(word for name, value in preloads for word in ("--setenv", name, value)),
         "--chdir", command.workdir, "--", *command.argv,
     ]  # fmt: skip
-
-
-def etc_of(cell: Cell) -> str:
-    """Where the cell keeps what is shown as /etc."""
-    return f"{cell.folder}/etc"
 
 
 def loaded_by_anything(environment: Mapping[str, str]) -> dict[str, str]:
@@ -57,11 +52,11 @@ def _escaped(path: str) -> str:
     return path.replace("\\", "\\\\").replace(":", "\\:").replace(",", "\\,")
 
 
-def _system(cell: Cell) -> Iterator[str]:
+def _system(cell: Cell, etc: str) -> Iterator[str]:
     """The system itself, read-only, with its own view of processes and devices, and rooms that are gone afterwards."""
     for place in program_places():
         yield from ("--ro-bind", place, place)
-    yield from ("--ro-bind", etc_of(cell), "/etc")
+    yield from ("--ro-bind", etc, "/etc")
     for place in etc_folders():
         yield from ("--ro-bind", place, place)
     for link, target in system_links().items():

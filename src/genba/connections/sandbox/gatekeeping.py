@@ -39,6 +39,10 @@ class Gatekeeper:
         await asyncio.gather(*talks, return_exceptions=True)
 
     def _welcome(self, gate: Gate, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        plain = writer.get_extra_info("socket")
+        if plain is not None and plain.family == socket.AF_INET:
+            # Small pieces go at once. asyncio sees to it only for sockets that were made with their protocol named.
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         talk = asyncio.get_running_loop().create_task(_talk(gate, reader, writer))
         self._talks.add(talk)
         talk.add_done_callback(self._part)
