@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genba.connections.gates.broker import Broker, new_word
+from genba.connections.gates.broker import Broker
 from genba.connections.gates.events import Verdict
 from genba.connections.gates.exchange import Mask
 from genba.connections.gates.wire import Patience
+from genba.connections.gates.words import new_word
 from tests.gates.brokered import KEY, WORD, get, post, session
 from tests.gates.places import SOON, Client, Diary, Far, listening, ok, read_request
 

@@ -44,18 +44,6 @@ def sandbox(bubblewrap: BubblewrapSandbox) -> Sandbox:
 
 
 @pytest.fixture
-def cell(tmp_path: Path) -> Cell:
-    for name in ("tree", "home", "walls"):
-        (tmp_path / name).mkdir()
-    return Cell(
-        run=f"run-{os.getpid()}-{tmp_path.name}",
-        folder=str(tmp_path / "walls"),
-        tree=str(tmp_path / "tree"),
-        home=str(tmp_path / "home"),
-    )
-
-
-@pytest.fixture
 def overlay(tmp_path: Path) -> Overlay:
     for name in ("lower, with: signs\\", "upper", "work"):
         (tmp_path / name).mkdir()

@@ -36,18 +36,6 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture
-def cell(tmp_path: Path) -> Cell:
-    for name in ("tree", "home", "walls"):
-        (tmp_path / name).mkdir()
-    return Cell(
-        run=f"run-{os.getpid()}-{tmp_path.name}",
-        folder=str(tmp_path / "walls"),
-        tree=str(tmp_path / "tree"),
-        home=str(tmp_path / "home"),
-    )
-
-
-@pytest.fixture
 def sandbox(engine: Engine) -> Sandbox:
     return engine.sandbox()
 

@@ -1,8 +1,5 @@
 """The kind without walls, and the double: commands behave as commands do."""
 
-import os
-from pathlib import Path
-
 import pytest
 
 from genba.connections.process.supervisor import ProcessSupervisor
@@ -14,18 +11,6 @@ from genba.testing.conformance import ProcessesSuite
 from genba.testing.doubles import UnexpectedStep, exited
 from genba.testing.sandbox_conformance import UnwalledSuite, command_in, opened, unheard
 from genba.testing.sandbox_doubles import ScriptedSandbox
-
-
-@pytest.fixture
-def cell(tmp_path: Path) -> Cell:
-    for name in ("tree", "home", "walls"):
-        (tmp_path / name).mkdir()
-    return Cell(
-        run=f"run-{os.getpid()}-{tmp_path.name}",
-        folder=str(tmp_path / "walls"),
-        tree=str(tmp_path / "tree"),
-        home=str(tmp_path / "home"),
-    )
 
 
 @pytest.fixture

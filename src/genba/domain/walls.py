@@ -143,3 +143,14 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Where the user's key may be; the first that is set counts."""
     header: str = "authorization"
     """The header that carries the key; `authorization` means a bearer token."""
+
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def proxy_variables(url: str) -> dict[str, str]:
+    """The way to the network, in the spellings that programs look for. The loopback is never asked for there."""
+    if not url:
+        return {}
+    ways = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), url)
+    return ways | dict.fromkeys(("NO_PROXY", "no_proxy"), ",".join(LOOPBACK))

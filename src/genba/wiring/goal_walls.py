@@ -11,11 +11,10 @@ import msgspec
 
 from genba.connections.git.cells import borrowed_objects
 from genba.connections.git.layout import RepositoryLayout
-from genba.connections.sandbox.system_folders import toolchain_variables
 from genba.domain.ports import Processes, Sandbox, Walls
 from genba.domain.processes import Command, Exit, Heard, service_mark
-from genba.domain.walls import Cell, Gate, Network, WallLimits
-from genba.wiring.quarters import OF_THE_HOST, PROXY, PROXY_PORT, proxy_variables
+from genba.domain.walls import Cell, Gate, Network, WallLimits, proxy_variables
+from genba.wiring.quarters import PROXY, PROXY_PORT, loopback_address, walled_environment
 from genba.wiring.surroundings import readable_folders
 
 CellFor = Callable[[Command], Cell | None]
@@ -121,8 +120,6 @@ class Checkouts:
 
 
 def inside(environment: Mapping[str, str], home: str, ports: Mapping[str, int]) -> dict[str, str]:
-    """An environment as it is behind walls."""
-    own = {name: value for name, value in environment.items() if name not in OF_THE_HOST}
-    own = {**toolchain_variables(environment), **own}
-    way = proxy_variables(ports[PROXY]) if PROXY in ports else {}
-    return {**own, **way, "HOME": home, "TMPDIR": "/tmp"}  # noqa: S108  (the cell's own)
+    """An environment as it is behind walls, with the way out of them."""
+    way = proxy_variables(loopback_address(ports[PROXY])) if PROXY in ports else {}
+    return {**walled_environment(environment, home), **way}

@@ -134,11 +134,7 @@ class House:
         definition = plan.definition
         adapter = self.adapter(definition)
         completion_handlers, action_handlers = self._handlers(definition)
-        if definition.file.runner.execution.finalize.create_pr and self.project.file.forge is None:
-            raise ConfigurationError((no_forge(),))
-        if plan.issue is None and any(isinstance(part, ExternalState) for part in walk(definition.completion)):
-            told = "externalState works on an issue, and none was given"
-            raise ConfigurationError((Problem("command line", "--issue", told),))
+        self._check_plan(plan)
         choice = choose(definition, self.layout, self.processes, plan.accepts_risk)
         environment = self._environment(plan)
         checked = {**environment, **definition.quarters.environment}
@@ -191,6 +187,14 @@ class House:
             **self._judging(plan, redactor, choice.kind, sandbox),
         )
         return PreparedRun(Run(plan, world, _fits), journal, trees, keeper)
+
+    def _check_plan(self, plan: RunPlan) -> None:
+        """Refuse what could never end well."""
+        if plan.definition.file.runner.execution.finalize.create_pr and self.project.file.forge is None:
+            raise ConfigurationError((no_forge(),))
+        if plan.issue is None and any(isinstance(part, ExternalState) for part in walk(plan.definition.completion)):
+            told = "externalState works on an issue, and none was given"
+            raise ConfigurationError((Problem("command line", "--issue", told),))
 
     def resumed(self, run: str, limits: dict[str, Any]) -> RunPlan:
         """The plan of a run that was cut off: its own frozen definition, and the state that its journal tells."""

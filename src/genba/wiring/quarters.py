@@ -14,7 +14,17 @@ from genba.definitions.definition import AgentDefinition
 from genba.domain.events import Event, GateUsed
 from genba.domain.ports import Processes, Sandbox
 from genba.domain.replies import AgentSession
-from genba.domain.walls import Cell, Credentials, Gate, McpServer, Network, Provider, SandboxKind
+from genba.domain.walls import (
+    LOOPBACK,
+    Cell,
+    Credentials,
+    Gate,
+    McpServer,
+    Network,
+    Provider,
+    SandboxKind,
+    proxy_variables,
+)
 from genba.domain.workspaces import Workspace
 from genba.wiring.making_ready import Ignored, making_ready
 
@@ -25,7 +35,6 @@ if TYPE_CHECKING:
 PROXY, _MODEL = "proxy", "model"
 PROXY_PORT, _MODEL_PORT = 3128, 3129
 """Ports inside the walls, where nobody else listens."""
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class QuartersKeeper:
@@ -109,12 +118,7 @@ class QuartersKeeper:
         return path
 
     def _environment(self, home: Path) -> dict[str, str]:
-        if not self.kind.has_walls:
-            return self.environment
-        from genba.connections.sandbox.system_folders import toolchain_variables  # noqa: PLC0415  (only walls need it)
-
-        own = {name: value for name, value in self.environment.items() if name not in OF_THE_HOST}
-        return {**toolchain_variables(self.environment), **own, "HOME": str(home), "TMPDIR": "/tmp"}  # noqa: S108  (inside the walls it is the cell's own)
+        return walled_environment(self.environment, str(home)) if self.kind.has_walls else self.environment
 
     def cell(self, workspace: Workspace, gates: tuple[Gate, ...] = ()) -> Cell:
         """What an instance in this workspace can see and write."""
@@ -153,7 +157,7 @@ class QuartersKeeper:
                 held = key if self.plan.credentials is Credentials.ENV else ""
                 session = msgspec.structs.replace(session, model_url=provider.url, model_key=held)
                 host, port = _address_of(provider.url)
-                if host in _LOOPBACK and self.kind.has_walls:  # a model of this machine, which no proxy leads to
+                if host in LOOPBACK and self.kind.has_walls:  # a model of this machine, which no proxy leads to
                     gates.append(self._forward(host, port))
                 else:
                     allow.append(f"{host}:{port}")
@@ -162,7 +166,7 @@ class QuartersKeeper:
         if not self.kind.has_walls:
             return session, tuple(gates)
         for host, port in dict.fromkeys(_address_of(server.url) for server in servers if server.url):
-            if host in _LOOPBACK:
+            if host in LOOPBACK:
                 gates.append(self._forward(host, port))
             elif host:
                 allow.append(f"{host}:{port}")
@@ -181,7 +185,9 @@ class QuartersKeeper:
         return found
 
     def _broker(self, provider: Provider, key: str) -> tuple[Gate, str]:
-        word = os.urandom(24).hex()
+        from genba.connections.gates.words import new_word  # noqa: PLC0415  (only who has a key pays)
+
+        word = new_word()
 
         def make() -> Any:
             from genba.connections.gates.broker import Broker  # noqa: PLC0415  (see WhenAsked)
@@ -246,19 +252,25 @@ def _key(provider: Provider) -> str:
 def _reached_by(session: AgentSession, ports: Mapping[str, int]) -> AgentSession:
     """The session with the addresses of its gates, now that they are open."""
     if _MODEL in ports:
-        session = msgspec.structs.replace(session, model_url=f"http://127.0.0.1:{ports[_MODEL]}")
+        session = msgspec.structs.replace(session, model_url=loopback_address(ports[_MODEL]))
     if PROXY in ports:
-        told = proxy_variables(ports[PROXY])
-        way = told["HTTP_PROXY"]
-        session = msgspec.structs.replace(session, proxy_url=way, environment={**session.environment, **told})
+        way = loopback_address(ports[PROXY])
+        environment = {**session.environment, **proxy_variables(way)}
+        session = msgspec.structs.replace(session, proxy_url=way, environment=environment)
     return session
 
 
-def proxy_variables(port: int) -> dict[str, str]:
-    """Where the rest of the network is, in the spellings that programs look for."""
-    way = f"http://127.0.0.1:{port}"
-    told = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), way)
-    return told | dict.fromkeys(("NO_PROXY", "no_proxy"), ",".join(_LOOPBACK))
+def walled_environment(environment: Mapping[str, str], home: str) -> dict[str, str]:
+    """An environment as it is behind walls: with a HOME of its own, and without names of places outside."""
+    from genba.connections.sandbox.system_folders import toolchain_variables  # noqa: PLC0415  (only walls need it)
+
+    own = {name: value for name, value in environment.items() if name not in OF_THE_HOST}
+    inside = {"HOME": home, "TMPDIR": "/tmp"}  # noqa: S108  (the cell's own)
+    return {**toolchain_variables(environment), **own, **inside}
+
+
+def loopback_address(port: int) -> str:
+    return f"http://127.0.0.1:{port}"
 
 
 def _apart(gates: list[Gate]) -> tuple[Gate, ...]:

@@ -16,13 +16,13 @@ from genba.connections.agents.command_line import CommandLineAdapter, Totals
 from genba.connections.agents.one_shot import OneShotInstance, check_end, last_words, with_words
 from genba.connections.agents.private_home import private_folder
 from genba.connections.agents.shared_files import read_shared, write_shared
-from genba.connections.agents.tool_settings import ToolSettings, VariableName, Word, own_variables, proxy_variables
+from genba.connections.agents.tool_settings import ToolSettings, VariableName, Word, own_variables
 from genba.domain.errors import AgentUnavailable, BoundaryViolationError, UnrecoverableError
 from genba.domain.outcomes import PermissionMode
 from genba.domain.ports import AgentInstance
 from genba.domain.processes import Command, Exit, Heard
 from genba.domain.replies import AgentSession, Ask, Reply, Usage
-from genba.domain.walls import McpServer, Provider
+from genba.domain.walls import McpServer, Provider, proxy_variables
 
 _PLACES = {
     "XDG_CONFIG_HOME": ".config",
@@ -178,7 +178,7 @@ class AcpAdapter(CommandLineAdapter):
             made[url_variable] = url
         if provider is not None and session.model_key:
             made[provider.key_variables[0]] = session.model_key
-        return {**made, **proxy_variables(session), **own_variables(self.settings, servers)}
+        return {**made, **proxy_variables(session.proxy_url), **own_variables(self.settings, servers)}
 
 
 def _write_settings(home: str, known: KnownAgent) -> None:

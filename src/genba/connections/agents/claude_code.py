@@ -20,12 +20,12 @@ from genba.connections.agents.claude_events import ClaudeReading
 from genba.connections.agents.command_line import CommandLineAdapter, Invocation, Reading, Totals
 from genba.connections.agents.model_errors import ConversationLost
 from genba.connections.agents.shared_files import read_shared, write_shared
-from genba.connections.agents.tool_settings import ToolSettings, own_variables, proxy_variables
+from genba.connections.agents.tool_settings import ToolSettings, own_variables
 from genba.domain.outcomes import PermissionMode
 from genba.domain.ports import AgentInstance
 from genba.domain.processes import Heard
 from genba.domain.replies import AgentSession, Ask, Reply
-from genba.domain.walls import McpServer, Provider
+from genba.domain.walls import McpServer, Provider, proxy_variables
 
 _KEY = "ANTHROPIC_API_KEY"
 _KEYS = (_KEY, "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
@@ -152,7 +152,7 @@ class ClaudeCodeAdapter(CommandLineAdapter):
             made["IS_SANDBOX"] = "1"  # root may do so too: who lets it get here has walls, or has accepted the risk
         secrets = {*_KEYS, *(server.token_variable for server in servers if server.token_variable)}
         made["CLAUDE_ENV_FILE"] = str(files.shell(secrets))
-        return {**made, **proxy_variables(session), **own}
+        return {**made, **proxy_variables(session.proxy_url), **own}
 
 
 class _Files:

@@ -28,12 +28,12 @@ from genba.connections.agents.private_home import private_folder
 from genba.connections.agents.reading_commands import pattern
 from genba.connections.agents.shared_files import read_shared, write_shared
 from genba.connections.agents.strict_schema import strict
-from genba.connections.agents.tool_settings import ToolSettings, Word, own_variables, proxy_variables
+from genba.connections.agents.tool_settings import ToolSettings, Word, own_variables
 from genba.domain.outcomes import PermissionMode
 from genba.domain.ports import AgentInstance
 from genba.domain.processes import Heard
 from genba.domain.replies import AgentSession, Ask, Reply
-from genba.domain.walls import McpServer, Provider
+from genba.domain.walls import McpServer, Provider, proxy_variables
 
 _KEYS = ("OPENAI_API_KEY", "CODEX_API_KEY")
 _KEY_INSIDE = "GENBA_MODEL_KEY"
@@ -161,7 +161,7 @@ class CodexAdapter(CommandLineAdapter):
             made = {"HOME": session.home, "CODEX_HOME": own, "TMPDIR": temporary}
         if session.model_key:
             made[_KEY_INSIDE] = session.model_key
-        return {**made, **proxy_variables(session), **own_variables(self.settings, servers)}
+        return {**made, **proxy_variables(session.proxy_url), **own_variables(self.settings, servers)}
 
 
 class Limits:

@@ -20,12 +20,12 @@ from genba.connections.agents.opencode_events import TOOLS, OpenCodeReading
 from genba.connections.agents.prices import Price
 from genba.connections.agents.private_home import private_folder
 from genba.connections.agents.shared_files import write_shared
-from genba.connections.agents.tool_settings import ToolSettings, Word, own_variables, proxy_variables
+from genba.connections.agents.tool_settings import ToolSettings, Word, own_variables
 from genba.domain.outcomes import PermissionMode
 from genba.domain.ports import AgentInstance
 from genba.domain.processes import Heard
 from genba.domain.replies import AgentSession, Ask, Reply
-from genba.domain.walls import McpServer, Provider
+from genba.domain.walls import McpServer, Provider, proxy_variables
 
 _KEY_INSIDE = "GENBA_MODEL_KEY"
 _SETTINGS = "OPENCODE_CONFIG_CONTENT"
@@ -207,7 +207,7 @@ class OpenCodeAdapter(CommandLineAdapter):
             _nothing_to_install(session.home)
         if session.model_key:
             made[_KEY_INSIDE] = session.model_key
-        return {**made, **proxy_variables(session), **own_variables(self.settings, servers)}
+        return {**made, **proxy_variables(session.proxy_url), **own_variables(self.settings, servers)}
 
 
 def permissions(ask: Ask, walled: bool, servers: tuple[str, ...]) -> dict[str, Any]:

@@ -11,13 +11,11 @@ from msgspec import Meta
 from genba.connections.agents.private_home import private_folder
 from genba.connections.agents.shared_files import write_shared
 from genba.domain.errors import NotFoundError
-from genba.domain.replies import AgentSession
 from genba.domain.walls import McpServer
 
 VariableName = Annotated[str, Meta(pattern="^[^=]+$")]
 Word = Annotated[str, Meta(min_length=1)]
 ServerName = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]+$")]
-_LOOPBACK = "127.0.0.1,localhost,::1"
 
 
 class McpServerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
@@ -87,14 +85,6 @@ def own_variables(settings: ToolSettings, servers: tuple[McpServer, ...]) -> dic
     """What the user chose to let the tool see: named variables, the tokens of its servers, and fixed ones."""
     wanted = (*settings.pass_env, *(server.token_variable for server in servers))
     return {**{name: os.environ[name] for name in wanted if name in os.environ}, **settings.env}
-
-
-def proxy_variables(session: AgentSession) -> dict[str, str]:
-    """The way to the network, in the spellings that tools look for. The loopback is never asked for there."""
-    if not session.proxy_url:
-        return {}
-    ways = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), session.proxy_url)
-    return {**ways, "NO_PROXY": _LOOPBACK, "no_proxy": _LOOPBACK}
 
 
 def copy_home_files(names: tuple[str, ...], home: str) -> None:

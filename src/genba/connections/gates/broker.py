@@ -8,7 +8,6 @@ the upstream compresses against our wish, or in which it encoded the key, is bey
 
 import asyncio
 import hmac
-import os
 from collections.abc import Iterable
 from urllib.parse import unquote
 
@@ -47,11 +46,6 @@ _REUSE_SECONDS = 4.0
 """A connection to the upstream that was idle for longer is not used again: it may be closing at that very moment."""
 _ROUNDS = 4
 """How often a path is decoded before it is judged."""
-
-
-def new_word() -> str:
-    """What an instance shows the broker in the place of a key. It opens nothing but this session's broker."""
-    return f"genba-{os.urandom(24).hex()}"
 
 
 class Broker:
