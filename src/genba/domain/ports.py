@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from genba.domain.events import Event
 from genba.domain.evidence import Check, CheckResult, TreeFacts
@@ -18,6 +18,20 @@ if TYPE_CHECKING:  # a run without a task and without goals never pays for their
     from genba.domain.tasks import StatusChange, Task
     from genba.domain.verification import BranchFacts, Place, Verification
     from genba.domain.walls import Cell
+
+
+T = TypeVar("T")
+
+
+class Steps(Protocol):
+    """The steps of a run. A plain run just does them; a durable one remembers what each came to."""
+
+    async def run(self, name: str, work: Callable[[], Awaitable[T]], kind: type[T]) -> T:
+        """Do the work, or return what it came to before the process died. The work is safe to repeat.
+
+        `kind` is what it comes to: a type that msgspec can write as JSON and read again.
+        """
+        ...
 
 
 class AgentInstance(Protocol):

@@ -95,6 +95,15 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """The acceptance criteria; those of the project and of the type are added when it is verified."""
     may_change: tuple[str, ...] = ()
     """Protected paths that this task may change."""
+    scope: tuple[str, ...] = ()
+    """The paths that it is going to write, as patterns; empty: nobody said."""
+    decompose: bool = False
+    """Whether a planner proposes its parts before anybody works on it."""
+    budget_usd: float | None = None
+    """The most that all of its sessions together may cost."""
+    review_of: int | None = None
+    """The task whose commit this one judges."""
+    review_commit: str = ""
     blocker: Blocker | None = None
     tracker: str = "local"
     tracker_reference: str = ""
@@ -120,6 +129,11 @@ class TaskDraft(msgspec.Struct, frozen=True, kw_only=True):
     reviewer_type: str = "human"
     goals: tuple[Goal, ...] = ()
     may_change: tuple[str, ...] = ()
+    scope: tuple[str, ...] = ()
+    decompose: bool = False
+    budget_usd: float | None = None
+    review_of: int | None = None
+    review_commit: str = ""
     tracker: str = "local"
     tracker_reference: str = ""
     number: int | None = None
@@ -140,6 +154,10 @@ class TaskEdit(msgspec.Struct, frozen=True, kw_only=True):
     reviewer_type: str | None = None
     goals: tuple[Goal, ...] | None = None
     may_change: tuple[str, ...] | None = None
+    scope: tuple[str, ...] | None = None
+    decompose: bool | None = None
+    budget_usd: float | None = None
+    """0 takes the budget away."""
 
 
 class StatusChange(msgspec.Struct, frozen=True, kw_only=True):
