@@ -41,6 +41,8 @@ class Finalized(msgspec.Struct, frozen=True, kw_only=True):
     """The check that fails on what would have landed: the work goes back to its author."""
     waits: bool = False
     """Whether somebody must approve the work before it goes on."""
+    handed_over: bool = False
+    """Whether the work is verified, and others bring it to its base."""
     reason: str = ""
     hint: str = ""
 
@@ -182,6 +184,18 @@ class Finalizer:
                     reason=f"{workspace.base_branch} was not moved: {result.detail}",
                     hint=f"commit or stash your changes, then: {again}",
                 )
+
+    async def send_landed(self, delivery: Delivery, commit: str) -> Finalized:
+        """What is left when others have landed the work: to push it where that is asked for, and to clean up."""
+        landed = Finalized(done=True, merge=MergeStatus.MERGED, commit=commit)
+        try:
+            if self.settings.push and not self.settings.create_pr:
+                await self._send(delivery, landed)
+        except GenbaError as error:
+            hint = error.hint or f"genba run --resume {self.run}"
+            return msgspec.structs.replace(landed, done=False, reason=error.message, hint=hint)
+        await uncut(self._clean_up())
+        return landed
 
     async def _send(self, delivery: Delivery, result: Finalized) -> Finalized:
         """Push, and open a pull request where one is asked for and there is something to propose."""

@@ -1,6 +1,7 @@
 """The loop: resolve → ask → observe → judge, a function from state to state."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -49,7 +50,7 @@ class Loop:
     async def run(self, state: LoopState, reached: Callable[[LoopState], None]) -> LoopState:
         """Go on until the end; `reached` is told each state on the way, so that a stop knows where it was."""
         while not state.ended:
-            state = await self.advance(state)
+            state = await self.world.steps.run("iterate", partial(self.advance, state), LoopState)
             reached(state)
         return state
 

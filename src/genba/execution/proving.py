@@ -1,13 +1,24 @@
 """The proof of a run: its work is verified as a commit before it leaves its branch, and again as it would land."""
 
+import msgspec
+
 from genba.domain.events import GoalChecked, VerificationFinished
 from genba.domain.evidence import CheckResult
-from genba.domain.verification import GoalResult, Subject, Verification
+from genba.domain.verification import GoalResult, Subject
 from genba.domain.workspaces import Proposal, Workspace
 from genba.execution.policies import Policy
 from genba.execution.task_keeping import TaskKeeper
 from genba.execution.verifying import evidence
 from genba.execution.world import World
+
+
+class Proved(msgspec.Struct, frozen=True, kw_only=True):
+    """What a verification of the branch came to."""
+
+    red: CheckResult | None = None
+    commit: str = ""
+    """The commit that was looked at; empty when there was nothing to verify."""
+    verdict: str = ""
 
 
 class Proof:
@@ -18,11 +29,24 @@ class Proof:
         self.policy = policy
         self.agent = agent
         self.tasks = tasks
-        self.last: Verification | None = None
+        self.verdict = ""
         """The newest verdict on the work of this run."""
+        self.held = ""
+        """The commit that the newest verdict is about."""
+        self.done = False
 
-    async def of_branch(self, workspace: Workspace) -> CheckResult | None:
-        """Why the branch as it stands is not done; None when it is, or when there is nothing to verify."""
+    async def of_branch(self, workspace: Workspace) -> Proved:
+        """Whether the branch as it stands is done; nothing is red when there is nothing to verify."""
+        red = await self._of_branch(workspace)
+        return Proved(red=red, commit=self.held, verdict=self.verdict)
+
+    def recall(self, proved: Proved) -> None:
+        """Know again what was proved, by whichever process."""
+        self.held, self.verdict, self.done = proved.commit, proved.verdict, bool(proved.commit) and proved.red is None
+        if self.tasks is not None and self.held:
+            self.tasks.verified = self.held if self.done else ""
+
+    async def _of_branch(self, workspace: Workspace) -> CheckResult | None:
         seen = await self.world.trees.observe(workspace)
         if self.tasks is None and not seen.commits:
             return None
@@ -55,7 +79,7 @@ class Proof:
         """Verify a commit; what is not done comes back as one failed check, with the evidence in it."""
         assert self.world.verifier is not None  # noqa: S101  (who has a rulebook has a verifier)
         verification = await self.world.verifier.verify(subject, self.policy, self._tell)
-        self.last = verification
+        self.held, self.verdict, self.done = subject.commit, verification.verdict, verification.done
         self.world.journal.emit(
             VerificationFinished(
                 status=verification.status,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,7 +14,7 @@ from genba.domain.errors import CheckBrokenError, ConfigurationError, DiskFullEr
 from genba.domain.events import LoopEnded, Notice, RunEnded, RunResumed, RunStarted, WorkSentBack
 from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.issues import Issue
-from genba.domain.loop_state import LoopState
+from genba.domain.loop_state import Gap, LoopState
 from genba.domain.outcomes import ClosureAction, Outcome, StepKind
 from genba.domain.problems import Problem
 from genba.domain.processes import service_mark
@@ -61,12 +62,25 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Protected paths that this run may change, besides those of its task."""
     accepts_risk: bool = False
     """Whether the user takes it upon himself that the agent may do everything without walls."""
+    gap: Gap | None = None
+    """What a run that goes on must know first: an answer, a conflict, a goal that fails, what a reviewer found."""
+    handover: str = ""
+    """What others who tried before have left for it."""
     process: int = 0
 
     @property
     def issue(self) -> int | None:
         number = self.parameters.get("issue")
         return int(number) if isinstance(number, int | float) else None
+
+
+class Opened(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a run works, and on what: all that another process needs to go on with it."""
+
+    workspace: Workspace
+    issue: Issue | None = None
+    requirements: tuple[Issue, ...] = ()
+    gap: Gap | None = None
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +112,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Run:
-    """Drives the loop from the journal: needs no database."""
+    """Drives the loop: from its journal alone, or by steps that something durable remembers."""
 
     def __init__(self, plan: RunPlan, world: World, fits: SchemaFit) -> None:
         self.plan = plan
@@ -110,24 +124,28 @@ class Run:
         self.issues = IssueKeeper(self.definition, world, plan.issue)
         self.loop: Loop | None = None
         """The loop while it runs."""
+        self.entered = False
+        """Whether this process has opened the workspace itself."""
+        self.workspace: Workspace | None = None
+        """Where it works by now: a base that moved is another one."""
+        self.handed_over = False
+        """Whether its work is verified, and others review it and bring it to its base."""
         self.tasks = self._keeper()
         self.proof: Proof | None = None
         """Verifies the work, where a task or the Definition of Done asks for it."""
 
     async def execute(self) -> RunResult:
-        resumed = self.plan.workspace is not None
-        issue, requirements = await self.issues.read(resumed)
-        task = await self.tasks.check(resumed) if self.tasks is not None else None
-        await self._check_remote()
-        workspace = await self._workspace(issue)
-        await self._claim(workspace, task)
-        await self._tell_start(workspace, issue)
+        opened = await self.world.steps.run("open", self._open, Opened)
+        workspace = opened.workspace if self.entered else await self._enter_again(opened)
+        self._know(opened.gap)
         began = self.world.clock.elapsed()
         finalized = Finalized(done=False)
         try:
-            await self.issues.start()
-            finalized = await self._work(workspace, issue, requirements)
+            await self.world.steps.run("start", self.issues.start, type(None))
+            finalized = await self._work(workspace, opened)
         except asyncio.CancelledError:
+            if self.world.durable:
+                raise
             await self._sweep(self.plan.run)
             reached = self.state if self.loop is None else self.loop.spent_so_far(self.state)
             self._reached(reached.end(Outcome.INCOMPLETE, PARKED))
@@ -145,7 +163,43 @@ class Run:
                 unchanged=f"the work is kept on {workspace.branch}, in {workspace.path}",
                 hint=f"free some space, then: genba run --resume {self.plan.run}",
             ) from error
-        return await uncut(self._end(finalized, workspace, began))
+        self.handed_over = finalized.handed_over or (finalized.waits and self.world.hands_over)
+        ending = partial(self._end, finalized, self.workspace or workspace, began)
+        return await self.world.steps.run("end", lambda: uncut(ending()), RunResult)
+
+    async def _open(self) -> Opened:
+        """Everything up to the first question: what is refused here leaves nothing behind."""
+        resumed = self.plan.workspace is not None
+        issue, requirements = await self.issues.read(resumed)
+        task = await self.tasks.check(resumed) if self.tasks is not None else None
+        await self._check_remote()
+        workspace = await self._workspace(issue)
+        gap = await self._claim(workspace, task, fresh=not resumed)
+        await self._tell_start(workspace, issue)
+        self.entered = True
+        return Opened(workspace=workspace, issue=issue, requirements=requirements, gap=gap)
+
+    async def _enter_again(self, opened: Opened) -> Workspace:
+        """Go on where a process has died that had opened all this."""
+        if self.plan.delivered:
+            return opened.workspace
+        workspace = await self.world.trees.reopen(opened.workspace)
+        await self._sweep(self.plan.run)
+        task = await self.tasks.look() if self.tasks is not None else None
+        await self._claim(workspace, task, fresh=False)
+        self.world.journal.emit(RunResumed(process=self.plan.process, commits=self.plan.commits))
+        return workspace
+
+    def _know(self, gap: Gap | None) -> None:
+        """Put into the next prompt what the run must know first; a loop that had ended goes on with it."""
+        if self.plan.gap is not None:
+            again = msgspec.structs.replace(
+                self.state, outcome=None, reason="", hint="", last_failure=None, attempts={}
+            )
+            self._reached(msgspec.structs.replace(again, gap=self.plan.gap, judged=""))
+            self._reached(msgspec.structs.replace(self.state, step=self._working_step()))
+        elif gap is not None and self.plan.state is None:
+            self._reached(msgspec.structs.replace(self.state, gap=gap))
 
     def _reached(self, state: LoopState) -> None:
         self.state = state
@@ -158,8 +212,11 @@ class Run:
 
         return TaskKeeper(self.world.ledger, self.world.journal, self.plan.issue, self.plan.run, self.definition.name)
 
-    async def _claim(self, workspace: Workspace, task: Task | None) -> None:
-        """Freeze what the work is held to, and take the task. A refusal leaves no new working tree behind."""
+    async def _claim(self, workspace: Workspace, task: Task | None, fresh: bool) -> Gap | None:
+        """Freeze what the work is held to, and take the task. A refusal leaves no new working tree behind.
+
+        What comes back is what the attempt before has left open.
+        """
         try:
             if self.world.rulebook is not None:
                 policy = await self.world.rulebook.freeze(
@@ -170,16 +227,15 @@ class Run:
 
                     self.proof = Proof(self.world, policy, self.definition.name, self.tasks)
             if self.tasks is None or (self.plan.delivered and task is not None and task.status.ended):
-                return
+                return None
             last = await self.tasks.begin(workspace, self.world, self.plan.process)
         except GenbaError:
-            if self.plan.workspace is None and not workspace.taken_from:
+            if fresh and not workspace.taken_from:
                 await self.world.trees.close(workspace)
             raise
         from genba.execution.task_keeping import first_gap  # noqa: PLC0415  (see _keeper)
 
-        if self.plan.state is None and (gap := first_gap(last)) is not None:
-            self._reached(msgspec.structs.replace(self.state, gap=gap))
+        return first_gap(last)
 
     async def _workspace(self, issue: Issue | None) -> Workspace:
         if self.plan.workspace is not None:
@@ -245,28 +301,51 @@ class Run:
             resumed = RunResumed(process=self.plan.process, commits=self.plan.commits, started=started)
             self.world.journal.emit(resumed)
 
-    async def _work(self, workspace: Workspace, issue: Issue | None, requirements: tuple[Issue, ...]) -> Finalized:
+    async def _work(self, workspace: Workspace, opened: Opened) -> Finalized:
         """Loop, then deliver; what turns out red on the way out goes back into the loop."""
+        steps, issue = self.world.steps, opened.issue
         if self.plan.delivered:
-            await self.world.trees.close(workspace)
-            merge = MergeStatus.MERGED if self.plan.merged else None
-            return Finalized(done=True, merge=merge, commit=self.plan.merged)
+            return await steps.run("clean up", partial(self._delivered, workspace, issue), Finalized)
         goals = self.proof.policy.told() if self.proof is not None else ""
-        prompts = Prompts(self.definition, self.plan.run, workspace, self.plan.parameters, issue, requirements, goals)
+        prompts = Prompts(
+            self.definition, self.plan.run, workspace, self.plan.parameters, issue, opened.requirements, goals
+        )
         while True:
+            self.workspace = workspace
             observing = Observing(self.judge, self.world, workspace, self.plan.issue)
             if self.state.outcome is not Outcome.COMPLETED:
                 await self._loop(workspace, prompts, observing)
             if self.state.outcome is not Outcome.COMPLETED:
                 return Finalized(done=False)
-            red = await self.proof.of_branch(workspace) if self.proof is not None else None
-            finalized = Finalized(done=False, red=red) if red else await self._deliver(workspace, issue, observing)
+            red = await self._proved(workspace)
+            finalized = Finalized(done=False, red=red)
+            if red is None:
+                finalized = await steps.run("deliver", partial(self._deliver, workspace, issue, observing), Finalized)
             if finalized.red is None:
                 return finalized
             if finalized.red.status is CheckStatus.ERROR:
                 raise CheckBrokenError(f"the work could not be verified: {finalized.red.detail}")
             workspace = msgspec.structs.replace(workspace, base=finalized.base or workspace.base)
-            await self._send_back(finalized.red, workspace)
+            self._reached(await steps.run("send back", partial(self._sent_back, finalized.red, workspace), LoopState))
+
+    async def _proved(self, workspace: Workspace) -> CheckResult | None:
+        """What stands in the way of the branch as it is; None when its goals hold, or there are none."""
+        if self.proof is None:
+            return None
+        from genba.execution.proving import Proved  # noqa: PLC0415  (see _claim)
+
+        proved = await self.world.steps.run("verify", partial(self.proof.of_branch, workspace), Proved)
+        self.proof.recall(proved)
+        return proved.red
+
+    async def _delivered(self, workspace: Workspace, issue: Issue | None) -> Finalized:
+        """The work has landed already: what is left of it is taken away."""
+        if self.plan.merged and self.world.hands_over:
+            finalizer = Finalizer(self.world, workspace, self.settings.execution.finalize, self.plan.run, None)
+            return await finalizer.send_landed(self._delivery(workspace, issue), self.plan.merged)
+        await self.world.trees.close(workspace)
+        merge = MergeStatus.MERGED if self.plan.merged else None
+        return Finalized(done=True, merge=merge, commit=self.plan.merged)
 
     async def _loop(self, workspace: Workspace, prompts: Prompts, observing: Observing) -> None:
         async with self.world.quarters(workspace) as session:
@@ -285,16 +364,19 @@ class Run:
         async def verify() -> CheckResult | None:
             return await observing.first_failure(self.state, checks)
 
+        settings = self.settings.execution.finalize
+        if self.world.hands_over and self.tasks is not None and settings.auto_merge and not settings.create_pr:
+            await self.tasks.reach_review()
+            told = f"{self.tasks.verified[:7]} is verified, and waits to land on {workspace.base_branch}"
+            return Finalized(done=False, handed_over=True, reason=told)
         waits = await self.tasks.may_land(self._closure_action()) if self.tasks is not None else ""
         if waits:
             hint = f"genba task approve {self.plan.issue}\ngenba run --resume {self.plan.run}"
             return Finalized(done=False, waits=True, reason=waits, hint=hint)
-        settings = self.settings.execution.finalize
         finalizer = Finalizer(self.world, workspace, settings, self.plan.run, verify if checks else None)
         if self.proof is not None:
             # Where there was nothing to verify no commit holds, so what lands after all is verified first.
-            held = self.proof.last.subject.commit if self.proof.last is not None else ""
-            finalizer.hold_to(held, self.proof.of_merge)
+            finalizer.hold_to(self.proof.held, self.proof.of_merge)
         return await finalizer.finalize(self._delivery(workspace, issue))
 
     def _delivery(self, workspace: Workspace, issue: Issue | None) -> Delivery:
@@ -304,7 +386,7 @@ class Run:
         trailers += [f"Genba-Agent: {self.definition.name}", f"Genba-Run: {self.plan.run}"]
         return Delivery(subject=subject, trailers="\n".join(trailers) + "\n", judged=self.state.judged)
 
-    async def _send_back(self, red: CheckResult, workspace: Workspace) -> None:
+    async def _sent_back(self, red: CheckResult, workspace: Workspace) -> LoopState:
         """A check that fails on what would have landed: another attempt, with that gap, if there is one left."""
         if self.tasks is not None:
             await self.tasks.rework(red.detail)
@@ -331,6 +413,7 @@ class Run:
         self.world.journal.emit(
             WorkSentBack(step=self.state.step, reason=self.state.reason, state=msgspec.to_builtins(self.state))
         )
+        return self.state
 
     def _working_step(self) -> str:
         """Where work that came back goes on: the last step of work that the run has been at."""
@@ -349,10 +432,10 @@ class Run:
             finalized = await self._close(finalized, workspace)
         hint = self._hint(outcome)
         if outcome is Outcome.COMPLETED and not finalized.done:
-            stuck = finalized.merge is MergeStatus.CONFLICT or finalized.waits
+            stuck = finalized.merge is MergeStatus.CONFLICT or (finalized.waits and not self.world.hands_over)
             outcome = Outcome.BLOCKED if stuck else Outcome.INCOMPLETE
             reason, hint = self.world.redact(finalized.reason), finalized.hint
-        if not finalized.waits:
+        if not (finalized.waits or finalized.handed_over):
             await self.issues.end(outcome, reason)
         if self.tasks is not None:
             conflict = finalized.merge is MergeStatus.CONFLICT
@@ -372,7 +455,7 @@ class Run:
                 merged=merged,
             )
         )
-        last = self.proof.last if self.proof is not None else None
+        proof = self.proof
         return RunResult(
             run=self.plan.run,
             agent=self.definition.name,
@@ -390,8 +473,8 @@ class Run:
             conflicts=finalized.paths,
             pull_request=finalized.pull_request,
             issue=self.plan.issue,
-            verified=last.subject.commit if last is not None and last.done else "",
-            verdict=last.verdict if last is not None else "",
+            verified=proof.held if proof is not None and proof.done else "",
+            verdict=proof.verdict if proof is not None else "",
             output=state.output,
         )
 

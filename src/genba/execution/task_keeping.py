@@ -33,6 +33,9 @@ class TaskKeeper:
         self.verified = ""
         """The commit that was verified last, and held."""
 
+    async def look(self) -> Task:
+        return await self.ledger.look(self.number)
+
     async def check(self, resumed: bool) -> Task:
         """The task, if it can be worked on now; a refusal comes before anything is made."""
         task = await self.ledger.look(self.number)
@@ -107,7 +110,7 @@ class TaskKeeper:
             raise StateConflictError(f"task #{self.number} is {task.status} by now: its work stays on its branch")
         if not _ends(action):
             return ""
-        await self._reach_review()
+        await self.reach_review()
         if not task.requires_review or task.approved == self.verified:
             return ""
         return f"task #{self.number} waits for a review of {self.verified[:7]} by {_reviewer(task)}"
@@ -123,7 +126,7 @@ class TaskKeeper:
             why = "a phase is done" if action is not None else "its agent does not close issues"
             await self._move(StatusChange(to=TaskStatus.OPEN, actor=self.actor, reason=why, session=self.run))
             return
-        await self._reach_review()
+        await self.reach_review()
         if not finalized.arrived:
             self.journal.emit(Notice(message=f"task #{self.number} is in review: its work has not landed yet"))
         else:
@@ -160,7 +163,8 @@ class TaskKeeper:
         )
         await self.ledger.end(end)
 
-    async def _reach_review(self) -> None:
+    async def reach_review(self) -> None:
+        """The work is verified: it waits for its reviews, and to land."""
         await self._move(StatusChange(to=TaskStatus.REVIEW, actor=self.actor, commit=self.verified, session=self.run))
 
     async def _move(self, change: StatusChange) -> None:

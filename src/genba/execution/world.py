@@ -16,12 +16,14 @@ from genba.domain.ports import (
     Journal,
     Processes,
     Repository,
+    Steps,
     TaskLedger,
     Tracker,
     WorkingTrees,
 )
 from genba.domain.replies import AgentSession
 from genba.domain.workspaces import Workspace
+from genba.execution.steps import PlainSteps
 from genba.judgement.completion import CompletionHandler
 
 if TYPE_CHECKING:
@@ -66,3 +68,9 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     """Whether some run on this machine holds a branch."""
     host: str = ""
     """The name of this machine, for the session on the blackboard."""
+    steps: Steps = PlainSteps()
+    """What remembers how far the run has come, besides its journal."""
+    durable: bool = False
+    """Whether somebody else goes on with the run when this process ends: a stop leaves it as it is."""
+    hands_over: bool = False
+    """Whether verified work is handed to a merge queue, rather than landed by the run itself."""
