@@ -5,8 +5,8 @@ import threading
 import time
 from collections.abc import Mapping
 
-_SOON = ("genba.connections.sandbox.bubblewrap", "genba.wiring.surroundings")
-_LATER = ("genba.connections.gates.broker", "genba.connections.gates.proxy", "genba.connections.git.bundles")
+_SOON = ("genba.wiring.surroundings",)
+_LATER = ("shutil", "genba.connections.gates.broker", "genba.connections.gates.proxy", "genba.connections.git.bundles")
 _PATIENCE_SECONDS = 0.12
 """By then the agent is starting, and Genba has nothing to do."""
 
@@ -17,9 +17,11 @@ def load_ahead(environment: Mapping[str, str]) -> None:
 
 
 def _load(environment: Mapping[str, str]) -> None:
-    from genba.connections.sandbox.system_folders import toolchain_folders  # noqa: PLC0415  (that is the point)
+    from genba.connections.sandbox.bubblewrap import look_around  # noqa: PLC0415  (that is the point)
+    from genba.connections.sandbox.system_folders import toolchain_folders  # noqa: PLC0415
 
     toolchain_folders(environment)
+    look_around()
     for name in _SOON:
         importlib.import_module(name)
     time.sleep(_PATIENCE_SECONDS)

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from genba.blackboard.board import Blackboard
     from genba.connections.goals.results import FileResults
     from genba.definitions.rules_file import TaskTypeSettings
+    from genba.domain.events import Event
     from genba.domain.evidence import Check, CheckResult
     from genba.domain.tasks import Actor, Task
     from genba.domain.verification import GoalResult, Verification
@@ -54,6 +55,9 @@ if TYPE_CHECKING:
     from genba.wiring.judging import Examination, Fence
 
 __all__ = ["House", "PreparedRun", "adapter_files", "new_run_id", "read_journal"]
+
+Dress = Callable[[World, QuartersKeeper], World]
+"""Changes what a run sees of the outside."""
 
 _DATABASE_VARIABLE = "GENBA_DATABASE_URL"
 _FORGE_VARIABLES = ("GH_TOKEN", "GITHUB_TOKEN", "GITLAB_TOKEN", "GH_HOST", "GITLAB_HOST")
@@ -129,15 +133,14 @@ class House:
         known = [path.stem for path in self.journals()]
         raise NotFoundError(f'there is no run "{run}"', hint=did_you_mean(run, known) if known else "genba logs")
 
-    def prepare(self, plan: RunPlan, listeners: tuple[Listener, ...] = ()) -> PreparedRun:
-        """Everything a run needs, before it touches anything."""
+    def prepare(self, plan: RunPlan, listeners: tuple[Listener, ...] = (), dress: Dress | None = None) -> PreparedRun:
+        """Everything a run needs, before it touches anything. `dress` changes the world that it sees."""
         definition = plan.definition
         adapter = self.adapter(definition)
         completion_handlers, action_handlers = self._handlers(definition)
         self._check_plan(plan)
         choice = choose(definition, self.layout, self.processes, plan.accepts_risk)
-        environment = self._environment(plan)
-        checked = {**environment, **definition.quarters.environment}
+        checked = {**self._environment(plan), **definition.quarters.environment}
         folder = self.layout.run_folder(plan.run)
         path = self.journal_path(definition, plan.run)
         redactor = Redactor(os.environ)
@@ -150,28 +153,14 @@ class House:
             listeners,
             before_first=lambda: _remember(folder, plan, path),
         )
-        sandbox = self._sandbox(choice.kind, adapter, definition)
-        trees = self._trees(choice.kind, sandbox, definition)
-        keeper = QuartersKeeper(
-            definition=definition,
-            adapter=adapter,
-            sandbox=sandbox,
-            kind=choice.kind,
-            processes=self.processes,
-            folder=folder,
-            top=self.layout.top,
-            ignored=self._ignored,
-            environment=environment,
-            emit=journal.emit,
-            parts=getattr(trees, "cell_parts", None),
-        )
+        keeper, trees = self._quarters(plan, choice.kind, adapter, journal.emit)
         world = World(
             adapter=adapter,
             adapter_commits=adapter.commits,
             trees=trees,
             repository=GitRepository(self.layout),
             checks=LazyChecks(lambda around: _validators(self.layout, around, checked), keeper, self.processes),
-            processes=self._sweeping(choice.kind, sandbox, folder),
+            processes=self._sweeping(choice.kind, keeper.sandbox, folder),
             tracker=self.tracker() if plan.issue is not None else NoTracker(),
             forge=self._forge(),
             journal=journal,
@@ -184,9 +173,38 @@ class House:
             sandbox=str(choice.kind),
             network=str(definition.quarters.network) if choice.kind.has_walls else "",
             fallen_back=choice.fallen_back,
-            **self._judging(plan, redactor, choice.kind, sandbox),
+            **self._judging(plan, redactor, choice.kind, keeper.sandbox),
         )
+        world = dress(world, keeper) if dress is not None else world
         return PreparedRun(Run(plan, world, _fits), journal, trees, keeper)
+
+    def quarters_for(self, plan: RunPlan, emit: Callable[[Event], None]) -> tuple[Any, QuartersKeeper]:
+        """The adapter of a run and where its instances live, for whoever asks it in another process."""
+        adapter = self.adapter(plan.definition)
+        choice = choose(plan.definition, self.layout, self.processes, plan.accepts_risk)
+        return adapter, self._quarters(plan, choice.kind, adapter, emit)[0]
+
+    def _quarters(
+        self, plan: RunPlan, kind: SandboxKind, adapter: Any, emit: Callable[[Event], None]
+    ) -> tuple[QuartersKeeper, Any]:
+        """Where the instances of a run live, and the working trees that fit the walls around them."""
+        definition = plan.definition
+        sandbox = self._sandbox(kind, adapter, definition)
+        trees = self._trees(kind, sandbox, definition)
+        keeper = QuartersKeeper(
+            definition=definition,
+            adapter=adapter,
+            sandbox=sandbox,
+            kind=kind,
+            processes=self.processes,
+            folder=self.layout.run_folder(plan.run),
+            top=self.layout.top,
+            ignored=self._ignored,
+            environment=self._environment(plan),
+            emit=emit,
+            parts=getattr(trees, "cell_parts", None),
+        )
+        return keeper, trees
 
     def _check_plan(self, plan: RunPlan) -> None:
         """Refuse what could never end well."""

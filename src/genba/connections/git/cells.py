@@ -190,7 +190,8 @@ async def send(layout: RepositoryLayout, workspace: Workspace, *, keep: bool = F
     write_state(cell, msgspec.structs.replace(state, ready=False))
     fresh = cell / f"fresh-{os.getpid()}-{os.urandom(4).hex()}"
     await asyncio.gather(
-        _hold(layout, workspace, tip), asyncio.to_thread(_build, layout, workspace, fresh, state, settings)
+        hold(layout, workspace.run, workspace.base, tip),
+        asyncio.to_thread(_build, layout, workspace, fresh, state, settings),
     )
     old = await asyncio.to_thread(_replace_content, layout, cell / "repository", fresh, workspace.run, keep)
     write_state(cell, msgspec.structs.replace(state, refs=refs_seen(cell / "repository")))
@@ -272,27 +273,35 @@ def _replace_content(layout: RepositoryLayout, repository: Path, fresh: Path, ru
     return throw_away(layout, old, f"{run}.repository")
 
 
-async def _hold(layout: RepositoryLayout, workspace: Workspace, tip: str) -> None:
+async def hold(layout: RepositoryLayout, run: str, base: str, tip: str) -> None:
     """Refs for what the private repository borrows: as long as it lives, nothing of that is garbage."""
-    held = f"refs/genba/base/{workspace.run}"
-    lines = f"update {held}/base {workspace.base}\nupdate {held}/tip {tip}\n"
-    await layout.git.run("update-ref", "--stdin", stdin=lines)
+    wanted = {f"{_held_refs(run)}/base": base, f"{_held_refs(run)}/tip": tip}
+    lines = [f"update {name} {commit}\n" for name, commit in wanted.items() if layout.git.loose(name) != commit]
+    if lines:
+        await layout.git.run("update-ref", "--stdin", stdin="".join(lines))
 
 
-async def let_go(layout: RepositoryLayout, workspace: Workspace) -> None:
-    """The end of a cell: nothing is borrowed any more, and of what was kept only what arrived nowhere stays."""
-    held = f"refs/genba/base/{workspace.run}"
-    gone = [f"{held}/{name}" for name in ("base", "tip") if (layout.common / held / name).is_file()]
+async def no_longer_needed(layout: RepositoryLayout, workspace: Workspace) -> list[str]:
+    """The refs that go with a cell: nothing is borrowed any more, and what has arrived needs no keeping."""
+    gone = loosely_held(layout, workspace.run)
     if not gone:  # they may have been packed meanwhile
-        gone = (await layout.git.text("for-each-ref", "--format=%(refname)", held)).splitlines()
+        gone = (await layout.git.text("for-each-ref", "--format=%(refname)", _held_refs(workspace.run))).splitlines()
     kept = (workspace.branch, workspace.base_branch) if (layout.common / kept_refs(workspace.run)).is_dir() else ()
     for branch in kept:
         arrived = ("for-each-ref", "--format=%(refname)", f"--merged=refs/heads/{branch}")
         done = await layout.git.run(*arrived, kept_refs(workspace.run), allow=(0, 128, 129))
         gone += done.stdout.splitlines()
-    if gone:
-        lines = "".join(f"delete {name}\n" for name in dict.fromkeys(gone))
-        await layout.git.run("update-ref", "--stdin", stdin=lines)
+    return list(dict.fromkeys(gone))
+
+
+def loosely_held(layout: RepositoryLayout, run: str) -> list[str]:
+    """The refs of `hold` that lie there as files."""
+    names = (f"{_held_refs(run)}/{name}" for name in ("base", "tip"))
+    return [name for name in names if (layout.common / name).is_file()]
+
+
+def _held_refs(run: str) -> str:
+    return f"refs/genba/base/{run}"
 
 
 def kept_refs(run: str) -> str:

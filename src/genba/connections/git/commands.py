@@ -4,7 +4,6 @@ import asyncio
 import functools
 import os
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -108,6 +107,8 @@ class Git:
 
         So is what is longer than `largest`: it is passed over piece by piece, since anybody can commit a huge file.
         """
+        import tempfile  # noqa: PLC0415  (it loads for as long as git runs, and few runs look into files)
+
         argv = ["git", *_HARDENED, "--git-dir", str(self.git_dir), "cat-file", "--batch"]
         with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as said:
             asked.write("".join(f"{name}\n" for name in names).encode("utf-8", "surrogateescape"))
@@ -140,6 +141,16 @@ class Git:
             return found
         done = await self.run("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", allow=(0, 1, 128))
         return done.stdout.strip() or None
+
+    async def delete_refs(self, refs: Mapping[str, str]) -> None:
+        """Delete refs, all or none of them; those that are given with a commit, only if they are still on it."""
+        lines = "".join(f"delete {name} {commit}".rstrip() + "\n" for name, commit in refs.items())
+        if lines:
+            await self.run("update-ref", "--stdin", stdin=lines)
+
+    def loose(self, ref: str) -> str:
+        """The object that the file of a ref names; nothing where it has none, whatever git knows of it otherwise."""
+        return _loose(self.git_dir, ref)
 
     async def commit_of_head(self, git_dir: Path) -> str | None:
         """The commit that a working tree is on, whatever its HEAD says."""

@@ -4,7 +4,6 @@ The files of the checkout come first and its branch last. What is about to land 
 lands next finds a checkout that was left between the two, and puts it back.
 """
 
-import asyncio
 from pathlib import Path
 
 import msgspec
@@ -30,12 +29,11 @@ class Landing:
         self.git = layout.git
         self.record = layout.own / "landing.json"
 
-    async def fast_forward(self, checkout: Path, base_ref: str, proposal: Proposal) -> MergeResult | None:
+    async def fast_forward(
+        self, checkout: Path, base_ref: str, proposal: Proposal, changes: list[tuple[str, str]]
+    ) -> MergeResult | None:
         """Bring the user's clean checkout forward together with its branch, or leave both as they are."""
-        base, changes = await asyncio.gather(
-            self.git.commit_of(base_ref), self._changes(proposal.base, proposal.commit)
-        )
-        if base != proposal.base:
+        if await self.git.commit_of(base_ref) != proposal.base:
             return None
         git_dir = self.layout.git_dir_of(checkout)
         there = [name for status, name in changes if status == "A" and _exists(checkout / name)]
@@ -43,11 +41,12 @@ class Landing:
             shown = ", ".join(there[:_SHOWN])
             told = f"{checkout} has files that the merge would overwrite ({shown})"
             return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=told)
-        # A file that was only touched looks changed to read-tree until git has looked into it again.
-        await self.git.run("update-index", "-q", "--refresh", tree=checkout, git_dir=git_dir, allow=(0, 1))
         self._write(_Record(checkout=str(checkout), ref=base_ref, base=proposal.base, commit=proposal.commit))
         forward = ("read-tree", "-m", "-u", proposal.base, proposal.commit)
         done = await self.git.run(*forward, tree=checkout, git_dir=git_dir, allow=(0, 1, 128))
+        if "not uptodate" in done.stderr:  # a file that was only touched, until git has looked into it again
+            await self.git.run("update-index", "-q", "--refresh", tree=checkout, git_dir=git_dir, allow=(0, 1))
+            done = await self.git.run(*forward, tree=checkout, git_dir=git_dir, allow=(0, 1, 128))
         said = done.stderr
         if done.returncode == 0:
             moved = await self.git.run("update-ref", "-m", "genba: merge", base_ref, proposal.commit, proposal.base,
@@ -76,7 +75,7 @@ class Landing:
             return
         git_dir = self.layout.git_dir_of(checkout)
         if await self._is_as_left(checkout, git_dir, record):
-            changes = await self._changes(record.base, record.commit)
+            changes = await self.changes(record.base, record.commit)
             await self._put_back(checkout, git_dir, record.base, changes)
             self.record.unlink(missing_ok=True)
 
@@ -89,7 +88,7 @@ class Landing:
         )
         return staged.returncode == 0 and changed.returncode == 0
 
-    async def _changes(self, base: str, commit: str) -> list[tuple[str, str]]:
+    async def changes(self, base: str, commit: str) -> list[tuple[str, str]]:
         """What changes from one commit to another: the status and the name of each file."""
         words = ("diff-tree", "-r", "-z", "--name-status", "--no-renames", base, commit)
         fields = (await self.git.run(*words)).stdout.split("\0")

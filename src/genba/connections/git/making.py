@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from genba.connections.git.cells import set_aside
+from genba.connections.git.cells import loosely_held, set_aside
 from genba.connections.git.layout import RepositoryLayout, is_folder
 from genba.connections.git.locks import FileLock, held
 from genba.connections.git.naming import folder_name
@@ -26,14 +26,15 @@ class TreeMaker:
         self.layout = layout
         self.fill = fill or self._check_out
 
-    async def make(self, wanted: TreeRecord, root: Path, shared: bool) -> tuple[Path, Path]:
+    async def make(self, wanted: TreeRecord, root: Path, shared: bool, unheard: bool = False) -> tuple[Path, Path]:
         """The folder and the git folder of the working tree, complete.
 
-        `shared` allows to go on with the tree of another agent.
+        `shared` allows to go on with the tree of another agent. A branch that is `unheard` of has a name that was made
+        for this run alone: it is not looked for, and git refuses it should it be there all the same.
         """
         async with held(self.layout.repository_lock, f"worktree of {wanted.branch}"):
             await self._clear_unfinished(wanted.branch)
-            record, git_dir = await self._registered(wanted, root, shared)
+            record, git_dir = await self._registered(wanted, root, shared, unheard)
         path = Path(record.path)
         if not record.ready:
             await self.fill(record, git_dir)
@@ -46,7 +47,7 @@ class TreeMaker:
         set_aside(self.layout, git_dir)
         await check_out(self.layout, Path(record.path), git_dir)
 
-    async def _registered(self, wanted: TreeRecord, root: Path, shared: bool) -> tuple[TreeRecord, Path]:
+    async def _registered(self, wanted: TreeRecord, root: Path, shared: bool, unheard: bool) -> tuple[TreeRecord, Path]:
         """The record of the working tree that is there already, or of a new one."""
         known = read_record(self.layout.tree_record(wanted.branch))
         git_dir = self.layout.find_git_dir_of(Path(known.path)) if known is not None else None
@@ -56,16 +57,21 @@ class TreeMaker:
             return known, git_dir
         if git_dir is not None:
             remove_tree(git_dir)
-        checkouts, tip = await asyncio.gather(
-            self.layout.checkouts(), self.layout.git.commit_of(f"refs/heads/{wanted.branch}")
-        )
-        if wanted.branch in checkouts:
-            raise _checked_out(wanted.branch, checkouts[wanted.branch])
+        is_new = (unheard and known is None) or await self._is_new(wanted.branch)
         path = str(_free_path(root, folder_name(wanted.branch)))
-        fresh = msgspec.structs.replace(wanted, path=path, new_branch=tip is None, ready=False)
+        fresh = msgspec.structs.replace(wanted, path=path, new_branch=is_new, ready=False)
         write_record(self.layout, fresh)
         await self._add(fresh)
         return fresh, self.layout.git_dir_of(Path(fresh.path))
+
+    async def _is_new(self, branch: str) -> bool:
+        """Whether there is no such branch yet. One that is checked out somewhere can have no other working tree."""
+        checkouts, tip = await asyncio.gather(
+            self.layout.checkouts(), self.layout.git.commit_of(f"refs/heads/{branch}")
+        )
+        if branch in checkouts:
+            raise _checked_out(branch, checkouts[branch])
+        return tip is None
 
     async def _add(self, record: TreeRecord) -> None:
         start = ("-b", record.branch, record.path, record.base) if record.new_branch else (record.path, record.branch)
@@ -100,8 +106,10 @@ class TreeMaker:
         if git_dir is not None:
             remove_tree(git_dir)
             set_aside(self.layout, git_dir)
+        gone = dict.fromkeys(loosely_held(self.layout, record.run), "") if record.run else {}
         if record.new_branch and await self.layout.git.commit_of(ref) == record.base:
-            await self.layout.git.run("update-ref", "-d", ref, record.base)
+            gone[ref] = record.base
+        await self.layout.git.delete_refs(gone)
         self.layout.tree_record(record.branch).unlink(missing_ok=True)
 
 

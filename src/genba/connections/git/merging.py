@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from genba.connections.git.cells import kept_refs, send
-from genba.connections.git.commands import Git
+from genba.connections.git.commands import Git, branch_of
 from genba.connections.git.landing import Landing, last_line
 from genba.connections.git.layout import RepositoryLayout, is_folder
 from genba.connections.git.locks import held
@@ -74,21 +74,29 @@ class GitRepository:
         """Move the base to a proposed merge; None when the base moved meanwhile."""
         base_ref = f"refs/heads/{workspace.base_branch}"
         async with held(self.layout.repository_lock, f"merge of {workspace.branch}"):
-            checkout = (await self.layout.checkouts()).get(workspace.base_branch)
-            checkout = checkout if checkout is not None and is_folder(checkout) else None
+            checkout = await self._checkout_of(base_ref)
             landing = Landing(self.layout)
             await landing.put_back_what_was_cut_off(checkout)
-            busy = await self._in_the_way(workspace.base_branch, checkout)
+            busy, changes = await asyncio.gather(
+                self._in_the_way(workspace.base_branch, checkout), landing.changes(proposal.base, proposal.commit)
+            )
             if busy:
                 return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=busy)
             if checkout is not None:
-                return await landing.fast_forward(checkout, base_ref, proposal)
+                return await landing.fast_forward(checkout, base_ref, proposal, changes)
             moved = await self.git.run("update-ref", base_ref, proposal.commit, proposal.base, allow=(0, 128))
             if moved.returncode == 0:
                 return MergeResult(status=MergeStatus.MERGED, commit=proposal.commit)
             if await self.git.commit_of(base_ref) != proposal.base:
                 return None
             raise GitError(f"{workspace.base_branch} could not be moved: {last_line(moved.stderr)}")
+
+    async def _checkout_of(self, ref: str) -> Path | None:
+        """Where a branch is checked out: nearly always where the user stands, which needs no asking."""
+        if branch_of(self.layout.git_dir) == ref and is_folder(self.layout.top):
+            return self.layout.top
+        found = (await self.layout.checkouts()).get(ref.removeprefix("refs/heads/"))
+        return found if found is not None and is_folder(found) else None
 
     async def push(self, remote: str, branch: str) -> None:
         words = ("push", "--quiet", remote, f"refs/heads/{branch}:refs/heads/{branch}")

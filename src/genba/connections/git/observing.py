@@ -6,17 +6,48 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
+
 from genba.connections.git.commands import Git
 from genba.connections.git.layers import template_of, written
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.mounting import read_overlay
+from genba.domain.errors import GitError
 from genba.domain.evidence import Commit
 from genba.domain.workspaces import Workspace
 
-COMMITS = ("log", "-z", "--format=%H%x00%T%x00%s")
+_COMMITS = ("log", "-z", "--format=%H%x00%T%x00%s")
 _MOST_NAMED = 2000
 """Paths that are named to git one by one."""
-NAMES = ("log", "-z", "--name-only", "--format=")
+_NAMES = ("log", "-z", "--name-only", "--format=")
+
+
+class Look(msgspec.Struct, frozen=True):
+    """What git shows of a working tree and its branch, all asked at once."""
+
+    status: tuple[str, str, tuple[str, ...]]
+    """The commit, the branch and the uncommitted paths."""
+    log: str
+    names: str
+    problem: str = ""
+    """Why the branch could not be shown."""
+
+    def of_branch(self) -> tuple[tuple[Commit, ...], str, tuple[str, ...]]:
+        """The commits over the base, newest first, the tree of the newest, and the files that they changed."""
+        if self.problem:
+            raise GitError(f"git log: {self.problem}")
+        return *parse_commits(self.log), parse_names(self.names)
+
+
+async def look(git: Git, workspace: Workspace) -> Look:
+    over_base = f"{workspace.base}..refs/heads/{workspace.branch}"
+    status, log, names = await asyncio.gather(
+        tree_status(git, Path(workspace.path), Path(workspace.git_dir)),
+        git.run(*_COMMITS, over_base, allow=(0, 128)),
+        git.run(*_NAMES, over_base, allow=(0, 128)),
+    )
+    problem = (log.stderr if log.returncode else names.stderr if names.returncode else "").strip()
+    return Look(status, log.stdout, names.stdout, problem)
 
 
 async def tree_status(git: Git, tree: Path, git_dir: Path) -> tuple[str, str, tuple[str, ...]]:

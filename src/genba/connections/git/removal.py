@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from genba.connections.git.cells import is_behind, let_go
+from genba.connections.git.cells import is_behind, no_longer_needed
 from genba.connections.git.layout import RepositoryLayout, is_folder
 from genba.connections.git.locks import held
 from genba.connections.git.records import read_record
@@ -28,7 +28,7 @@ async def remove(layout: RepositoryLayout, workspace: Workspace) -> Removal:
         return Removal(removed=False, reason=f"{path} belongs to {record.run} now")
     if is_behind(cell):
         return Removal(removed=False, reason=f"{cell} has work that was not brought back from behind the walls")
-    rescued, stuck = await rescue(layout, workspace) if is_folder(path) else ("", "")
+    (rescued, stuck), merged = await asyncio.gather(_rescued(layout, workspace), _merged_tip(layout, workspace))
     if stuck:
         return Removal(removed=False, rescued=rescued, reason=stuck)
     async with held(layout.repository_lock, f"removal of {path.name}"):
@@ -36,21 +36,26 @@ async def remove(layout: RepositoryLayout, workspace: Workspace) -> Removal:
         walled = cell.is_dir()
         remove_tree(git_dir)
         gone = throw_away(layout, cell, f"{workspace.run}.cell")
-        await _delete_merged_branch(layout, workspace)
-        if walled:
-            await let_go(layout, workspace)
+        refs = {f"refs/heads/{workspace.branch}": merged} if merged else {}
+        refs |= dict.fromkeys(await no_longer_needed(layout, workspace), "") if walled else {}
+        await layout.git.delete_refs(refs)
         layout.tree_record(workspace.branch).unlink(missing_ok=True)
     await asyncio.to_thread(delete_later, tree, gone)
     return Removal(removed=True, rescued=rescued)
 
 
-async def _delete_merged_branch(layout: RepositoryLayout, workspace: Workspace) -> None:
+async def _rescued(layout: RepositoryLayout, workspace: Workspace) -> tuple[str, str]:
+    return await rescue(layout, workspace) if is_folder(workspace.path) else ("", "")
+
+
+async def _merged_tip(layout: RepositoryLayout, workspace: Workspace) -> str:
+    """What the branch is on, where the base has it. It is removed only while it is still there."""
     tip, base = await asyncio.gather(
         layout.git.commit_of(f"refs/heads/{workspace.branch}"),
         layout.git.commit_of(f"refs/heads/{workspace.base_branch}"),
     )
-    if tip is not None and base is not None and await layout.git.is_ancestor(tip, base):
-        await layout.git.run("update-ref", "-d", f"refs/heads/{workspace.branch}", tip)
+    arrived = tip is not None and base is not None and await layout.git.is_ancestor(tip, base)
+    return tip if arrived and tip is not None else ""
 
 
 def remove_tree(path: Path) -> None:

@@ -11,6 +11,7 @@ from genba.connections.git.cells import (
     CellParts,
     CellState,
     cell_parts,
+    hold,
     kept_refs,
     private_head,
     read_state,
@@ -71,7 +72,11 @@ class WalledTrees:
                 "walls need a working tree of their own, and this agent works in your checkout",
                 hint="--set runner.execution.worktree.enabled=true   or   --sandbox worktree",
             )
-        workspace = await self._with_overlay(await self.plain.open(request))
+        ahead = asyncio.create_task(self.git.settings_of_files())  # needed soon, and remembered
+        try:
+            workspace = await self._with_overlay(await self.plain.open(request))
+        finally:
+            await asyncio.gather(ahead, return_exceptions=True)
         try:
             if read_state(self.layout.cell(workspace.git_dir)) is not None:
                 await self._bring_in(workspace)
@@ -153,8 +158,13 @@ class WalledTrees:
                 await self._bring_in(state.workspace, tree_is_there=False)
         set_aside(self.layout, git_dir)
         tree = Path(record.path)
-        if not (self.overlays and await self.templates.lay(record.base, tree, git_dir)):
-            await check_out(self.layout, tree, git_dir, filters=False)
+        if self.overlays and await self.templates.lay(record.base, tree, git_dir):
+            return
+        filled = check_out(self.layout, tree, git_dir, filters=False)
+        if record.new_branch:  # `send` would hold the same, and only then
+            await asyncio.gather(filled, hold(self.layout, record.run, record.base, record.base))
+        else:
+            await filled
 
     async def _bring_in(self, workspace: Workspace, *, quick: bool = False, tree_is_there: bool = True) -> str:
         """Bring back what the instance committed; returns where it is, if that is not its branch.
@@ -189,21 +199,27 @@ class WalledTrees:
         await self._keep(workspace, {**refs, "HEAD": at} if at else refs, {workspace.base, state.tip, own})
         if host not in (None, own, state.tip) and not await self.git.is_ancestor(str(host), own):
             return await self._yield_to(workspace, state, own, tree_is_there)
-        if own != host:
-            words = ("update-ref", "-m", f"genba: {workspace.run}", ref, own, host or "")
-            moved = await self.git.run(*words, allow=(0, 1, 128))
-            if moved.returncode != 0:  # git takes nothing but a commit for a branch
-                why = moved.stderr.strip().removeprefix("fatal: ")
-                raise BoundaryViolationError(f"what {workspace.run} put on {workspace.branch} cannot be taken: {why}")
         there = refs.get(f"refs/heads/{on}", "") if on else at
         strayed = "" if there and on == workspace.branch else (on if there and on else _NO_BRANCH)
         head = there if strayed else ""
+        moves = [self._move(workspace, own, host)] if own != host else []
         if tree_is_there:
-            await self._follow(workspace, head or own, attached=not head)
+            moves.append(self._follow(workspace, head or own, attached=not head))
+        for problem in await asyncio.gather(*moves, return_exceptions=True):
+            if problem is not None:
+                raise problem
         shown = "".join(letter if letter.isprintable() else "?" for letter in strayed)[:_LONGEST_SHOWN]
         fresh = CellState(workspace=workspace, tip=own, head=head, strayed=shown, refs=seen)
         write_state(cell, fresh)
         return shown
+
+    async def _move(self, workspace: Workspace, own: str, host: str | None) -> None:
+        """Let the branch be where the instance has it, if nobody else moved it meanwhile."""
+        words = ("update-ref", "-m", f"genba: {workspace.run}", f"refs/heads/{workspace.branch}", own, host or "")
+        moved = await self.git.run(*words, allow=(0, 1, 128))
+        if moved.returncode != 0:  # git takes nothing but a commit for a branch
+            why = moved.stderr.strip().removeprefix("fatal: ")
+            raise BoundaryViolationError(f"what {workspace.run} put on {workspace.branch} cannot be taken: {why}")
 
     async def _yield_to(self, workspace: Workspace, state: CellState, own: str, tree_is_there: bool) -> str:
         """The user moved the branch elsewhere: that is where it goes on, and what the instance had is kept."""

@@ -10,7 +10,7 @@ from genba.connections.git.layout import RepositoryLayout, is_folder
 from genba.connections.git.locks import FileLock
 from genba.connections.git.making import Fill, TreeMaker
 from genba.connections.git.naming import generated_branch
-from genba.connections.git.observing import COMMITS, NAMES, parse_commits, parse_names, snapshot, tree_status
+from genba.connections.git.observing import Look, look, snapshot, tree_status
 from genba.connections.git.records import TreeRecord, assign
 from genba.connections.git.removal import remove
 from genba.connections.git.settling import settle
@@ -31,7 +31,7 @@ class GitWorkingTrees:
         self.maker = TreeMaker(layout, fill)
         self.plain = fill is None
         self._locks: dict[str, FileLock] = {}
-        self._just_seen: dict[str, tuple[str, str, tuple[str, ...]]] = {}
+        self._just_seen: dict[str, Look] = {}
         """What a clean tree looked like when it was to be committed, for the look that follows at once."""
 
     async def open(self, request: WorkspaceRequest) -> Workspace:
@@ -56,7 +56,8 @@ class GitWorkingTrees:
             wanted = TreeRecord(
                 branch=branch, path="", base=base, new_branch=True, ready=False, agent=request.agent, run=request.run
             )
-            path, git_dir = await self.maker.make(wanted, root, shared=request.branch is not None)
+            unheard = request.branch is None and request.issue is None
+            path, git_dir = await self.maker.make(wanted, root, request.branch is not None, unheard)
             if self.plain:
                 await asyncio.to_thread(settle, self.layout, path, git_dir)
             if before:
@@ -101,16 +102,10 @@ class GitWorkingTrees:
         return workspace
 
     async def observe(self, workspace: Workspace) -> TreeFacts:
-        tip = f"refs/heads/{workspace.branch}"
-        over_base = f"{workspace.base}..{tip}"
-        (head, on, dirty), log, names = await asyncio.gather(
-            self._looked(workspace),
-            self.git.run(*COMMITS, over_base),
-            self.git.run(*NAMES, over_base),
-        )
+        seen = self._just_seen.pop(workspace.path, None) or await look(self.git, workspace)
+        tip, (head, on, dirty) = f"refs/heads/{workspace.branch}", seen.status
         strayed = "" if on == workspace.branch else (on or "no branch")
-        commits, tree = parse_commits(log.stdout)
-        files = parse_names(names.stdout)
+        commits, tree, files = seen.of_branch()
         if dirty:
             tree = await snapshot(self.layout, workspace)
         elif not tree:
@@ -120,11 +115,6 @@ class GitWorkingTrees:
             head=newest or head, tree=tree, dirty=dirty, strayed=strayed, commits=commits, changed_files=files
         )
 
-    async def _looked(self, workspace: Workspace) -> tuple[str, str, tuple[str, ...]]:
-        """The status of a tree. What `commit` has just seen is not looked for again."""
-        seen = self._just_seen.pop(workspace.path, None)
-        return seen or await tree_status(self.git, Path(workspace.path), Path(workspace.git_dir))
-
     async def uncommitted(self, tree: Path) -> tuple[str, ...]:
         """What a working tree has not committed."""
         git_dir = self.layout.find_git_dir_of(tree)
@@ -133,8 +123,8 @@ class GitWorkingTrees:
         return (await tree_status(self.git, tree, git_dir))[2]
 
     async def commit(self, workspace: Workspace, message: str, author: str) -> None:
-        seen = await tree_status(self.git, Path(workspace.path), Path(workspace.git_dir))
-        if not seen[2]:
+        seen = await look(self.git, workspace)
+        if not seen.status[2]:
             self._just_seen[workspace.path] = seen
             return
         tree, git_dir = Path(workspace.path), Path(workspace.git_dir)

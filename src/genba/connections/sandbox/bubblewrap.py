@@ -8,22 +8,25 @@ import asyncio
 import contextlib
 import functools
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
 from genba.connections.sandbox import launcher
-from genba.connections.sandbox.bubblewrap_words import bubblewrap_words, loaded_by_anything, overlay_words
+from genba.connections.sandbox.bubblewrap_words import (
+    bubblewrap_words,
+    loaded_by_anything,
+    overlay_words,
+    writable_by_root,
+)
 from genba.connections.sandbox.gatekeeping import Gatekeeper
-from genba.connections.sandbox.limits import Group, launcher_words, make_group
+from genba.connections.sandbox.limits import Group, hierarchies, launcher_words, make_group
 from genba.connections.sandbox.line import Line
-from genba.connections.sandbox.system_folders import copy_etc
+from genba.connections.sandbox.system_folders import copy_etc, etc_texts
 from genba.connections.sandbox.watch import Watch, disk_of
 from genba.domain.ports import Processes
 from genba.domain.processes import Command, Ending, Exit, Heard
@@ -44,13 +47,15 @@ class BubblewrapSandbox:
 
     def __init__(self, processes: Processes, program: str = "", groups: bool = True) -> None:
         self.processes = processes
-        self.program = program or shutil.which(_PROGRAM) or ""
+        self.program = program or _on_path(_PROGRAM)
         self.groups = groups
         """Whether control groups may be used, where the machine has them."""
         self._copied = ""
 
     def problem(self) -> str:
         """Tries it out once: whether it works depends on the kernel, and on who may do what."""
+        import tempfile  # noqa: PLC0415  (tried once; see `_on_path` for what it brings along)
+
         if not sys.platform.startswith("linux"):
             return "bubblewrap needs Linux"
         if not self.program:
@@ -213,6 +218,20 @@ class _OneCommand:
             return done
         said = done.stderr.strip().removeprefix(_EXEC_FAILED) or f"{command.argv[0]} could not be started"
         return msgspec.structs.replace(done, ending=Ending.CANNOT_START, code=_NOT_FOUND, stderr=f"{said}\n")
+
+
+def look_around() -> None:
+    """Find out what walls need to know of this machine, before the first are raised. It is remembered."""
+    etc_texts()
+    hierarchies()
+    writable_by_root()
+    _launcher()
+
+
+def _on_path(program: str) -> str:
+    """Where a program is. What `shutil` has for it brings four compressors along."""
+    paths = (os.path.join(folder, program) for folder in os.get_exec_path())  # noqa: PTH118  (at every start)
+    return next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), "")  # noqa: PTH113
 
 
 @functools.cache

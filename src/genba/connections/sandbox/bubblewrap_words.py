@@ -69,13 +69,15 @@ def _system(cell: Cell, etc: str) -> Iterator[str]:
 
 
 def _narrowed_proc() -> Iterator[str]:
-    for name in (*_OF_ALL_IN_PROC, *(_writable_by_root() if os.geteuid() == 0 else ())):
+    for name in (*_OF_ALL_IN_PROC, *writable_by_root()):
         yield from ("--ro-bind-try", f"/proc/{name}", f"/proc/{name}")
 
 
 @functools.cache
-def _writable_by_root() -> tuple[str, ...]:
-    """Each mount takes time at every start: only those that have something to guard on this machine."""
+def writable_by_root() -> tuple[str, ...]:
+    """Each mount takes time at every start: only those that have something to guard, on this machine and from us."""
+    if os.geteuid() != 0:
+        return ()
     found = []
     for name in _OF_ROOT_IN_PROC:
         path = Path("/proc", name)

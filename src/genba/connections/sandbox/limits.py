@@ -7,7 +7,6 @@ import contextlib
 import functools
 import itertools
 import os
-import random
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,7 +83,7 @@ def make_group(limits: WallLimits) -> Group:
     }
     name = f"genba-{os.getpid()}-{next(_numbers)}"
     folders: dict[str, str] = {}
-    for controllers, parents in _hierarchies():
+    for controllers, parents in hierarchies():
         useful = [controller for controller in controllers if wanted.get(controller)]
         made = next(filter(None, (_make(parent, name, useful, limits) for parent in parents)), None) if useful else None
         if made is not None:
@@ -97,6 +96,8 @@ def launcher_words(limits: WallLimits, group: Group, is_root: bool) -> list[str]
     """What the launcher does about limits before the walls go up."""
     words = [word for file in group.files for word in ("--group", file)]
     if limits.cpus is not None and "cpus" not in group.folders:
+        import random  # noqa: PLC0415  (only where there are no control groups)
+
         usable = sorted(os.sched_getaffinity(0))
         count = min(len(usable), max(1, round(limits.cpus)))
         words += ["--cpus", ",".join(str(number) for number in random.sample(usable, count))]
@@ -111,7 +112,7 @@ def launcher_words(limits: WallLimits, group: Group, is_root: bool) -> list[str]
 
 
 @functools.cache
-def _hierarchies() -> tuple[tuple[list[str], list[str]], ...]:
+def hierarchies() -> tuple[tuple[list[str], list[str]], ...]:
     """Found once: a process seldom changes its group, and a child of a group that it left is still a group."""
     found = tuple(_found_hierarchies())
     for _, parents in found:

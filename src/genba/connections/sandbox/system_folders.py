@@ -74,7 +74,7 @@ def copy_etc(folder: str) -> None:
     """The files of /etc that are shown, and places for its folders: one mount in place of forty."""
     for path in etc_folders():
         Path(folder + path.removeprefix("/etc")).mkdir(parents=True, exist_ok=True)
-    for name, text in _etc_texts().items():
+    for name, text in etc_texts().items():
         copy = f"{folder}/{name}"
         if _holds(copy, text):
             continue  # another command of the cell may be reading it
@@ -91,7 +91,7 @@ def _holds(path: str, text: bytes) -> bool:
 
 
 @functools.cache
-def _etc_texts() -> dict[str, bytes]:
+def etc_texts() -> dict[str, bytes]:
     """Read once: they seldom change while a run goes on."""
     found = {}
     for name in _ETC_FILES:
