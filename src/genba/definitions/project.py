@@ -15,6 +15,7 @@ from genba.domain.problems import Problem, did_you_mean
 from genba.domain.shapes import read_plain, shape
 
 if TYPE_CHECKING:
+    from genba.definitions.fleet_file import FleetSettings
     from genba.definitions.rules_file import RulesFile
 
 CONFIG_FILES = (".genba/config.yaml", ".agentmine/config.yaml")
@@ -24,17 +25,34 @@ CONFIG_FILES = (".genba/config.yaml", ".agentmine/config.yaml")
 class Project:
     """Read once when a command starts."""
 
-    def __init__(self, root: Path, file: ProjectFile, source: str, rules: RulesFile | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        file: ProjectFile,
+        source: str,
+        rules: RulesFile | None = None,
+        fleet: FleetSettings | None = None,
+    ) -> None:
         self.root = root
         self.file = file
         self.source = source
         self.rules = rules
         """What the project calls done; None when its settings do not say."""
+        self._fleet = fleet
 
     @property
     def name(self) -> str:
         """The name for people; a project without one is not named."""
         return self.file.project.name if self.file.project is not None else ""
+
+    @property
+    def fleet(self) -> FleetSettings:
+        """How the project wants its tasks worked off."""
+        if self._fleet is None:
+            from genba.definitions.fleet_file import FleetSettings  # noqa: PLC0415  (a run of one agent needs none)
+
+            self._fleet = FleetSettings()
+        return self._fleet
 
     @property
     def agents_folder(self) -> Path:
@@ -49,8 +67,8 @@ def load_project(root: Path) -> Project:
     for name in CONFIG_FILES:
         path = root / name
         if path.is_file():
-            file, rules = _shaped(_yaml(partial(path.read_text, encoding="utf-8"), name), name, root)
-            return Project(root, file, name, rules)
+            file, rules, fleet = _shaped(_yaml(partial(path.read_text, encoding="utf-8"), name), name, root)
+            return Project(root, file, name, rules, fleet)
     return Project(root, ProjectFile(), "defaults")
 
 
@@ -59,29 +77,40 @@ def rules_from(text: str, shown: str) -> RulesFile | None:
     return _shaped(_yaml(lambda: text, shown), shown, None)[1]
 
 
-def _shaped(raw: Any, shown: str, root: Path | None) -> tuple[ProjectFile, RulesFile | None]:
-    """Both halves of the settings, or every problem of both at once."""
-    sections = _sections(raw)
-    rest = {key: value for key, value in raw.items() if key not in sections} if sections else raw
+def _shaped(raw: Any, shown: str, root: Path | None) -> tuple[ProjectFile, RulesFile | None, FleetSettings | None]:
+    """All parts of the settings, or every problem of all of them at once."""
+    done, fleet_written = _sections(raw, _RULES), _sections(raw, _FLEET)
+    apart = done.keys() | fleet_written.keys()
+    rest = {key: value for key, value in raw.items() if key not in apart} if apart else raw
     file, problems = shape(rest, ProjectFile, shown)
     problems = tuple(_nearer(problem) for problem in problems)
     if file is not None and root is not None:
         problems += tuple(_place_problems(root, file.agent_discovery_path, shown))
     if file is not None:
         problems += tuple(_forge_problems(file, shown))
-    rules, wrong = _rules(sections, shown) if sections else (None, ())
-    if file is None or problems or wrong:
-        raise ConfigurationError((*problems, *wrong), hint="genba schema config")
-    return file, rules
+    rules, wrong = _rules(done, shown) if done else (None, ())
+    fleet, more = _fleet(fleet_written, shown) if fleet_written else (None, ())
+    if file is None or problems or wrong or more:
+        raise ConfigurationError((*problems, *wrong, *more), hint="genba schema config")
+    return file, rules, fleet
 
 
 _RULES = ("dod", "task_types", "verification")
 """The sections that say what is done. They are read by types of their own, which most runs do not need."""
 
+_FLEET = ("work", "attempts", "merge", "review", "decompose", "budget", "gc")
+"""The sections that say how tasks are worked off. A run of one agent does not need their types."""
 
-def _sections(raw: Any) -> dict[str, Any]:
-    """The part of the settings that says what is done."""
-    return {key: value for key, value in raw.items() if key in _RULES} if isinstance(raw, dict) else {}
+
+def _sections(raw: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    """The part of the settings that has these names."""
+    return {key: value for key, value in raw.items() if key in names} if isinstance(raw, dict) else {}
+
+
+def _fleet(sections: dict[str, Any], shown: str) -> tuple[FleetSettings | None, tuple[Problem, ...]]:
+    from genba.definitions.fleet_file import FleetSettings  # noqa: PLC0415  (most projects do not say)
+
+    return shape(sections, FleetSettings, shown)
 
 
 def _rules(sections: dict[str, Any], shown: str) -> tuple[RulesFile | None, tuple[Problem, ...]]:
@@ -101,7 +130,7 @@ def _nearer(problem: Problem) -> Problem:
     """The hint for an unknown section, with all sections in mind."""
     if problem.message != "unknown key" or "." in problem.path:
         return problem
-    known = (*ProjectFile.__struct_fields__, *_RULES)
+    known = (*ProjectFile.__struct_fields__, *_RULES, *_FLEET)
     return Problem(problem.file, problem.path, problem.message, did_you_mean(problem.path, known))
 
 

@@ -6,6 +6,7 @@ import msgspec
 
 from genba.definitions.agent_file import AgentFile
 from genba.definitions.completion import Completion
+from genba.definitions.fleet_file import FleetSettings
 from genba.definitions.project_file import ProjectFile
 from genba.definitions.rules_file import RulesFile
 from genba.definitions.steps_file import StepsRegistry
@@ -16,14 +17,14 @@ ConfigFile = msgspec.defstruct(
     "ConfigFile",
     [
         (field.name, field.type, field.default if field.default is not msgspec.NODEFAULT else field.default_factory())
-        for half in (ProjectFile, RulesFile)
-        for field in msgspec.structs.fields(half)
+        for part in (ProjectFile, RulesFile, FleetSettings)
+        for field in msgspec.structs.fields(part)
     ],
     frozen=True,
     kw_only=True,
     forbid_unknown_fields=True,
 )
-"""Both halves of the project's settings, as they stand in one file."""
+"""All parts of the project's settings, as they stand in one file."""
 
 FILES: dict[str, tuple[Any, str]] = {
     "agent": (AgentFile, "agent.json; config.json and config.local.json take any part of it"),
