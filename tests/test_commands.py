@@ -17,7 +17,7 @@ def test_the_built_in_agents_pass_their_check(project: Project) -> None:
     done = project.genba("agent", "check", check=0)
 
     note = "  (no adapter is chosen for it yet)"
-    assert done.out.splitlines() == [f"✓ {name}{note}" for name in ("facilitator", "iterator", "reviewer")]
+    assert done.out.splitlines() == [f"✓ {name}{note}" for name in ("facilitator", "iterator", "planner", "reviewer")]
 
 
 def test_agents_are_found_by_name_and_by_capability(project: Project) -> None:
@@ -26,7 +26,7 @@ def test_agents_are_found_by_name_and_by_capability(project: Project) -> None:
     everyone = project.genba("agent", "list", "--json", check=0).json["agents"]
     writers = project.genba("agent", "list", "--capability", "article", "--json", check=0).json["agents"]
 
-    assert [agent["name"] for agent in everyone] == ["facilitator", "iterator", "reviewer", "writer"]
+    assert [agent["name"] for agent in everyone] == ["facilitator", "iterator", "planner", "reviewer", "writer"]
     assert [(agent["name"], agent["capabilities"]) for agent in writers] == [("writer", ["article"])]
 
 
