@@ -43,7 +43,8 @@ def test_the_wheel_runs_the_demo_in_a_new_environment(wheel: Path, tmp_path: Pat
     assert where.stdout.startswith(str(packages))
     assert demo.returncode == 0, demo.stderr
     assert "Merge Add slugify() (#1)" in demo.stdout
-    assert re.findall(r"^✓ (\w+)", agents.stdout, re.MULTILINE) == ["builder", "facilitator", "iterator", "reviewer"]
+    named = re.findall(r"^✓ (\w+)", agents.stdout, re.MULTILINE)
+    assert named == ["builder", "facilitator", "iterator", "planner", "reviewer"]
 
 
 def test_every_package_that_is_imported_is_declared() -> None:
