@@ -270,8 +270,9 @@ def _link(outbox: Path) -> None:
 async def test_whatever_comes_out_of_the_walls_is_only_read(project: Project, told: Callable[[Path], None]) -> None:
     trees = WalledTrees(await RepositoryLayout.find(project.root), LyingWalls(told))
     workspace = await trees.open(request())
-    head = Path(workspace.git_dir).parent.parent / "genba/cells" / Path(workspace.git_dir).name / "repository/HEAD"
-    head.write_text("ref: refs/heads/elsewhere\n")
+    inside = Path(workspace.git_dir).parent.parent / "genba/cells" / Path(workspace.git_dir).name / "repository"
+    (inside / "HEAD").write_text("ref: refs/heads/elsewhere\n")
+    (inside / "config").write_text("[core]\n\tbare = false\n")  # not as it was made: it takes git to read the rest
 
     with pytest.raises(BoundaryViolationError, match=workspace.run):
         await trees.observe(workspace)

@@ -1,12 +1,13 @@
 """Bringing work back from behind walls: as a bundle that is made inside, and taken apart outside.
 
 What the instance planted in its repository may run while the bundle is made: that is inside the walls, where it can do
-no more than before. Outside only bytes arrive. They are bounded in size and time, every object is checked by git as
-strictly as it can (`git fetch` does not check what comes from a bundle), all that they lead to must be there, and none
-of it is part of the user's repository until then.
+no more than before. Outside only bytes arrive; those of a little work are read where they lie, see `loose`. They are
+bounded in size and time, every object is checked by git as strictly as it can (`git fetch` does not check what comes
+from a bundle), all that they lead to must be there, and none of it is part of the user's repository until then.
 """
 
 import asyncio
+import contextlib
 import os
 import re
 import stat
@@ -15,8 +16,9 @@ from typing import IO
 
 import msgspec
 
-from genba.connections.git.cells import borrowed_objects, make_writable, read_plain
+from genba.connections.git.cells import borrowed_objects, make_writable, ordinary, read_plain
 from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.loose import LooseWork, read_loose
 from genba.connections.git.removal import remove_tree
 from genba.domain.errors import BoundaryViolationError, DiskFullError, GitError
 from genba.domain.ports import Sandbox
@@ -71,26 +73,76 @@ async def bring(
     outbox = cell / "outbox"
     await asyncio.to_thread(remove_tree, outbox)
     outbox.mkdir(parents=True)
+    make_writable(cell / "repository")
+    try:
+        little = await asyncio.to_thread(read_loose, cell / "repository", ordinary(layout, cell), known, also)
+        if little is not None and len(little.refs) <= limits.refs:
+            with contextlib.suppress(BoundaryViolationError):  # it may take git to see the whole of it
+                return await _take_little(layout, workspace, little, also, limits)
+        return await _take_bundle(layout, sandbox, workspace, known, also, limits)
+    finally:
+        await asyncio.to_thread(remove_tree, outbox)
+
+
+async def _take_little(
+    layout: RepositoryLayout, workspace: Workspace, little: LooseWork, also: tuple[str, ...], limits: BundleLimits
+) -> dict[str, str]:
+    with (layout.cell(workspace.git_dir) / "outbox" / "pack").open("w+b", buffering=0) as file:
+        file.write(little.pack)
+        file.seek(0)
+        await _take(layout, workspace, (file, little.count) if little.count else None, little.refs, also, limits)
+    return little.refs
+
+
+async def _take_bundle(
+    layout: RepositoryLayout,
+    sandbox: Sandbox,
+    workspace: Workspace,
+    known: tuple[str, ...],
+    also: tuple[str, ...],
+    limits: BundleLimits,
+) -> dict[str, str]:
+    cell = layout.cell(workspace.git_dir)
     (cell / "walls").mkdir(exist_ok=True)
     (cell / "home").mkdir(exist_ok=True)
-    make_writable(cell / "repository")
     done = await _make(layout, sandbox, workspace, known, limits)
     empty = done.code != 0 and _NOTHING_NEW in done.stderr
     if done.ending is not Ending.EXITED or (done.code != 0 and not empty):
         raise _not_made(workspace, done, limits)
-    refs = _listed(read_plain(outbox / "refs", _LARGEST_LIST), workspace, limits)
-    quarantine = cell / "quarantine"
+    refs = _listed(read_plain(cell / "outbox" / "refs", _LARGEST_LIST), workspace, limits)
+    if empty:
+        await _take(layout, workspace, None, refs, also, limits)
+        return refs
+    with _opened(cell / "outbox" / "bundle", workspace, limits) as file:
+        start = _start_of_pack(file)
+        if start is None:
+            raise BoundaryViolationError(f"what {workspace.run} brought back is no bundle")
+        # The last field of the head of a pack is how many objects it has.
+        count = int.from_bytes(os.pread(file.fileno(), 12, start)[8:12], "big")
+        os.lseek(file.fileno(), start, os.SEEK_SET)
+        await _take(layout, workspace, (file, count), refs, also, limits)
+    return refs
+
+
+async def _take(
+    layout: RepositoryLayout,
+    workspace: Workspace,
+    pack: tuple[IO[bytes], int] | None,
+    refs: dict[str, str],
+    also: tuple[str, ...],
+    limits: BundleLimits,
+) -> None:
+    """Take a pack, if there is one, into the user's repository, where it is good and the refs are whole with it."""
+    quarantine = layout.cell(workspace.git_dir) / "quarantine"
     await asyncio.to_thread(remove_tree, quarantine)
     (quarantine / "pack").mkdir(parents=True)
     try:
-        if not empty:
-            await _unpack(layout, outbox / "bundle", quarantine, workspace, limits)
+        if pack is not None:
+            await _unpack(layout, *pack, quarantine, workspace, limits)
         await _check(layout, quarantine, workspace, tuple(dict.fromkeys([*refs.values(), *also])), limits)
         await asyncio.to_thread(_let_in, quarantine, layout.common / "objects")
     finally:
         await asyncio.to_thread(remove_tree, quarantine)
-        await asyncio.to_thread(remove_tree, outbox)
-    return refs
 
 
 async def _make(
@@ -159,33 +211,30 @@ def _listed(content: bytes | None, workspace: Workspace, limits: BundleLimits) -
 
 
 async def _unpack(
-    layout: RepositoryLayout, bundle: Path, quarantine: Path, workspace: Workspace, limits: BundleLimits
+    layout: RepositoryLayout,
+    file: IO[bytes],
+    count: int,
+    quarantine: Path,
+    workspace: Workspace,
+    limits: BundleLimits,
 ) -> None:
-    """Check every object of a bundle into a folder of its own."""
-    with _opened(bundle, workspace, limits) as file:
-        start = _start_of_pack(file)
-        if start is None:
-            raise BoundaryViolationError(f"what {workspace.run} brought back is no bundle")
-        # The last field of the head of a pack is how many objects it has.
-        count = int.from_bytes(os.pread(file.fileno(), 12, start)[8:12], "big")
-        os.lseek(file.fileno(), start, os.SEEK_SET)
-        words = ("unpack-objects", "-q") if count < _LOOSE_BELOW else ("index-pack", "--stdin", "--fix-thin")
-        bounded = ("--strict", f"--max-input-size={limits.bytes}")
-        environment = _apart(layout, quarantine)
-        try:
-            await layout.git.run(
-                *_BIG,
-                *words,
-                *bounded,
-                stdin=file,
-                environment=environment,
-                seconds=limits.seconds,
-                memory=limits.bytes + _MEMORY,
-            )
-        except DiskFullError:
-            raise
-        except GitError as error:
-            raise BoundaryViolationError(f"what {workspace.run} brought back was refused: {_why(error)}") from error
+    """Check every object of a pack, which begins where the file is at, into a folder of its own."""
+    words = ("unpack-objects", "-q") if count < _LOOSE_BELOW else ("index-pack", "--stdin", "--fix-thin")
+    try:
+        await layout.git.run(
+            *_BIG,
+            *words,
+            "--strict",
+            f"--max-input-size={limits.bytes}",
+            stdin=file,
+            environment=_apart(layout, quarantine),
+            seconds=limits.seconds,
+            memory=limits.bytes + _MEMORY,
+        )
+    except DiskFullError:
+        raise
+    except GitError as error:
+        raise BoundaryViolationError(f"what {workspace.run} brought back was refused: {_why(error)}") from error
 
 
 def _opened(bundle: Path, workspace: Workspace, limits: BundleLimits) -> IO[bytes]:

@@ -194,6 +194,7 @@ async def send(layout: RepositoryLayout, workspace: Workspace, *, keep: bool = F
         asyncio.to_thread(_build, layout, workspace, fresh, state, settings),
     )
     old = await asyncio.to_thread(_replace_content, layout, cell / "repository", fresh, workspace.run, keep)
+    (cell / "config").write_text(_config(workspace, state, settings), encoding="utf-8")
     write_state(cell, msgspec.structs.replace(state, refs=refs_seen(cell / "repository")))
     await asyncio.to_thread(delete_later, old)
 
@@ -218,6 +219,13 @@ def _build(layout: RepositoryLayout, workspace: Workspace, target: Path, state: 
         entry = index.stat()
         os.utime(target / "index", ns=(entry.st_atime_ns, entry.st_mtime_ns))
     (target / "HEAD").write_text(f"{state.head}\n" if state.head else f"{_HEAD_REF}{branch}\n", encoding="utf-8")
+
+
+def ordinary(layout: RepositoryLayout, cell: Path) -> dict[str, bytes]:
+    """The files of a private repository that tell how the others are to be read, as they were when it was made."""
+    settings = cell / "config"
+    borrowed = f"{layout.common / 'objects'}\n".encode()
+    return {"config": settings.read_bytes() if settings.is_file() else b"", "objects/info/alternates": borrowed}
 
 
 def _config(workspace: Workspace, state: CellState, settings: str) -> str:
