@@ -52,6 +52,7 @@ def test_every_package_that_is_imported_is_declared() -> None:
         "acp",
         "alembic",
         "click",
+        "dbos",
         "detect_secrets",
         "h11",
         "jsonpath_rfc9535",

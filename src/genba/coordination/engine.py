@@ -1,0 +1,519 @@
+"""Durable runs, on DBOS Transact: the one module that names it.
+
+Law: what was enqueued is carried out, however often its process dies. Steps run at least once and are remembered once.
+A workflow is carried out by whoever holds it, and what another one has taken is let go of. Handlers run on the event
+loop that opened the engine. DBOS is one per process, and so is an engine.
+"""
+
+import asyncio
+import contextlib
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import msgspec
+import sqlalchemy
+from sqlalchemy.exc import DBAPIError
+
+from genba.coordination import checkpoints
+from genba.coordination.engine_database import EngineDatabase
+from genba.coordination.executor_lock import ExecutorLock
+from genba.domain.errors import GenbaError, StateConflictError
+from genba.domain.ports import Steps
+
+if TYPE_CHECKING:
+    from dbos import DBOSClient, EnqueueOptions, WorkflowStatus
+
+T = TypeVar("T")
+Handler = Callable[[str, Steps], Awaitable[str]]
+"""Takes the payload of a workflow and returns its result, both JSON. It may be cancelled."""
+
+MERGES = "merges"
+"""The queue of the merge turns: one at a time for each partition, over all executors."""
+
+VERSION = "1"
+"""What recorded steps mean. A workflow goes on only under the version that it began with."""
+
+_APPLICATION = "genba"
+_RECOVERIES = 5
+_SESSIONS = "sessions:"
+_RECOVERED = "recovered"
+_WATCH_SECONDS = 0.25
+_LOCK_SECONDS = 1.0
+_PATIENCE = 3.0
+_STATUSES = {
+    "DELAYED": "enqueued",
+    "ENQUEUED": "enqueued",
+    "PENDING": "pending",
+    "SUCCESS": "success",
+    "ERROR": "error",
+    "CANCELLED": "cancelled",
+    "MAX_RECOVERY_ATTEMPTS_EXCEEDED": "poisoned",
+}
+_UNFINISHED = ["ENQUEUED", "PENDING", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
+_OPEN = threading.Lock()
+
+
+class Workflow(msgspec.Struct, frozen=True, kw_only=True):
+    """One durable run, as the engine keeps it."""
+
+    id: str
+    kind: str
+    status: str
+    """enqueued | pending | success | error | cancelled | poisoned: its process died with it again and again"""
+    executor: str = ""
+    queue: str = ""
+    result: str = ""
+    error: str = ""
+
+
+class News(msgspec.Struct, frozen=True):
+    """What happened to the engine itself."""
+
+    kind: str
+    """engine.lost | engine.back | engine.parked | engine.error"""
+    message: str
+
+
+def sessions_queue(executor: str) -> str:
+    """The queue of the parts that stay with one executor."""
+    return _SESSIONS + executor
+
+
+class Engine:
+    """The durable runs that this process carries out. There is one per process."""
+
+    def __init__(self, database: EngineDatabase, executor: str, say: Callable[[News], None] | None) -> None:
+        self.executor = executor
+        self.parked = asyncio.Event()
+        """Set when another process has taken this executor's place: leave."""
+        self._database = database
+        self._say = say or _log
+        self._loop = asyncio.get_running_loop()
+        self._running: dict[asyncio.Task[Any], str] = {}
+        self._told: set[asyncio.Task[Any]] = set()
+        self._stopping = False
+        self._closed = False
+        self._watches: list[asyncio.Task[None]] = []
+        self._threads = ThreadPoolExecutor(4, thread_name_prefix="genba-engine")
+        self._lock: ExecutorLock = database.lock(executor)
+        self._connections: sqlalchemy.Engine | None = None
+        self._client: DBOSClient | None = None
+        self._version = VERSION
+
+    @classmethod
+    async def open(
+        cls,
+        address: str,
+        *,
+        executor: str,
+        workers: int,
+        handlers: Mapping[str, Handler],
+        version: str = VERSION,
+        poll_seconds: float = 0.1,
+        say: Callable[[News], None] | None = None,
+    ) -> "Engine":
+        """Work on a database, and go on with what this executor left unfinished.
+
+        The address is that of the blackboard. Refused while somebody else works there under the same name, or at all if
+        it is a file.
+        """
+        if not _OPEN.acquire(blocking=False):
+            raise StateConflictError("this process has an engine already", unchanged="nothing was started.")
+        engine: Engine | None = None
+        try:
+            engine = cls(EngineDatabase(address), executor, say)
+            engine._version = version
+            await engine._begin(workers, handlers, poll_seconds)
+        except BaseException as error:
+            if engine is not None:
+                await engine._end()
+            _OPEN.release()
+            if engine is not None and isinstance(error, DBAPIError):
+                raise engine._database.ours(error) from error
+            raise
+        return engine
+
+    async def _begin(self, workers: int, handlers: Mapping[str, Handler], poll_seconds: float) -> None:
+        await self._do(self._lock.take, _PATIENCE)
+        _quieten(self._loop, self._say)
+        self._client = await self._do(self._prepare, workers, poll_seconds)
+        from dbos import DBOS  # noqa: PLC0415  (half a second, for `genba work` alone)
+
+        for kind, handler in handlers.items():
+            DBOS.workflow(name=kind, max_recovery_attempts=_RECOVERIES)(self._workflow(handler))
+        DBOS(config=self._settings(workers))
+        DBOS.listen_queues([sessions_queue(self.executor), MERGES])
+        # On the loop on purpose: DBOS runs handlers on the loop that it is launched from.
+        DBOS.launch()
+        self._watches.append(asyncio.create_task(self._watch_workflows()))
+        self._watches.append(asyncio.create_task(self._watch_lock()))
+
+    def _settings(self, workers: int) -> Any:
+        return {
+            "name": _APPLICATION,
+            "system_database_engine": self._connections,
+            "application_version": self._version,
+            "executor_id": self.executor,
+            "serializer": checkpoints.JsonSerializer(),
+            "use_listen_notify": False,
+            "notification_listener_polling_interval_sec": 0.25,
+            "max_executor_threads": 32 + workers,
+            "enable_otlp": False,
+            "log_level": "ERROR",
+        }
+
+    def _prepare(self, workers: int, poll_seconds: float) -> "DBOSClient":
+        """The tables, the queues and a client. Two who do it at once on a new server wait for each other."""
+        from dbos import DBOS, DBOSClient  # noqa: PLC0415
+
+        self._connections = self._database.open()
+        if not self._database.has_tables(self._connections):
+            DBOS.migrate(self._database.url.render_as_string(hide_password=False))
+        client = DBOSClient(
+            system_database_engine=self._connections,
+            serializer=cast("Any", checkpoints.JsonSerializer()),
+            application_name=_APPLICATION,
+            retry_connection_errors=False,
+        )
+        client.register_queue(
+            sessions_queue(self.executor), worker_concurrency=workers, polling_interval_sec=poll_seconds
+        )
+        client.register_queue(MERGES, partition_concurrency=1, polling_interval_sec=poll_seconds)
+        return client
+
+    def _workflow(self, handler: Handler) -> Callable[[str], Awaitable[str]]:
+        async def carry_out(payload: str) -> str:
+            from dbos import DBOS  # noqa: PLC0415
+
+            task = asyncio.current_task()
+            if self._stopping or task is None:
+                raise asyncio.CancelledError
+            self._running[task] = str(DBOS.workflow_id)
+            task.add_done_callback(self._forget)
+            heed = partial(self._heed, task)
+            try:
+                return await handler(payload, _DurableSteps(heed))
+            except Exception:
+                heed()
+                raise
+
+        return carry_out
+
+    def _heed(self, task: asyncio.Task[Any]) -> None:
+        """What comes of being stopped is no outcome: the workflow goes on later, elsewhere, or never."""
+        if self._stopping or task in self._told:
+            raise asyncio.CancelledError
+
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        self._running.pop(task, None)
+        self._told.discard(task)
+
+    def enqueue_in(
+        self,
+        connection: sqlalchemy.Connection,
+        *,
+        kind: str,
+        id: str,  # noqa: A002  (the word of the house)
+        payload: str,
+        queue: str,
+        priority: int = 0,
+        partition: str = "",
+    ) -> None:
+        """Enqueue in the transaction of the caller: both are committed, or neither. The same id again changes nothing.
+
+        A smaller priority goes first. Any thread may call it.
+        """
+        options = self._options(kind, id, queue, priority, partition)
+        with _translated(self._database, id):
+            self._connected.enqueue_in_transaction(connection, options, payload)
+
+    async def enqueue(
+        self,
+        *,
+        kind: str,
+        id: str,  # noqa: A002
+        payload: str,
+        queue: str,
+        priority: int = 0,
+        partition: str = "",
+    ) -> None:
+        options = self._options(kind, id, queue, priority, partition)
+        with _translated(self._database, id):
+            await self._do(self._connected.enqueue, options, payload)
+
+    def _options(self, kind: str, name: str, queue: str, priority: int, partition: str) -> "EnqueueOptions":
+        options: EnqueueOptions = {
+            "workflow_name": kind,
+            "queue_name": queue,
+            "workflow_id": name,
+            "app_version": self._version,
+            "priority": priority + 1,
+        }
+        if partition:
+            options["queue_partition_key"] = partition
+        return options
+
+    async def cancel(self, ids: Sequence[str]) -> None:
+        """Cancel what has not ended, wherever it runs: its handler gets a CancelledError within half a second."""
+        if ids:
+            with _translated(self._database):
+                await self._do(self._connected.cancel_workflows, list(ids))
+
+    async def unfinished(self, executor: str | None = None) -> list[Workflow]:
+        """What is enqueued, pending or poisoned, oldest first; that of one executor, or all."""
+        found = await self._list(status=_UNFINISHED, load_input=False, load_output=False)
+        workflows = [_seen(status) for status in found]
+        return [one for one in workflows if executor is None or one.executor == executor]
+
+    async def status(self, id: str) -> Workflow | None:  # noqa: A002
+        found = await self._list(workflow_ids=[id], load_input=False)
+        return _seen(found[0]) if found else None
+
+    async def dead(self, executors: Sequence[str]) -> list[str]:
+        """Those of these executors that nobody is: their lock is free."""
+        return [executor for executor in executors if await self._do(self._lock.free, executor)]
+
+    async def take_over(self, executor: str) -> list[str]:
+        """Go on here with what a dead executor left, and say which. One who is not dead keeps everything."""
+        with _translated(self._database):
+            return await self._do(self._take_over, executor)
+
+    def _take_over(self, executor: str) -> list[str]:
+        client = self._connected
+        with self._lock.borrow(executor) as dead:
+            if not dead:
+                return []
+            listed = partial(client.list_workflows, load_input=False, load_output=False)
+            pending = listed(status="PENDING", executor_id=executor)
+            waiting = listed(status="ENQUEUED", queue_name=sessions_queue(executor))
+            going = [status.workflow_id for status in pending if self._may_go_on(client, status)]
+            merging = {status.workflow_id for status in pending if status.queue_name == MERGES}
+            here = [name for name in going if name not in merging] + [status.workflow_id for status in waiting]
+            turns = [name for name in going if name in merging]
+            if here:
+                client.resume_workflows(here, queue_name=sessions_queue(self.executor))
+            if turns:
+                client.resume_workflows(turns, queue_name=MERGES)
+            return here + turns
+
+    def _may_go_on(self, client: "DBOSClient", status: "WorkflowStatus") -> bool:
+        """Whether it has not killed too many processes. Counted here: resuming sets the count of DBOS to zero."""
+        earlier = (status.attributes or {}).get(_RECOVERED, 0)
+        begun = earlier + (status.recovery_attempts or 0)
+        if begun > _RECOVERIES:
+            # DBOS has no public word for this, and it must not be found by the next process of that name.
+            client._sys_db.dead_letter_workflows([status.workflow_id], min_recovery_attempts=0)
+            return False
+        client.update_workflow_attributes(status.workflow_id, {_RECOVERED: begun}, merge=True)
+        return True
+
+    async def close(self) -> None:
+        """Stop, and leave what is unfinished to the next executor of this name. Handlers are cancelled and awaited."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            await self._end()
+        finally:
+            _OPEN.release()
+
+    async def _end(self) -> None:
+        self._stopping = True
+        await _stopped(self._watches)
+        await _stopped(self._running)
+        launched = self._client is not None
+        try:
+            if launched:
+                await _in_thread(_destroy)
+                await _stopped(self._running)
+                # DBOS has put its threads under this loop, and they are gone.
+                self._loop.set_default_executor(ThreadPoolExecutor(thread_name_prefix="asyncio"))
+                if not self.parked.is_set():
+                    with contextlib.suppress(DBAPIError):
+                        await self._do(self._hand_back)
+        finally:
+            if self._connections is not None:
+                await self._do(self._connections.dispose)
+            await self._do(self._lock.release)
+            await _in_thread(self._threads.shutdown)
+
+    def _hand_back(self) -> None:
+        """What was stopped on purpose has killed nobody: it is enqueued again, and its recoveries are forgiven."""
+        client = self._connected
+        pending = client.list_workflows(
+            status="PENDING", executor_id=self.executor, load_input=False, load_output=False
+        )
+        for queue in (sessions_queue(self.executor), MERGES):
+            ids = [status.workflow_id for status in pending if status.queue_name == queue]
+            if ids:
+                client.resume_workflows(ids, queue_name=queue)
+
+    async def _watch_workflows(self) -> None:
+        """Stop the handlers of workflows that were cancelled or that another executor has taken."""
+        while True:
+            await asyncio.sleep(_WATCH_SECONDS)
+            if not self._running:
+                continue
+            names = list(self._running.values())
+            try:
+                found = await self._list(workflow_ids=names, load_input=False, load_output=False)
+            except GenbaError:
+                continue
+            held = {
+                status.workflow_id
+                for status in found
+                if status.status in ("SUCCESS", "ERROR")
+                or (status.status == "PENDING" and status.executor_id == self.executor)
+            }
+            for task, name in list(self._running.items()):
+                if name in names and name not in held and task not in self._told:
+                    self._stop(task)
+
+    def _stop(self, task: asyncio.Task[Any]) -> None:
+        self._told.add(task)
+        task.cancel()
+
+    async def _watch_lock(self) -> None:
+        """Hold on to the lock. Whoever finds another one in its place parks."""
+        lost = False
+        while True:
+            await asyncio.sleep(_LOCK_SECONDS)
+            if not lost and await self._do(self._lock.held):
+                continue
+            if not lost:
+                lost = True
+                self._say(News("engine.lost", f"the connection to {self._database.place} is lost; trying again"))
+            try:
+                await self._do(self._lock.take, _PATIENCE)
+            except StateConflictError as error:
+                self._park(error.message)
+                return
+            except DBAPIError:
+                continue
+            lost = False
+            self._say(News("engine.back", f"the connection to {self._database.place} is back"))
+
+    def _park(self, why: str) -> None:
+        self._stopping = True
+        for task in list(self._running):
+            self._stop(task)
+        self.parked.set()
+        self._say(News("engine.parked", f"{why}: this one starts nothing more"))
+
+    @property
+    def _connected(self) -> "DBOSClient":
+        if self._client is None:
+            raise StateConflictError("the engine is closed", unchanged="nothing was changed.")
+        return self._client
+
+    async def _list(self, **wanted: Any) -> "list[WorkflowStatus]":
+        with _translated(self._database):
+            return await self._do(partial(self._connected.list_workflows, **wanted))
+
+    async def _do(self, work: Callable[..., T], *values: Any) -> T:
+        return await self._loop.run_in_executor(self._threads, work, *values)
+
+
+class _DurableSteps:
+    """Steps that are remembered. Called one after the other, in the same order in every run of the same workflow."""
+
+    def __init__(self, heed: Callable[[], None]) -> None:
+        self._heed = heed
+
+    async def run(self, name: str, work: Callable[[], Awaitable[T]], kind: type[T]) -> T:
+        from dbos import DBOS  # noqa: PLC0415
+
+        async def step() -> str:
+            try:
+                came = checkpoints.write_value(await work())
+            except Exception as error:  # noqa: BLE001  (the edge of a worker: what nobody foresaw is remembered too)
+                came = checkpoints.write_error(error)
+            self._heed()
+            return came
+
+        return checkpoints.read(await DBOS.run_step_async({"name": name}, step), kind)
+
+
+class _Listening(logging.Handler):
+    """The log of DBOS: errors of its own become news, everything else is nobody's business."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, say: Callable[[News], None]) -> None:
+        super().__init__(logging.ERROR)
+        self._loop = loop
+        self._say = say
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        # How a workflow ended stands in its row; that another one has it, or that it was cancelled, is no fault.
+        if isinstance(error, GenbaError) or type(error).__module__.partition(".")[0] == "dbos":
+            return
+        said = checkpoints.keep(error).message if error else ""
+        news = News("engine.error", " ".join(f"{record.getMessage()} {said}".split()))
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._say, news)
+
+
+def _quieten(loop: asyncio.AbstractEventLoop, say: Callable[[News], None]) -> None:
+    """Before DBOS is asked for anything: it puts a handler of its own where there is none."""
+    log = logging.getLogger("dbos")
+    log.handlers[:] = [_Listening(loop, say)]
+    log.setLevel(logging.ERROR)
+    log.propagate = False
+
+
+def _log(news: News) -> None:
+    logging.getLogger("genba.engine").error("%s: %s", news.kind, news.message)
+
+
+def _seen(status: "WorkflowStatus") -> Workflow:
+    queue = status.queue_name or ""
+    waits = status.status in ("ENQUEUED", "DELAYED")
+    executor = queue.removeprefix(_SESSIONS) if waits and queue.startswith(_SESSIONS) else ""
+    return Workflow(
+        id=status.workflow_id,
+        kind=status.name,
+        status=_STATUSES[status.status],
+        executor=executor if waits else status.executor_id or "",
+        queue=queue,
+        result=status.output if isinstance(status.output, str) else "",
+        error=str(status.error) if status.error else "",
+    )
+
+
+@contextlib.contextmanager
+def _translated(database: EngineDatabase, name: str = "") -> Iterator[None]:
+    from dbos import error as faults  # noqa: PLC0415
+
+    try:
+        yield
+    except faults.DBOSConflictingWorkflowError as error:
+        said = f"{name} was enqueued as something else before"
+        raise StateConflictError(said, unchanged="nothing was enqueued.") from error
+    except DBAPIError as error:
+        raise database.ours(error) from error
+
+
+async def _stopped(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    told = list(tasks)
+    for task in told:
+        task.cancel()
+    await asyncio.gather(*told, return_exceptions=True)
+
+
+async def _in_thread(work: Callable[[], None]) -> None:
+    """Outside of every pool, for what ends the pools."""
+    with ThreadPoolExecutor(1) as one:
+        await asyncio.get_running_loop().run_in_executor(one, work)
+
+
+def _destroy() -> None:
+    from dbos import DBOS  # noqa: PLC0415
+
+    DBOS.destroy(destroy_registry=True)
+    for thread in threading.enumerate():
+        if thread.name.startswith(("dbos-executor-", "queue-worker-")):
+            thread.join(10)
