@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from genba.domain.events import Event
@@ -13,7 +13,9 @@ from genba.domain.replies import AgentSession, Ask, InstanceStatus, Reply
 from genba.domain.workspaces import MergeResult, Proposal, PullRequest, Removal, Workspace, WorkspaceRequest
 
 if TYPE_CHECKING:  # a run without a task and without goals never pays for their types
+    from genba.domain.fleet import MergeEntry
     from genba.domain.goals import Goal
+    from genba.domain.merge_queue import Adopted, MergeHistory, Stacked, Work
     from genba.domain.sessions import Briefing, Died, SessionEnd, SessionStart
     from genba.domain.tasks import StatusChange, Task
     from genba.domain.verification import BranchFacts, Place, Verification
@@ -140,6 +142,48 @@ class Repository(Protocol):
 
     async def left_elsewhere(self, email: str, workspace: Workspace) -> tuple[str, ...]:
         """Other branches on which this author left commits that have not arrived on the base."""
+        ...
+
+
+class Target(Protocol):
+    """The branches that work lands on. Nothing here needs a checkout, and every call is safe to repeat."""
+
+    async def tip(self, target: str) -> str | None:
+        """The commit of a target, as everybody sees it; None where there is no such branch."""
+        ...
+
+    async def tip_of(self, entry: MergeEntry) -> str | None:
+        """The commit that the branch of an entry is on, brought here first where another host has it."""
+        ...
+
+    async def stack(self, base: str, works: Sequence[Work], history: MergeHistory) -> tuple[Stacked, ...]:
+        """Put each work on top of the one before it. What does not fit is left out, and the rest goes on."""
+        ...
+
+    async def land(self, target: str, old: str, new: str, keep: Sequence[Work] = ()) -> MergeResult | None:
+        """Move the target from one commit to another; None when it is no longer where it was.
+
+        `keep` are works whose own commits are not behind the new one: they stay reachable under a ref.
+        """
+        ...
+
+    async def landed(self, target: str, work: Work, history: MergeHistory) -> str:
+        """The commit with which a work came onto the target; nothing where it did not."""
+        ...
+
+
+class Rework(Protocol):
+    """Work that comes back from its target to its author."""
+
+    async def adopt(self, workspace: Workspace, over: str, message: str) -> Adopted:
+        """Merge a commit of the target into the branch, and bring the working tree along. Safe to repeat.
+
+        What is in conflict gets markers. Whoever calls has reopened the workspace.
+        """
+        ...
+
+    async def markers_left(self, commit: str, paths: Sequence[str]) -> tuple[str, ...]:
+        """Those of the paths in which a commit still has the markers of a conflict."""
         ...
 
 
