@@ -1,0 +1,281 @@
+"""An adapter whose agent runs elsewhere: starts or finds the supervisor of a question, and tells what it hears.
+
+The same question of the same part of a run is never put twice at once. What it came to is taken as it is; who works on
+it already is listened to; only where there is neither, a supervisor is started.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import msgspec
+
+from genba.connections.detached.hearing import Hearing
+from genba.connections.detached.holding import Holder
+from genba.connections.detached.nursery import Nursery
+from genba.connections.detached.places import Attempt, Question, Request
+from genba.connections.detached.results import Result
+from genba.domain.errors import AgentUnavailable, UnrecoverableError
+from genba.domain.events import Event
+from genba.domain.ports import AgentInstance, Processes
+from genba.domain.processes import Heard
+from genba.domain.replies import AgentSession, Ask, InstanceStatus, Reply
+from genba.domain.walls import SandboxKind
+from genba.domain.workspaces import Workspace
+
+_MOST_DEATHS = 3
+"""So many supervisors may die of one question before it is told that the agent is unavailable."""
+_POLL_SECONDS = 0.05
+_QUICK_POLL_SECONDS = 0.02
+"""Where the end of a process can only be seen by looking."""
+_PARKING_SECONDS = 20.0
+"""How long a supervisor may take to end its agent with everything that it started."""
+_KILLING_SECONDS = 5.0
+
+
+class Posting(msgspec.Struct, frozen=True, kw_only=True):
+    """What stays the same for all questions of one part of a run."""
+
+    run: str
+    agent: str
+    adapter: str
+    """The type of the adapter that the supervisor asks with."""
+    folder: str
+    """Of the run."""
+    top: str
+    git_dir: str
+    common: str
+    kind: SandboxKind
+    part: int = 1
+    """Questions are told apart by it: what one part was answered is no answer for the next."""
+    grace_seconds: float = 60.0
+
+
+class DetachedInstance:
+    """Between questions nothing runs."""
+
+    def __init__(self, session: AgentSession) -> None:
+        self._session = session
+        self.status = InstanceStatus.IDLE
+        self.question: Question | None = None
+
+    @property
+    def session(self) -> AgentSession:
+        return self._session
+
+    @classmethod
+    def of(cls, instance: AgentInstance) -> "DetachedInstance":
+        if not isinstance(instance, cls):
+            raise TypeError("this instance belongs to another adapter")
+        return instance
+
+    @contextmanager
+    def running(self, question: Question) -> Iterator[None]:
+        if self.status is InstanceStatus.STOPPED:
+            raise UnrecoverableError("the instance was stopped")
+        self.status, self.question = InstanceStatus.RUNNING, question
+        try:
+            yield
+        finally:
+            self.question = None
+            if self.status is InstanceStatus.RUNNING:
+                self.status = InstanceStatus.IDLE
+
+
+class DetachedAdapter:
+    """Puts the questions of one part of a run through supervisors that outlive this process."""
+
+    def __init__(
+        self,
+        posting: Posting,
+        nursery: Nursery,
+        processes: Processes,
+        emit: Callable[[Event], None],
+        workspace: Workspace | None = None,
+        parks_on_cancel: bool = True,
+    ) -> None:
+        self.posting = posting
+        self.nursery = nursery
+        self.processes = processes
+        """What ends the processes that a dead supervisor left, wherever they are."""
+        self.emit = emit
+        """Takes the events of gates."""
+        self.workspace = workspace
+        self.parks_on_cancel = parks_on_cancel
+        """Whether a cancelled question ends its agent; otherwise it goes on for whoever asks next."""
+
+    @asynccontextmanager
+    async def quarters(self, workspace: Workspace) -> AsyncIterator[AgentSession]:
+        """The session of an instance, as the worker needs it: walls and gates are raised by the supervisor."""
+        self.workspace = workspace
+        yield AgentSession(
+            run=self.posting.run,
+            agent=self.posting.agent,
+            workdir=workspace.path,
+            folder=str(Path(self.posting.folder) / "asks"),
+            environment={},
+            processes=self.processes,
+            walled=self.posting.kind.has_walls,
+        )
+
+    async def start(self, session: AgentSession) -> AgentInstance:
+        return DetachedInstance(session)
+
+    async def execute(self, instance: AgentInstance, ask: Ask, heard: Heard) -> Reply:
+        own = DetachedInstance.of(instance)
+        question = Question.of(Path(self.posting.folder), self.posting.part, ask.number)
+        with own.running(question):
+            try:
+                question.make()
+                with question.watching():
+                    return await self._answer(question, self._request(ask), heard)
+            except asyncio.CancelledError:
+                if self.parks_on_cancel:
+                    await asyncio.shield(self._end(question))
+                raise
+
+    async def status(self, instance: AgentInstance) -> InstanceStatus:
+        return DetachedInstance.of(instance).status
+
+    async def stop(self, instance: AgentInstance) -> None:
+        own = DetachedInstance.of(instance)
+        if own.question is not None:
+            await self._end(own.question)
+        own.status = InstanceStatus.STOPPED
+
+    def _request(self, ask: Ask) -> Request:
+        if self.workspace is None:
+            raise UnrecoverableError("there is no working tree for the agent to be asked in")
+        return Request(
+            run=self.posting.run,
+            top=self.posting.top,
+            git_dir=self.posting.git_dir,
+            common=self.posting.common,
+            kind=self.posting.kind,
+            workspace=self.workspace,
+            ask=ask,
+            grace_seconds=self.posting.grace_seconds,
+        )
+
+    async def _answer(self, question: Question, request: Request, heard: Heard) -> Reply:
+        """The reply, from whoever gives it. What died is started again, a few times."""
+        replayed, deaths = True, 0
+        while True:
+            result, newest = question.result(), question.newest()
+            if result is not None and newest is not None:
+                return await self._taken(result, newest, replayed, heard)
+            holder = question.holder() if question.is_held() else None
+            if holder is None and not question.is_held():
+                if deaths >= _MOST_DEATHS:
+                    await self.processes.sweep(request.run)
+                    log = newest.log if newest is not None else question.path
+                    told = f"the supervisor of the agent died {deaths} times"
+                    raise AgentUnavailable(told, hint=f"what it said: {log}")
+                question.ask(request)
+                holder = await self._start(question)
+                deaths += 1
+            replayed = False
+            current = question.newest()
+            if current is not None:
+                await self._follow(question, current, holder, heard)
+
+    async def _taken(self, result: Result, attempt: Attempt, replayed: bool, heard: Heard) -> Reply:
+        with Hearing(attempt, heard, self.emit) as hearing:
+            await hearing.tell()
+        return result.taken(replayed)
+
+    async def _start(self, question: Question) -> Holder | None:
+        """Ask for a supervisor. Once that is under way it is waited for, so that nobody is started unseen."""
+        starting = asyncio.ensure_future(asyncio.to_thread(self.nursery.start, question.path, self.posting.adapter))
+        try:
+            return (await asyncio.shield(starting)).holder
+        except asyncio.CancelledError:
+            await asyncio.wait({starting})
+            raise
+
+    async def _follow(self, question: Question, attempt: Attempt, holder: Holder | None, heard: Heard) -> None:
+        """Tell what is heard until there is a result, or nobody who could still give one."""
+        with Hearing(attempt, heard, self.emit) as hearing, _end_of(holder) as ended:
+            while True:
+                over = ended.is_set() or attempt.has_result() or not question.is_held()
+                await hearing.tell()
+                if over:
+                    break
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_POLL_SECONDS if ended.is_seen else _QUICK_POLL_SECONDS):
+                        await ended.wait()
+        _bury(holder)
+
+    async def _end(self, question: Question) -> None:
+        """Have the supervisor park its agent; one that does not is killed, and what it leaves is swept."""
+        if not await asyncio.to_thread(_told_to_end, question, signal.SIGTERM, _PARKING_SECONDS):
+            await asyncio.to_thread(_told_to_end, question, signal.SIGKILL, _KILLING_SECONDS)
+            await self.processes.sweep(self.posting.run)
+
+
+class _End(asyncio.Event):
+    """Set when a process has ended, where that can be waited for."""
+
+    is_seen = False
+
+
+@contextmanager
+def _end_of(holder: Holder | None) -> Iterator[_End]:
+    ended = _End()
+    descriptor = _pidfd(holder) if holder is not None else None
+    if descriptor is None:
+        yield ended
+        return
+    loop = asyncio.get_running_loop()
+
+    def notice() -> None:
+        ended.set()
+        loop.remove_reader(descriptor)
+
+    try:
+        loop.add_reader(descriptor, notice)
+        ended.is_seen = True
+        yield ended
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
+
+
+def _pidfd(holder: Holder) -> int | None:
+    """A file that can be read when the process has ended; None where there is no such thing, or no such process."""
+    try:
+        descriptor = os.pidfd_open(holder.process)
+    except (AttributeError, OSError):
+        return None
+    if not holder.is_alive():
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _bury(holder: Holder | None) -> None:
+    """A supervisor whose nursery died may have become a child of this process."""
+    if holder is not None and not holder.is_alive():
+        with contextlib.suppress(OSError):
+            os.waitpid(holder.process, os.WNOHANG)
+
+
+def _told_to_end(question: Question, number: signal.Signals, seconds: float) -> bool:
+    """Signal whoever holds the question, once it has said who it is; whether nobody holds it in the end."""
+    deadline = time.monotonic() + seconds
+    told: Holder | None = None
+    while question.is_held():
+        holder = question.holder()
+        if holder is not None and holder != told:
+            holder.signal(number)
+            told = holder
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_QUICK_POLL_SECONDS)
+    _bury(told)
+    return True

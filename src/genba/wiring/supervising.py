@@ -1,0 +1,161 @@
+"""Supervising: a process of its own for each question, which holds the agent, its walls and its gates.
+
+It outlives the worker that asked. It ends with its agent: when there is an answer, when it is told to, and when nobody
+has watched for too long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from genba.connections.detached.adapter import DetachedAdapter, Posting
+from genba.connections.detached.hearing import Recorder
+from genba.connections.detached.nursery import Nursery
+from genba.connections.detached.places import Attempt, Question, Request
+from genba.connections.detached.results import Failure, Result
+from genba.connections.detached.sweeping import DetachedProcesses
+from genba.connections.git.layout import RepositoryLayout
+from genba.connections.journal.redaction import Redactor
+from genba.connections.process.orphans import take_in_orphans
+from genba.definitions.project import Project
+from genba.definitions.project_file import ProjectFile
+from genba.domain.errors import DiskFullError, GenbaError
+from genba.domain.events import Event
+from genba.domain.ports import Processes
+from genba.domain.replies import Reply
+from genba.execution.running import RunPlan
+from genba.wiring.house import House, RunMemory
+from genba.wiring.quarters import QuartersKeeper
+
+_LONGEST_LOOK_SECONDS = 1.0
+_LOOKS_PER_GRACE = 5
+_FULL_DISK = 74
+
+
+def nursery_of(layout: RepositoryLayout) -> Nursery:
+    """The nursery of this worker. It is started when it is first needed, or by `open`."""
+    argv = (sys.executable, "-P", "-m", "genba.wiring.nursery")
+    return Nursery(argv, layout.own / "nursery.log")
+
+
+def detached(
+    layout: RepositoryLayout,
+    keeper: QuartersKeeper,
+    nursery: Nursery,
+    processes: Processes,
+    emit: Callable[[Event], None],
+    *,
+    run: str,
+    part: int = 1,
+    grace_seconds: float = 60.0,
+) -> DetachedAdapter:
+    """The adapter of one part of a run whose agent must outlive this process."""
+    posting = Posting(
+        run=run,
+        agent=keeper.definition.name,
+        adapter=keeper.definition.adapter_type or "",
+        folder=str(keeper.folder),
+        top=str(layout.top),
+        git_dir=str(layout.git_dir),
+        common=str(layout.common),
+        kind=keeper.kind,
+        part=part,
+        grace_seconds=grace_seconds,
+    )
+    return DetachedAdapter(posting, nursery, processes, emit)
+
+
+def sparing(layout: RepositoryLayout, processes: Processes) -> DetachedProcesses:
+    """Processes whose sweeps leave a run alone that a supervisor holds."""
+    return DetachedProcesses(processes, layout.run_folder("any").parent)
+
+
+def supervise(question: Question, attempt: Attempt) -> int:
+    """Put a question, and write down what it came to. Says with which code to exit."""
+    take_in_orphans()
+    attempt.reserve()
+    return asyncio.run(_supervise(question, attempt))
+
+
+async def _supervise(question: Question, attempt: Attempt) -> int:
+    request = question.request()
+    recorder = Recorder(attempt, Redactor(os.environ).text)
+    asking = asyncio.create_task(_ask(request, attempt, recorder))
+    switch = _Switch(asking)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, switch.end, "it was told to stop")
+    guard = asyncio.create_task(_guard(question, request.grace_seconds, switch))
+    try:
+        result = Result(reply=await asking)
+    except asyncio.CancelledError:
+        result = Result(parked=switch.why or "it was cancelled")
+    except GenbaError as error:
+        result = Result(failure=Failure.of(error))
+    except Exception as error:  # noqa: BLE001  (the outermost edge of a supervisor)
+        traceback.print_exc()
+        result = Result(failure=Failure.of(error))
+    finally:
+        guard.cancel()
+    try:
+        attempt.write(result)
+    except DiskFullError:
+        return _FULL_DISK
+    return 0
+
+
+class _Switch:
+    """Ends the agent, once: ending takes its time, and must not be cut short."""
+
+    def __init__(self, asking: asyncio.Task[Reply]) -> None:
+        self.asking = asking
+        self.why = ""
+
+    def end(self, why: str) -> None:
+        if not self.why:
+            self.why = why
+            self.asking.cancel()
+
+
+async def _guard(question: Question, grace_seconds: float, switch: _Switch) -> None:
+    """The dead-man switch: nobody spends money unseen."""
+    loop = asyncio.get_running_loop()
+    pause = min(_LONGEST_LOOK_SECONDS, grace_seconds / _LOOKS_PER_GRACE)
+    last_seen = loop.time()
+    while loop.time() - last_seen < grace_seconds:
+        await asyncio.sleep(pause)
+        if question.is_watched():
+            last_seen = loop.time()
+    switch.end(f"nobody watched it for {grace_seconds:g} s")
+
+
+async def _ask(request: Request, attempt: Attempt, recorder: Recorder) -> Reply:
+    """The agent, exactly as a run in one process would have it."""
+    layout = RepositoryLayout(Path(request.top), Path(request.git_dir), Path(request.common))
+    # The settings of the project are not read again: what runs is frozen in the memory of the run.
+    house = House(layout, Project(layout.top, ProjectFile(), "frozen"))
+    memory = _memory(layout, request.run)
+    plan = RunPlan(run=request.run, definition=memory.definition, parameters=memory.parameters)
+    adapter = house.adapter(plan.definition)
+    keeper, _ = house._quarters(plan, request.kind, adapter, recorder.emit)
+    if attempt.number > 1:
+        await house._sweeping(request.kind, keeper.sandbox, keeper.folder).sweep(request.run)
+    async with keeper.open(request.workspace) as session:
+        instance = await adapter.start(session)
+        try:
+            reply: Reply = await adapter.execute(instance, request.ask, recorder.heard)
+        finally:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.shield(adapter.stop(instance))
+    return reply
+
+
+def _memory(layout: RepositoryLayout, run: str) -> RunMemory:
+    return msgspec.json.decode((layout.run_folder(run) / "run.json").read_bytes(), type=RunMemory)
