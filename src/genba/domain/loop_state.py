@@ -7,6 +7,9 @@ import msgspec
 from genba.domain.outcomes import ClosureAction, Outcome
 from genba.domain.replies import Usage
 
+ANSWER = "the answer of a person"
+"""The check of a gap that is no failure: `detail` is what a person answered to the question in `claim`."""
+
 
 class Gap(msgspec.Struct, frozen=True, kw_only=True):
     """The distance between what a reply claimed and what Genba saw. It goes into the next prompt."""
