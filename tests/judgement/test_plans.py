@@ -6,11 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from genba.domain.evidence import CheckStatus
 from genba.domain.fleet import Plan, Subtask
 from genba.domain.goals import FileExists, TestsPass
 from genba.domain.problems import Problem
 from genba.domain.tasks import Priority, Task
-from genba.judgement.plans import PlanLimits, find_circle, plan_gap, plan_limits, plan_lines, read_plan, rejection_gap
+from genba.judgement.plans import (
+    PlanLimits,
+    find_circle,
+    plan_check,
+    plan_gap,
+    plan_limits,
+    plan_lines,
+    read_plan,
+    rejection_gap,
+)
 
 TASK = Task(id=1, number=12, title="Add a login", type="feature")
 LIMITS = PlanLimits(max_parts=3, agents=("iterator", "builder"))
@@ -277,3 +287,14 @@ def test_no_text_of_a_planner_breaks_the_tree() -> None:
 
     assert all(len(line) <= 80 and line.isprintable() for line in lines)
     assert len(lines) < 12
+
+
+def test_a_plan_that_cannot_be_used_is_a_check_that_fails() -> None:
+    assert plan_check(proposal(part("a")), TASK, LIMITS) is None
+    failed = plan_check(None, TASK, LIMITS)
+    assert failed is not None
+    assert (failed.name, failed.status, failed.output) == (
+        "plan",
+        CheckStatus.FAILED,
+        "subtasks: is required and missing",
+    )

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from genba.domain.evidence import CheckStatus
 from genba.domain.problems import Problem
 from genba.judgement.reviews import (
     Finding,
@@ -14,6 +15,7 @@ from genba.judgement.reviews import (
     finding_line,
     findings_gap,
     read_verdict,
+    verdict_check,
     verdict_gap,
 )
 
@@ -133,3 +135,14 @@ def test_the_reviewer_is_told_what_was_wrong_with_the_verdict() -> None:
 
     assert "no finding says which (name a finding that is `must` or `should`, or approve)" in gap.output
     assert (gap.attempt, gap.max_attempts) == (1, 3)
+
+
+def test_a_verdict_that_cannot_be_used_is_a_check_that_fails() -> None:
+    assert verdict_check({"verdict": "approve"}) is None
+    failed = verdict_check(None)
+    assert failed is not None
+    assert (failed.name, failed.status, failed.output) == (
+        "review",
+        CheckStatus.FAILED,
+        "verdict: is required and missing",
+    )

@@ -12,6 +12,7 @@ import msgspec
 
 from genba.definitions.goal_text import read_goals
 from genba.domain.errors import ConfigurationError
+from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.fleet import Plan, Subtask
 from genba.domain.goals import GOAL_TYPES, GUARDS, Goal, goal_type
 from genba.domain.loop_state import Gap
@@ -114,20 +115,32 @@ def read_plan(raw: dict[str, Any], task: Task, limits: PlanLimits, run: str = ""
     return Plan(task=task.number, run=run, subtasks=_sorted(parts), summary=read.summary.strip())
 
 
+def plan_check(raw: dict[str, Any] | None, task: Task, limits: PlanLimits) -> CheckResult | None:
+    """Why the answer of a planner is no plan, as a check that fails; None when it is one."""
+    read = read_plan(raw or {}, task, limits)
+    return None if isinstance(read, Plan) else _failed(read)
+
+
 def plan_gap(problems: Sequence[Problem], round: int = 1, rounds: int = ROUNDS) -> Gap:  # noqa: A002  (the word of the house)
     """What the planner is told of a plan that cannot be used."""
-    lines = [f"{problem} ({problem.hint})" if problem.hint else str(problem) for problem in problems[:_TOLD]]
-    if len(problems) > _TOLD:
-        lines.append(f"and {len(problems) - _TOLD} more")
-    count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+    failed = _failed(problems)
     return Gap(
         check=CHECK,
-        detail=f"the plan cannot be used, it has {count}. Propose the whole plan again, without them.",
-        output="\n".join(lines),
+        detail=failed.detail,
+        output=failed.output,
         claim="completed",
         attempt=round,
         max_attempts=rounds + 1,
     )
+
+
+def _failed(problems: Sequence[Problem]) -> CheckResult:
+    lines = [f"{problem} ({problem.hint})" if problem.hint else str(problem) for problem in problems[:_TOLD]]
+    if len(problems) > _TOLD:
+        lines.append(f"and {len(problems) - _TOLD} more")
+    count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+    told = f"the plan cannot be used, it has {count}. Propose the whole plan again, without them."
+    return CheckResult(CHECK, CheckStatus.FAILED, told, "\n".join(lines))
 
 
 def rejection_gap(reason: str, round: int = 1, rounds: int = ROUNDS) -> Gap:  # noqa: A002  (see above)

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.loop_state import Gap
 from genba.domain.problems import Problem
 from genba.domain.shapes import shape
@@ -148,16 +149,29 @@ def findings_gap(
     )
 
 
+def verdict_check(raw: Mapping[str, Any] | None) -> CheckResult | None:
+    """Why the answer of a reviewer is no verdict, as a check that fails; None when it is one."""
+    read = read_verdict(raw or {})
+    return None if isinstance(read, ReviewVerdict) else _failed(read)
+
+
 def verdict_gap(problems: Sequence[Problem], round: int = 1, rounds: int = ROUNDS) -> Gap:  # noqa: A002  (see above)
     """What the reviewer is told of a verdict that cannot be used."""
-    lines = [f"{problem} ({problem.hint})" if problem.hint else str(problem) for problem in problems[:_TOLD]]
+    failed = _failed(problems)
     return Gap(
         check=CHECK,
-        detail="the verdict cannot be used. Give the whole verdict again.",
-        output="\n".join(lines),
+        detail=failed.detail,
+        output=failed.output,
         claim="completed",
         attempt=round,
         max_attempts=rounds + 1,
+    )
+
+
+def _failed(problems: Sequence[Problem]) -> CheckResult:
+    lines = [f"{problem} ({problem.hint})" if problem.hint else str(problem) for problem in problems[:_TOLD]]
+    return CheckResult(
+        CHECK, CheckStatus.FAILED, "the verdict cannot be used. Give the whole verdict again.", "\n".join(lines)
     )
 
 
