@@ -1,0 +1,184 @@
+"""The branches that work lands on: merges that are stacked without a checkout, and a target that moves only forward.
+
+Law: a target is moved with its old value, so nobody's commit is ever dropped; whoever moved it first has won.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.locks import FileLock, is_held
+from genba.connections.git.merging import GitRepository
+from genba.connections.git.naming import OWN_BRANCHES
+from genba.connections.git.queue_remote import SharedRemote
+from genba.domain.errors import GitError, StateConflictError
+from genba.domain.fleet import MergeEntry
+from genba.domain.merge_queue import MergeHistory, Stacked, Work
+from genba.domain.workspaces import MergeResult, MergeStatus, Proposal, Workspace
+
+LANDED = "refs/genba/landed/"
+"""Where the commits of a branch are kept that landed as one."""
+_TRAILER = "Genba-Commit"
+"""Names the commit of the branch in the one commit that it landed as."""
+_MOST_SUBJECTS = 50
+_COMMITTER = {"GIT_COMMITTER_NAME": "Genba", "GIT_COMMITTER_EMAIL": "genba@localhost"}
+
+
+class GitTarget:
+    """Targets in one repository, and on the remote that the hosts share where there is one."""
+
+    def __init__(self, layout: RepositoryLayout, remote: str = "") -> None:
+        self.layout = layout
+        self.git = layout.git
+        self.repository = GitRepository(layout)
+        self.remote = SharedRemote(layout, remote) if remote else None
+
+    async def tip(self, target: str) -> str | None:
+        return (await self._tips(target))[0]
+
+    async def _tips(self, target: str) -> tuple[str | None, str | None]:
+        """The commit of the target that counts, and the one that the remote has.
+
+        A branch of Genba's own may not be on the remote yet. Any other that is gone there is gone.
+        """
+        if self.remote is None:
+            return await self.git.commit_of(f"refs/heads/{target}"), None
+        there = await self.remote.tip(target)
+        if there is not None or not target.startswith(OWN_BRANCHES):
+            return there, there
+        return await self.git.commit_of(f"refs/heads/{target}"), None
+
+    async def tip_of(self, entry: MergeEntry) -> str | None:
+        tip = await self.git.commit_of(f"refs/heads/{entry.branch}")
+        if tip == entry.commit or self.remote is None:
+            return tip
+        shared = await self.remote.fetch(f"refs/genba/sessions/{entry.run}", f"refs/genba/fetched/{entry.run}")
+        if shared is None or await self.git.commit_of(entry.commit) is None:
+            return tip
+        if not await self.git.is_ancestor(entry.commit, shared):
+            return shared
+        # Another host works on it: a branch that was left behind here says nothing.
+        behind = tip is None or await self.git.is_ancestor(tip, entry.commit)
+        return entry.commit if behind else tip
+
+    async def stack(self, base: str, works: Sequence[Work], history: MergeHistory) -> tuple[Stacked, ...]:
+        made: list[Stacked] = []
+        for work in works:
+            try:
+                made.append(await self._put_on(made[-1].tip if made else base, work, history))
+            except GitError as error:
+                made.append(Stacked(base=made[-1].tip if made else base, problem=error.message))
+        return tuple(made)
+
+    async def _put_on(self, base: str, work: Work, history: MergeHistory) -> Stacked:
+        merging = ("merge-tree", "--write-tree", "--name-only", "-z", base, work.commit)
+        done, arrived = await asyncio.gather(
+            self.git.run(*merging, allow=(0, 1)), self.git.is_ancestor(work.commit, base)
+        )
+        tree, *rest = done.stdout.split("\0")
+        if arrived:
+            return Stacked(base=base, arrived=True)
+        if done.returncode == 1:
+            paths = tuple(dict.fromkeys(rest[: rest.index("")] if "" in rest else rest))
+            return Stacked(base=base, conflict=True, paths=paths)
+        if history is MergeHistory.MERGE:
+            message = f"Merge {work.subject}\n\n{work.trailers}"
+            return Stacked(base=base, tree=tree, commit=await self.git.commit_tree(tree, (base, work.commit), message))
+        if tree == await self.git.text("rev-parse", f"{base}^{{tree}}"):
+            return Stacked(base=base, arrived=True)
+        return Stacked(base=base, tree=tree, commit=await self._squashed(base, work, tree))
+
+    async def _squashed(self, base: str, work: Work, tree: str) -> str:
+        """The whole work as one commit on its base, by whoever did it."""
+        words = ("log", "-z", "--no-merges", "--date=raw", "--format=%an%x00%ae%x00%ad%x00%s")
+        fields = (await self.git.run(*words, f"{base}..{work.commit}")).stdout.split("\0")
+        if len(fields) < 4:  # noqa: PLR2004  (nothing but merges: then by whoever made the last one)
+            fields = (await self.git.run(*words[:2], *words[3:], "-1", work.commit)).stdout.split("\0")
+        name, email, date = fields[:3]
+        subjects = [subject for subject in reversed(fields[3::4]) if subject.strip()]
+        told = "".join(f"* {subject}\n" for subject in subjects[:_MOST_SUBJECTS])
+        if len(subjects) > _MOST_SUBJECTS:
+            told += f"* and {len(subjects) - _MOST_SUBJECTS} more\n"
+        message = f"{work.subject}\n\n{told}\n{work.trailers}{_TRAILER}: {work.commit}\n"
+        author = {"GIT_AUTHOR_NAME": name or "unknown", "GIT_AUTHOR_EMAIL": email, "GIT_AUTHOR_DATE": date}
+        commit = ("commit-tree", tree, "-p", base, "-F", "-")
+        done = await self.git.run(*commit, stdin=message, environment=author, allow=(0, 128))
+        if done.returncode != 0:  # git does not know who the user is
+            done = await self.git.run(*commit, stdin=message, environment={**author, **_COMMITTER})
+        return done.stdout.strip()
+
+    async def land(self, target: str, old: str, new: str, keep: Sequence[Work] = ()) -> MergeResult | None:
+        now, there = await self._tips(target)
+        if now is None:
+            return None
+        if now == new or (now != old and await self.git.is_ancestor(new, now)):
+            return MergeResult(status=MergeStatus.MERGED, commit=new)
+        if now != old:
+            return None
+        for work in keep:
+            await self.git.run("update-ref", landed_ref(work), work.commit)
+        if self.remote is not None:
+            return await self._publish(self.remote, target, there or "", new, keep)
+        return await self._move(target, old, new)
+
+    async def _move(self, target: str, old: str, new: str) -> MergeResult | None:
+        """Move the branch here, with its checkout where that is clean."""
+        lock = self.layout.branch_lock(target)
+        if lock.exists() and is_held(lock):
+            told = f"{target} is being worked on by {FileLock(lock).holder()}"
+            return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=told)
+        named = Workspace(
+            run="", path="", git_dir="", branch=f"the merge queue of {target}", base_branch=target, base=old,
+            isolated=True,
+        )  # fmt: skip
+        return await self.repository.land(named, Proposal(base=old, commit=new))
+
+    async def _publish(
+        self, remote: SharedRemote, target: str, old: str, new: str, keep: Sequence[Work]
+    ) -> MergeResult | None:
+        """Move the branch of the remote. That is the landing; the branch here follows where it can."""
+        more = [f"{work.commit}:{landed_ref(work)}" for work in keep]
+        refused = await remote.push(target, old, new, *more)
+        if refused:
+            now = await remote.tip(target)
+            if now is not None and (now == new or await self.git.is_ancestor(new, now)):
+                return MergeResult(status=MergeStatus.MERGED, commit=new)
+            if (now or "") != old:
+                return None
+            raise GitError(f"{remote.name} did not take {target}: {refused}", hint=f"git push {remote.name} {target}")
+        detail = await self._follow(target, new)
+        return MergeResult(status=MergeStatus.MERGED, commit=new, detail=detail)
+
+    async def _follow(self, target: str, new: str) -> str:
+        """Bring the branch here along with the remote; says why it stays behind."""
+        here = await self.git.commit_of(f"refs/heads/{target}")
+        if here in (None, new):
+            return ""
+        if not await self.git.is_ancestor(str(here), new):
+            return f"{target} has commits here that the remote does not have"
+        try:
+            moved = await self._move(target, str(here), new)
+        except (GitError, StateConflictError) as error:
+            return error.message
+        return moved.detail if moved is not None else ""
+
+    async def landed(self, target: str, work: Work, history: MergeHistory) -> str:
+        tip = await self.tip(target)
+        if tip is None or await self.git.commit_of(work.commit) is None:
+            return ""
+        over = f"{work.commit}..{tip}"
+        if await self.git.is_ancestor(work.commit, tip):
+            words = ("rev-list", "--first-parent", "--parents", over)
+            lines = (line.split() for line in (await self.git.text(*words)).splitlines())
+            return next((commit for commit, *parents in lines if work.commit in parents[1:]), tip)
+        if history is MergeHistory.MERGE:
+            return ""
+        # Only the last lines of a message count: the others have words of the agent in them.
+        shown = f"--format=%H %(trailers:key={_TRAILER},valueonly,separator=%x20)"
+        search = ("log", "--first-parent", "--fixed-strings", f"--grep={_TRAILER}: {work.commit}", shown, over)
+        lines = (line.split() for line in (await self.git.text(*search)).splitlines())
+        return next((commit for commit, *named in lines if work.commit in named), "")
+
+
+def landed_ref(work: Work) -> str:
+    return f"{LANDED}{work.task}-{work.commit[:12]}"

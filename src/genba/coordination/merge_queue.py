@@ -1,0 +1,444 @@
+"""The merge queue of one target: stack, verify what would land, move the target, and only then the next.
+
+One turn is one durable workflow. Its steps are `take`, `prove`, `land` and `settle`; each is safe to repeat. Who dies
+in the middle leaves entries that are `merging`. The next turn looks at the target first: what is there was merged, and
+the rest is queued again.
+
+Law: with one entry at a time every commit that comes onto the target was verified as it stands there.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Protocol
+
+import msgspec
+
+from genba.domain.errors import DiskFullError, GenbaError
+from genba.domain.evidence import CheckResult, CheckStatus
+from genba.domain.fleet import EntryStatus, MergeEntry
+from genba.domain.merge_queue import EntryEnd, MergeHistory, QueueNews, Stacked, TurnOrder, TurnReport, Work
+from genba.domain.ports import Steps, Target
+from genba.domain.verification import Subject
+from genba.domain.workspaces import MergeStatus
+from genba.execution.uncut import uncut
+from genba.judgement.queueing import halves, next_batch, waits
+
+_TRIES = 5
+"""How often a turn stacks the same entries again because somebody moved the target."""
+_MOST_TAKEN = 25
+"""How many batches one turn takes: a workflow that never ends cannot be upgraded."""
+_LONGEST_DETAIL = 8000
+
+Entries = tuple[MergeEntry, ...]
+Verify = Callable[[MergeEntry, Subject], Awaitable[CheckResult | None]]
+"""Holds a merged commit to the frozen policy of the task of an entry; None when it is done."""
+Told = Callable[[QueueNews], None]
+
+
+class QueueBoard(Protocol):
+    """The blackboard, as a turn of the merge queue sees it. Each call is one transaction."""
+
+    def entries(self, target: str | None = None, open_only: bool = True) -> Sequence[MergeEntry]: ...
+
+    def take(self, ids: Sequence[int]) -> object:
+        """queued | stuck → merging; the others stay as they are."""
+        ...
+
+    def settle(
+        self,
+        id: int,  # noqa: A002  (the word of the row)
+        status: EntryStatus,
+        landed: str = "",
+        paths: tuple[str, ...] = (),
+        detail: str = "",
+        over: str = "",
+    ) -> object: ...
+
+    def release(self, ids: Sequence[int]) -> object:
+        """merging → queued"""
+        ...
+
+    def passed_by(self, ids: Sequence[int]) -> object: ...
+
+
+class _Taken(msgspec.Struct, frozen=True, kw_only=True):
+    entries: Entries = ()
+    ends: tuple[EntryEnd, ...] = ()
+    """What a dead turn had landed, and what is stale: they need no proof."""
+    more: bool = False
+    closed: str = ""
+
+
+class _Place(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry and the commit that it would be on the target."""
+
+    entry: MergeEntry
+    base: str
+    commit: str
+    tree: str
+
+
+class _Proven(msgspec.Struct, frozen=True, kw_only=True):
+    """What a group came to before it lands."""
+
+    base: str = ""
+    places: tuple[_Place, ...] = ()
+    """What may land, in this order."""
+    ends: tuple[EntryEnd, ...] = ()
+    alone: Entries = ()
+    """What did not fit beside the others, and is tried again by itself."""
+    red: bool = False
+    """It cannot land together: it is cut in two."""
+    closed: str = ""
+    """Why nothing can land on this target now."""
+
+
+class _Landed(msgspec.Struct, frozen=True, kw_only=True):
+    moved: bool = False
+    """The target, or one of the entries, is not what it was: all of it is stacked again."""
+    closed: str = ""
+    told: str = ""
+
+
+class MergeTurn:
+    """Carries out turns of merge queues. It keeps nothing between two calls."""
+
+    def __init__(
+        self, board: QueueBoard, target: Target, verify: Verify, told: Told, most_taken: int = _MOST_TAKEN
+    ) -> None:
+        self.board = board
+        self.target = target
+        self.verify = verify
+        self.told = told
+        self.most_taken = most_taken
+
+    async def handle(self, payload: str, steps: Steps) -> str:
+        """One turn as a durable handler: a `TurnOrder` as JSON in, a `TurnReport` as JSON out."""
+        order = msgspec.json.decode(payload, type=TurnOrder)
+        return msgspec.json.encode(await self.run(order, steps)).decode()
+
+    async def run(self, order: TurnOrder, steps: Steps) -> TurnReport:
+        return await _Turn(self, order, steps).run()
+
+
+class _Turn:
+    """One turn. It is made anew each time the workflow goes on, and follows the results of its steps."""
+
+    def __init__(self, queue: MergeTurn, order: TurnOrder, steps: Steps) -> None:
+        self.board = queue.board
+        self.target = queue.target
+        self.verify = queue.verify
+        self.told = queue.told
+        self.most_taken = queue.most_taken
+        self.order = order
+        self.steps = steps
+        self.ended: dict[EntryStatus, list[int]] = {}
+        self.tried: set[int] = set()
+        self.moved = 0
+        self.closed = ""
+
+    async def run(self) -> TurnReport:
+        more = False
+        for number in range(1, self.most_taken + 1):
+            taken = await self.steps.run(f"take {number}", partial(self._take, frozenset(self.tried)), _Taken)
+            more = taken.more
+            self.tried |= {entry.id for entry in taken.entries} | {end.entry.id for end in taken.ends}
+            self._count(taken.ends)
+            if taken.closed:
+                self.closed = taken.closed
+                await self._settle(f"{number}", await self._all_stuck(f"{number}", taken.closed, waiting_only=True))
+            if not taken.entries and not taken.ends:
+                break
+            await self._group(f"{number}", taken.entries)
+            if self.closed:
+                break
+        return TurnReport(
+            target=self.order.target,
+            merged=self._tasks(EntryStatus.MERGED),
+            conflict=self._tasks(EntryStatus.CONFLICT),
+            red=self._tasks(EntryStatus.RED),
+            stuck=self._tasks(EntryStatus.STUCK),
+            withdrawn=self._tasks(EntryStatus.WITHDRAWN),
+            moved=self.moved,
+            more=more and not self.closed,
+        )
+
+    async def _group(self, name: str, batch: Entries) -> None:
+        """Bring a batch to its end. One that is red is cut in two, until the red ones stand alone."""
+        groups = deque([batch] if batch else [])
+        number = 0
+        while groups and not self.closed:
+            number += 1
+            group = groups.popleft()
+            proven, landed = await self._try(f"{name}.{number}", group)
+            if proven.closed or landed.closed:
+                self.closed = proven.closed or landed.closed
+                await self._settle(f"{name}.{number}", await self._all_stuck(name, self.closed))
+                return
+            if landed.moved:
+                left = tuple(place.entry for place in proven.places) + proven.alone
+                await self._settle(f"{name}.{number}", proven.ends, release=left)
+                continue
+            ends = proven.ends + tuple(
+                EntryEnd(
+                    entry=place.entry,
+                    status=EntryStatus.MERGED,
+                    landed=place.commit,
+                    over=place.base,
+                    detail=landed.told,
+                )
+                for place in proven.places
+                if not proven.red
+            )
+            await self._settle(f"{name}.{number}", ends)
+            groups.extendleft((entry,) for entry in reversed(proven.alone))
+            if proven.red:
+                parts = halves(tuple(place.entry for place in proven.places))
+                groups.extendleft(reversed(parts))
+
+    async def _try(self, name: str, group: Entries) -> tuple[_Proven, _Landed]:
+        """Prove and land a group; again, and a bounded number of times, where the target moves meanwhile."""
+        proven = _Proven()
+        for attempt in range(1, _TRIES + 1):
+            proven = await self.steps.run(f"prove {name}/{attempt}", partial(self._prove, group), _Proven)
+            if proven.closed or proven.red or not proven.places:
+                return proven, _Landed()
+            landed = await self.steps.run(f"land {name}/{attempt}", partial(self._land, proven), _Landed)
+            if not landed.moved:
+                return proven, landed
+            self.moved += 1
+        return proven, _Landed(moved=True)
+
+    # take
+
+    async def _take(self, tried: frozenset[int]) -> _Taken:
+        """The next batch. What a dead turn left is looked at first, and what is stale goes out of the queue."""
+        try:
+            ends = await self._after_a_death()
+            queued = await self._open()
+            batch = next_batch(queued, self.order.batch, tried)
+            over = [end for end in await asyncio.gather(*map(self._over_already, batch)) if end is not None]
+        except GenbaError as error:  # such as a remote that cannot be reached: what is `merging` stays so
+            return _Taken(closed=_with_hint(error))
+        for end in (*ends, *over):
+            await self._write(end)
+        gone = {end.entry.id for end in over}
+        wanted = [entry.id for entry in batch if entry.id not in gone]
+        passed = [entry.id for entry in queued if waits(entry) and entry.id not in {*wanted, *gone, *tried}]
+        if wanted:
+            await asyncio.to_thread(self.board.take, wanted)
+        if wanted and passed:
+            await asyncio.to_thread(self.board.passed_by, passed)
+        now = {entry.id: entry for entry in await self._open() if entry.status is EntryStatus.MERGING}
+        taken = tuple(now[number] for number in wanted if number in now)
+        return _Taken(entries=taken, ends=(*ends, *over), more=bool(passed))
+
+    async def _after_a_death(self) -> list[EntryEnd]:
+        """One target has one turn at a time, so whatever is `merging` now belongs to one that died."""
+        left = [entry for entry in await self._open() if entry.status is EntryStatus.MERGING]
+        ends = [end for entry in left if (end := await self._landed_before(entry)) is not None]
+        known = {end.entry.id for end in ends}
+        again = [entry.id for entry in left if entry.id not in known]
+        if again:
+            await asyncio.to_thread(self.board.release, again)
+        return ends
+
+    async def _landed_before(self, entry: MergeEntry) -> EntryEnd | None:
+        landed = await self.target.landed(self.order.target, _work(entry), self.order.history)
+        return EntryEnd(entry=entry, status=EntryStatus.MERGED, landed=landed, over=entry.over) if landed else None
+
+    async def _over_already(self, entry: MergeEntry) -> EntryEnd | None:
+        """An entry that is stale; or one that was stuck, after it had landed and nobody could tell."""
+        if entry.status is EntryStatus.STUCK and (end := await self._landed_before(entry)) is not None:
+            return end
+        tip = await self.target.tip_of(entry)
+        if tip == entry.commit:
+            return None
+        told = f"{entry.branch} is gone" if tip is None else f"{entry.branch} has moved to {tip[:7]}"
+        return EntryEnd(entry=entry, status=EntryStatus.WITHDRAWN, detail=told)
+
+    async def _going(self) -> set[int]:
+        """What this turn has taken and nobody has withdrawn."""
+        return {entry.id for entry in await self._open() if entry.status is EntryStatus.MERGING}
+
+    async def _open(self) -> Sequence[MergeEntry]:
+        return await asyncio.to_thread(self.board.entries, self.order.target)
+
+    # prove
+
+    async def _prove(self, group: Entries) -> _Proven:
+        """Stack a group on the target as it is now, and verify what would land."""
+        going = await self._going()
+        group = tuple(entry for entry in group if entry.id in going)
+        try:
+            base = await self.target.tip(self.order.target)
+            if base is None:
+                return _Proven(closed=f'the branch "{self.order.target}" is gone\nhint: git branch --all   git reflog')
+            stacked = await self.target.stack(base, [_work(entry) for entry in group], self.order.history)
+            proven = _sorted(group, base, stacked)
+            if not proven.places:
+                return proven
+            self._tell("proving", tuple(place.entry for place in proven.places))
+            if len(proven.places) == 1:
+                return await self._prove_one(proven)
+            return await self._prove_many(proven)
+        except GenbaError as error:
+            return _Proven(closed=_with_hint(error))
+
+    async def _prove_one(self, proven: _Proven) -> _Proven:
+        place = proven.places[0]
+        end = await self._verdict(place.entry, place.commit, place.base)
+        if end is None:
+            return proven
+        return msgspec.structs.replace(proven, places=(), ends=(*proven.ends, end))
+
+    async def _prove_many(self, proven: _Proven) -> _Proven:
+        """Hold the tip of a batch to the goals of every task in it, each with nothing but its own changes as its own.
+
+        For that each entry is put on top of all the others once. Where that is not the same tree, the batch is cut.
+        """
+        tip = proven.places[-1]
+        for place in proven.places:
+            others = [_work(other.entry) for other in proven.places if other is not place]
+            below = await self.target.stack(proven.base, others, self.order.history)
+            top = (await self.target.stack(below[-1].tip, [_work(place.entry)], self.order.history))[0]
+            if any(not each.commit for each in (*below, top)) or top.tree != tip.tree:
+                return msgspec.structs.replace(proven, red=True)
+            if await self._verdict(place.entry, top.commit, top.base) is not None:
+                return msgspec.structs.replace(proven, red=True)
+        return proven
+
+    async def _verdict(self, entry: MergeEntry, commit: str, base: str) -> EntryEnd | None:
+        """Why an entry may not land as this commit. What could not be checked is stuck: neither red nor green."""
+        subject = Subject(commit=commit, base=base, branch=entry.branch, base_branch=entry.target)
+        try:
+            result = await self.verify(entry, subject)
+        except DiskFullError:
+            raise
+        except GenbaError as error:
+            return EntryEnd(entry=entry, status=EntryStatus.STUCK, detail=_with_hint(error), over=base)
+        if result is None or result.passed:
+            return None
+        status = EntryStatus.STUCK if result.status is CheckStatus.ERROR else EntryStatus.RED
+        return EntryEnd(entry=entry, status=status, detail=_evidence(result), over=base)
+
+    # land
+
+    async def _land(self, proven: _Proven) -> _Landed:
+        """Move the target. An entry that was withdrawn meanwhile lands nothing."""
+        going = await self._going()
+        works = [_work(place.entry) for place in proven.places]
+        new = proven.places[-1].commit
+        linear = self.order.history is MergeHistory.LINEAR
+        try:
+            if any(place.entry.id not in going for place in proven.places):
+                arrived = await self.target.landed(self.order.target, works[-1], self.order.history)
+                return _Landed() if arrived == new else _Landed(moved=True)
+            result = await uncut(self.target.land(self.order.target, proven.base, new, works if linear else ()))
+            if result is None:
+                await self._tell_moved(proven)
+                return _Landed(moved=True)
+        except GenbaError as error:
+            return _Landed(closed=_with_hint(error))
+        if result.status is MergeStatus.MERGED:
+            return _Landed(told=result.detail)
+        hint = "commit or stash what is there; the queue tries again by itself"
+        return _Landed(closed=f"{self.order.target} was not moved: {result.detail}\nhint: {hint}")
+
+    async def _tell_moved(self, proven: _Proven) -> None:
+        now = await self.target.tip(self.order.target)
+        where = f"somebody else moved it to {now[:7]}" if now else "somebody deleted it"
+        self._tell("moved", tuple(place.entry for place in proven.places), where)
+
+    # settle
+
+    async def _settle(self, name: str, ends: tuple[EntryEnd, ...], release: Entries = ()) -> None:
+        if not ends and not release:
+            return
+
+        async def work() -> int:
+            for end in ends:
+                await self._write(end)
+            if release:
+                await asyncio.to_thread(self.board.release, [entry.id for entry in release])
+            return len(ends)
+
+        await self.steps.run(f"settle {name}", work, int)
+        self._count(ends)
+
+    async def _all_stuck(self, name: str, why: str, waiting_only: bool = False) -> tuple[EntryEnd, ...]:
+        """A target that cannot be moved holds up everything that waits for it, and each entry says so."""
+
+        async def work() -> list[MergeEntry]:
+            return [entry for entry in await self._open() if waits(entry) or not waiting_only]
+
+        left = await self.steps.run(f"left {name}", work, list[MergeEntry])
+        return tuple(EntryEnd(entry=entry, status=EntryStatus.STUCK, detail=why) for entry in left)
+
+    async def _write(self, end: EntryEnd) -> None:
+        await asyncio.to_thread(
+            partial(
+                self.board.settle,
+                end.entry.id,
+                end.status,
+                landed=end.landed,
+                paths=end.paths,
+                detail=end.detail,
+                over=end.over,
+            )
+        )
+        self._tell(str(end.status), (end.entry,), end.landed or ", ".join(end.paths) or end.detail)
+
+    def _count(self, ends: Sequence[EntryEnd]) -> None:
+        for end in ends:
+            self.ended.setdefault(end.status, []).append(end.entry.task)
+
+    def _tasks(self, status: EntryStatus) -> tuple[int, ...]:
+        return tuple(self.ended.get(status, ()))
+
+    def _tell(self, kind: str, entries: Entries, detail: str = "") -> None:
+        tasks = tuple(entry.task for entry in entries)
+        self.told(QueueNews(target=self.order.target, kind=kind, tasks=tasks, detail=detail))
+
+
+def _sorted(group: Entries, base: str, stacked: Sequence[Stacked]) -> _Proven:
+    """What each of a group came to on the stack. Who is in conflict beside others is tried again alone."""
+    places, ends, alone = [], [], []
+    for entry, each in zip(group, stacked, strict=True):
+        if each.commit:
+            places.append(_Place(entry=entry, base=each.base, commit=each.commit, tree=each.tree))
+        elif each.arrived and each.base == base:
+            ends.append(EntryEnd(entry=entry, status=EntryStatus.MERGED, landed=base, over=base))
+        elif len(group) > 1:
+            alone.append(entry)
+        elif each.conflict:
+            ends.append(EntryEnd(entry=entry, status=EntryStatus.CONFLICT, paths=each.paths, over=each.base))
+        else:
+            ends.append(EntryEnd(entry=entry, status=EntryStatus.STUCK, detail=each.problem, over=each.base))
+    return _Proven(base=base, places=tuple(places), ends=tuple(ends), alone=tuple(alone))
+
+
+def _work(entry: MergeEntry) -> Work:
+    """The words of an entry as it lands."""
+    title = " ".join("".join(letter if letter.isprintable() else " " for letter in entry.title).split())
+    trailers = [f"Issue: {entry.task}"]
+    trailers += [f"Genba-Agent: {entry.agent}"] if entry.agent else []
+    trailers += [f"Genba-Run: {entry.run}"] if entry.run else []
+    return Work(
+        task=entry.task,
+        commit=entry.commit,
+        subject=f"{title} (#{entry.task})" if title else entry.branch,
+        trailers="\n".join(trailers) + "\n",
+    )
+
+
+def _evidence(result: CheckResult) -> str:
+    """What fails, for the author: the names first, then what the goals printed."""
+    told = f"{result.name}: {result.detail}" if result.detail else result.name
+    return f"{told}\n{result.output}".strip()[:_LONGEST_DETAIL]
+
+
+def _with_hint(error: GenbaError) -> str:
+    return f"{error.message}\nhint: {error.hint}" if error.hint else error.message
