@@ -63,6 +63,12 @@ def is_glob(pattern: str) -> bool:
     return _WILD.search(pattern) is not None
 
 
+def pieces(pattern: str) -> tuple[tuple[str, ...], bool]:
+    """A glob taken apart: its texts and wild parts in order, and whether it may begin in any folder."""
+    glob = _compiled(pattern)
+    return glob.parts, glob.anywhere
+
+
 class _Glob(NamedTuple):
     expression: re.Pattern[str]
     parts: tuple[str, ...]

@@ -1,0 +1,58 @@
+"""Who takes a task: its assignee, else an agent with a capability that it names, else whom the project names."""
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from genba.domain.problems import did_you_mean
+from genba.domain.tasks import Task
+from genba.judgement.moves import Agent
+
+
+class Assignment(msgspec.Struct, frozen=True):
+    agent: str
+    why: str
+
+
+class Nobody(msgspec.Struct, frozen=True):
+    """There is no agent for it."""
+
+    why: str
+
+
+def assign(task: Task, agents: Sequence[Agent], default: str) -> Assignment | Nobody:
+    """The first agent to try a task."""
+    names = [agent.name for agent in agents]
+    if task.assignee:
+        if task.assignee in names:
+            return Assignment(task.assignee, "it is assigned to it")
+        return Nobody(
+            f'it is assigned to "{task.assignee}", who is no agent here  genba task edit {task.number} --assignee AGENT'
+        )
+    best = max(agents, key=lambda agent: (_fit(agent, task), agent.name == default), default=None)
+    if best is not None and _fit(best, task):
+        fits = [word for word in dict.fromkeys((task.type, *task.labels)) if word in best.capabilities]
+        return Assignment(best.name, f"it can do {', '.join(fits)}")
+    return named(default, names, "work.agent")
+
+
+def named(agent: str, names: Collection[str], setting: str) -> Assignment | Nobody:
+    """The agent that a setting names, if there is one."""
+    if agent in names:
+        return Assignment(agent, f"{setting} says so")
+    near = did_you_mean(agent, names)
+    return Nobody(
+        f'{setting} names "{agent}", and there is no such agent{f"; {near}" if near else ""}  genba agent list'
+    )
+
+
+def reviewers(wanted: str, configured: str, agents: Sequence[Agent], authors: Collection[str]) -> tuple[str, ...]:
+    """Who may review, best first: whom the task names, whom the project names, who can review. Never an author."""
+    able = [agent.name for agent in agents if "review" in agent.capabilities]
+    names = {agent.name for agent in agents}
+    return tuple(name for name in dict.fromkeys((wanted, configured, *able)) if name in names and name not in authors)
+
+
+def _fit(agent: Agent, task: Task) -> int:
+    """How many words of a task are capabilities of an agent."""
+    return len({task.type, *task.labels} & set(agent.capabilities))

@@ -1,0 +1,252 @@
+"""What becomes of a session that waits: it goes on, lands, is sent back, asks a person, or waits on.
+
+Between its parts a session holds no worker, so whatever it waits for is read from the field again at every look.
+"""
+
+from typing import assert_never
+
+from genba.domain.fleet import (
+    Cause,
+    EntryStatus,
+    Escalation,
+    EscalationKind,
+    FleetSession,
+    MergeEntry,
+    Review,
+    WaitsFor,
+)
+from genba.domain.loop_state import Gap
+from genba.domain.tasks import Task, TaskStatus
+from genba.judgement import escalating, spending
+from genba.judgement.assigning import reviewers
+from genba.judgement.handovers import answer_gap
+from genba.judgement.moments import is_before
+from genba.judgement.moves import AskReview, Continue, EndSession, Move, Queue, Wait, WaitReason
+from genba.judgement.paths import some
+from genba.judgement.reviews import findings_gap
+from genba.judgement.situation import Situation
+
+ABORTED = "aborted"
+
+
+def go_on(at: Situation, task: Task, session: FleetSession) -> Move:
+    """The one move for a session that waits."""
+    if task.status.ended:
+        return _end(session, f"#{task.number} is {task.status}")
+    match session.waits_for:
+        case WaitsFor.ANSWER:
+            return _after_answer(at, task, session)
+        case WaitsFor.REVIEW | WaitsFor.MERGE:
+            return _bring_home(at, task, session)
+        case WaitsFor.BUDGET:
+            return _after_budget(at, task, session)
+        case WaitsFor.PULL_REQUEST:
+            return _wait(task, WaitReason.PULL_REQUEST, "its pull request is open")
+        case WaitsFor.RESUME | WaitsFor.NOTHING:
+            return _after_parking(at, task, session)
+        case _:
+            assert_never(session.waits_for)
+
+
+def _after_answer(at: Situation, task: Task, session: FleetSession) -> Move:
+    if (asked := at.asked(task.number, EscalationKind.QUESTION)) is not None:
+        return _wait(task, WaitReason.PERSON, f'it asks: {asked.question}  genba answer {task.number} "…"')
+    found = at.decided(task.number, EscalationKind.QUESTION, part=session.part)
+    if found is None or (found.run and found.run != session.run):
+        return escalating.question(at, task, session)
+    if found.status == "rejected":
+        return _end(session, _words("its question was rejected", found))
+    if task.status is TaskStatus.BLOCKED:
+        return _blocked(task)
+    answer = found.answer or ("approved" if found.status == "approved" else "")
+    return _continue(session, Cause.ANSWER, "its question is answered", answer_gap(found.question, answer))
+
+
+def _after_budget(at: Situation, task: Task, session: FleetSession) -> Move:
+    found = spending.reached(at.field, at.settings, task, session.agent)
+    if found is None:
+        if task.status is TaskStatus.BLOCKED:
+            return _blocked(task)
+        return _continue(session, Cause.RESUMED, "there is budget again")
+    if found.scope != spending.TASK:
+        return _wait(task, WaitReason.BUDGET, found.told, found.until)
+    if at.asked(task.number, EscalationKind.BUDGET) is not None:
+        return _wait(task, WaitReason.PERSON, f"{found.told}  genba approve {task.number}")
+    told = at.decided(task.number, EscalationKind.BUDGET, limit_usd=found.limit)
+    if told is not None and told.status == "rejected":
+        return _end(session, _words("no more may be spent on it", told))
+    return escalating.budget(at, task, session, found)
+
+
+def _after_parking(at: Situation, task: Task, session: FleetSession) -> Move:
+    if at.asked(task.number, EscalationKind.STOPPED) is not None:
+        return _wait(task, WaitReason.PERSON, f"somebody stopped it  genba approve {task.number}")
+    if task.status is TaskStatus.BLOCKED:
+        return _blocked(task)
+    return _continue(session, Cause.RESUMED, "it was parked")
+
+
+# ── the way home: review, merge queue ────────────────────────────────────────────────────────────────────────────────
+
+
+def _bring_home(at: Situation, task: Task, session: FleetSession) -> Move:
+    """Verified work: it is reviewed where that is wanted, queued, and sent back when it does not land."""
+    entry = at.entry(session.run)
+    if entry is not None and entry.commit != session.verified and entry.status.ended:
+        entry = None
+    if entry is not None and entry.status is EntryStatus.MERGED:
+        return _continue(session, Cause.LANDED, f"it landed on {entry.target}", landed=entry.landed or entry.commit)
+    if task.status is TaskStatus.BLOCKED:
+        return _blocked(task)
+    if task.status is not TaskStatus.REVIEW or not session.verified:
+        return _continue(session, Cause.RESUMED, "its work is not in review")
+    if entry is None:
+        return _into_queue(at, task, session)
+    return _in_queue(at, task, session, entry)
+
+
+def _in_queue(at: Situation, task: Task, session: FleetSession, entry: MergeEntry) -> Move:
+    match entry.status:
+        case EntryStatus.QUEUED | EntryStatus.MERGING:
+            return _wait(task, WaitReason.MERGE, f"in the merge queue of {entry.target}: {entry.status}")
+        case EntryStatus.STUCK:
+            return _wait(task, WaitReason.MERGE, f"{entry.target} cannot be moved: {entry.detail}  genba queue")
+        case EntryStatus.CONFLICT:
+            return _sent_back(at, task, session, entry, EscalationKind.CONFLICT)
+        case EntryStatus.RED:
+            return _sent_back(at, task, session, entry, EscalationKind.RED)
+        case EntryStatus.WITHDRAWN | EntryStatus.MERGED:
+            if is_before(entry.finished_at, session.heartbeat_at):
+                return _queue(at, task, session)
+            return _continue(session, Cause.RESUMED, "its branch is looked at again")
+        case _:
+            assert_never(entry.status)
+
+
+def _into_queue(at: Situation, task: Task, session: FleetSession) -> Move:
+    if not task.requires_review or task.approved == session.verified:
+        return _queue(at, task, session)
+    found = next((one for one in reversed(at.reviews(task.number)) if one.commit == session.verified), None)
+    if found is None or found.status == "stale":
+        return _ask_review(at, task, session)
+    if found.status == "changes":
+        return _changes(at, task, session, found)
+    if found.status == "open" and found.reviewer_type == "ai":
+        if at.asked(task.number, EscalationKind.REVIEW) is not None:
+            return _wait(task, WaitReason.PERSON, f"somebody must approve it  genba approve {task.number}")
+        return _wait(task, WaitReason.REVIEW, f"#{found.task} reviews it")
+    why = f"Is commit {session.verified[:7]} what was wanted?"
+    return _person_reviews(at, task, session, why, found)
+
+
+def _person_reviews(at: Situation, task: Task, session: FleetSession, why: str, last: Review) -> Move:
+    asked = at.asked(task.number, EscalationKind.REVIEW)
+    if asked is not None and asked.commit in ("", session.verified):
+        return _wait(task, WaitReason.PERSON, f"somebody must approve it  genba approve {task.number}")
+    return escalating.review(at, task, session, session.verified, why, last)
+
+
+def _ask_review(at: Situation, task: Task, session: FleetSession) -> AskReview:
+    kind, assignee = task.reviewer_type, ""
+    if kind == "ai":
+        able = reviewers("", at.settings.review.agent, at.me.agents, at.authors(task.number) | {session.agent})
+        kind, assignee = ("ai", able[0]) if able else ("human", "")
+    return AskReview(task=task.number, commit=session.verified, reviewer_type=kind, assignee=assignee)
+
+
+def _changes(at: Situation, task: Task, session: FleetSession, found: Review) -> Move:
+    """A reviewer wants changes: they go to the author, a bounded number of times, then a person decides."""
+    rounds = at.settings.review.rounds
+    findings = found.findings
+    if session.reviews >= rounds:
+        told = at.decided(task.number, EscalationKind.REVIEW, round=session.reviews)
+        if told is None or told.status != "rejected" or told.commit not in ("", session.verified):
+            why = f"Reviewers wanted changes more than {rounds} times. Approve the commit, or say what is missing."
+            return _person_reviews(at, task, session, why, found)
+        findings = tuple(dict.fromkeys((*((told.answer,) if told.answer else ()), *findings)))
+    gap = findings_gap(
+        findings, commit=found.commit, reviewer=found.reviewer, round=session.reviews + 1, rounds=max(rounds, 1)
+    )
+    return _continue(session, Cause.FINDINGS, "a reviewer wants changes", gap)
+
+
+def _queue(at: Situation, task: Task, session: FleetSession) -> Queue:
+    before = at.entry(session.run)
+    return Queue(
+        run=session.run,
+        task=task.number,
+        commit=session.verified,
+        target=session.base_branch or at.settings.merge.base_branch,
+        round=before.round + 1 if before is not None else 1,
+    )
+
+
+def _sent_back(at: Situation, task: Task, session: FleetSession, entry: MergeEntry, kind: EscalationKind) -> Move:
+    """Work that does not land goes to its author with the evidence, a bounded number of rounds, then to a person."""
+    words = ""
+    if session.rounds >= at.settings.merge.rounds:
+        if at.asked(task.number, kind) is not None:
+            return _wait(task, WaitReason.PERSON, f"{_trouble(entry)}  genba approve {task.number}")
+        told = at.decided(task.number, kind, round=session.rounds)
+        if told is None or told.run != session.run:
+            return escalating.merge(at, task, session, entry, kind)
+        if told.status == "rejected":
+            return _end(session, _words(f"it did not land: {_trouble(entry)}", told))
+        words = told.answer
+    cause = Cause.CONFLICT if kind is EscalationKind.CONFLICT else Cause.RED
+    return _continue(session, cause, _trouble(entry), _merge_gap(at, session, entry, cause, words))
+
+
+def _merge_gap(at: Situation, session: FleetSession, entry: MergeEntry, cause: Cause, words: str) -> Gap:
+    if cause is Cause.CONFLICT:
+        detail = (
+            f"the branch conflicts with {entry.target} in {some(entry.paths, 20)}. {entry.target} is merged into the "
+            "branch, with conflict markers in these files. Keep what both sides want, remove every marker, and commit."
+        )
+    else:
+        detail = (
+            f"the work is green alone, and fails together with what {entry.target} has now. {entry.target} is merged "
+            "into the branch. Make it pass there, and commit."
+        )
+    output = "\n".join(text for text in (entry.detail, f"A person says: {words}" if words else "") if text)
+    attempt = session.rounds + 1
+    most = max(at.settings.merge.rounds, attempt)
+    return Gap(check=str(cause), detail=detail, output=output, claim="", attempt=attempt, max_attempts=most)
+
+
+def _trouble(entry: MergeEntry) -> str:
+    if entry.status is EntryStatus.CONFLICT:
+        return f"it conflicts with {entry.target} in {some(entry.paths)}"
+    return f"it is red on {entry.target} after the merge"
+
+
+# ── words ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _continue(session: FleetSession, cause: Cause, reason: str, gap: Gap | None = None, landed: str = "") -> Continue:
+    return Continue(
+        run=session.run,
+        task=session.task,
+        part=session.part + 1,
+        cause=cause,
+        reason=reason,
+        gap=gap,
+        landed=landed,
+    )
+
+
+def _end(session: FleetSession, reason: str) -> EndSession:
+    return EndSession(run=session.run, task=session.task, outcome=ABORTED, reason=reason)
+
+
+def _blocked(task: Task) -> Wait:
+    reason = task.blocker.reason if task.blocker else "it is blocked"
+    return _wait(task, WaitReason.PERSON, f"blocked: {reason}  genba task show {task.number}")
+
+
+def _wait(task: Task, kind: WaitReason, why: str, until: str = "") -> Wait:
+    return Wait(task=task.number, kind=kind, why=why, until=until)
+
+
+def _words(what: str, told: Escalation) -> str:
+    return f"{what}: {told.answer}" if told.answer else what

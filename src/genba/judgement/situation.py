@@ -1,0 +1,175 @@
+"""The field as one executor sees it, with what is asked of it often looked up once."""
+
+from functools import cached_property
+
+from genba.definitions.fleet_file import FleetSettings
+from genba.domain.fleet import (
+    Escalation,
+    EscalationKind,
+    Field,
+    FleetSession,
+    MergeEntry,
+    Plan,
+    ProviderPause,
+    Purpose,
+    Review,
+)
+from genba.domain.tasks import Task
+from genba.judgement.moments import is_before
+from genba.judgement.moves import Agent, Me
+
+DECIDED = ("answered", "approved", "rejected")
+
+
+class Situation:
+    """Looks up, and decides nothing."""
+
+    def __init__(self, field: Field, settings: FleetSettings, me: Me) -> None:
+        self.field = field
+        self.settings = settings
+        self.me = me
+        self.now = field.now
+
+    # ── tasks ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def line(self, task: Task) -> list[Task]:
+        """The task, what it is a part of, and so on up; what a review judges is above it as well."""
+        found, above = [task], task.parent if task.parent is not None else task.review_of
+        seen = {task.number}
+        while above is not None and above not in seen and above in self.field.tasks:
+            seen.add(above)
+            found.append(self.field.tasks[above])
+            above = found[-1].parent
+        return found
+
+    def held(self, task: Task) -> int | None:
+        """The task that somebody holds: this one, or one above it."""
+        if not self.field.held:
+            return None
+        return next((one.number for one in self.line(task) if one.number in self.field.held), None)
+
+    def depth(self, task: Task) -> int:
+        return len(self.line(task)) - 1
+
+    def parts(self, task: Task) -> tuple[int, ...]:
+        """Its children without those that review it."""
+        return tuple(number for number in task.children if number not in self.review_tasks)
+
+    @cached_property
+    def review_tasks(self) -> frozenset[int]:
+        declared = {task.number for task in self.field.tasks.values() if task.review_of is not None}
+        return frozenset(declared | {review.task for review in self.field.reviews})
+
+    # ── sessions ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def sessions(self) -> dict[int, list[FleetSession]]:
+        found: dict[int, list[FleetSession]] = {}
+        for session in self.field.sessions:
+            found.setdefault(session.task, []).append(session)
+        return found
+
+    def live(self, number: int) -> list[FleetSession]:
+        """Its sessions that have not ended; the one that counts first: who runs, then the newest."""
+        alive = [session for session in self.sessions.get(number, ()) if session.status != "ended"]
+        return sorted(alive, key=lambda session: (session.status != "running", -session.attempt, session.run))
+
+    @cached_property
+    def running(self) -> list[FleetSession]:
+        return [session for session in self.field.sessions if session.status == "running"]
+
+    def failures(self, number: int, purpose: Purpose) -> tuple[FleetSession, ...]:
+        return tuple(session for session in self.field.failures.get(number, ()) if session.purpose is purpose)
+
+    def next_attempt(self, number: int) -> int:
+        """The number of the next session of a task. It is never one that was there."""
+        known = (*self.sessions.get(number, ()), *self.field.failures.get(number, ()))
+        return max((session.attempt for session in known), default=0) + 1
+
+    def authors(self, number: int) -> frozenset[str]:
+        known = (*self.sessions.get(number, ()), *self.field.failures.get(number, ()))
+        return frozenset(session.agent for session in known if session.purpose is not Purpose.REVIEW)
+
+    @cached_property
+    def _live_executors(self) -> frozenset[str]:
+        return frozenset(executor.id for executor in self.field.executors if executor.status == "live")
+
+    def is_mine(self, session: FleetSession) -> bool:
+        """Whether this executor goes on with a session: it is its own, or that of nobody who lives."""
+        return session.executor in ("", self.me.executor) or session.executor not in self._live_executors
+
+    # ── what is known of a task ──────────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def _entries(self) -> dict[str, MergeEntry]:
+        found: dict[str, MergeEntry] = {}
+        for entry in self.field.entries:
+            known = found.get(entry.run)
+            if known is None or (entry.round, entry.id) > (known.round, known.id):
+                found[entry.run] = entry
+        return found
+
+    def entry(self, run: str) -> MergeEntry | None:
+        return self._entries.get(run)
+
+    @cached_property
+    def _escalations(self) -> dict[int, list[Escalation]]:
+        found: dict[int, list[Escalation]] = {}
+        for escalation in self.field.escalations:
+            found.setdefault(escalation.task, []).append(escalation)
+        return found
+
+    def asked(self, number: int, kind: EscalationKind) -> Escalation | None:
+        """What a person is being asked about a task."""
+        return next(
+            (one for one in self._escalations.get(number, ()) if one.kind is kind and one.status == "open"), None
+        )
+
+    def decided(self, number: int, kind: EscalationKind, **evidence: object) -> Escalation | None:
+        """What a person decided last about a task, when it was about exactly this."""
+        found = [
+            one
+            for one in self._escalations.get(number, ())
+            if one.kind is kind
+            and one.status in DECIDED
+            and all(one.evidence.get(name, value) == value for name, value in evidence.items())
+        ]
+        return max(found, key=lambda one: (one.answered_at, one.id), default=None)
+
+    def reviews(self, number: int) -> list[Review]:
+        return self._reviews.get(number, [])
+
+    @cached_property
+    def _reviews(self) -> dict[int, list[Review]]:
+        found: dict[int, list[Review]] = {}
+        for review in sorted(self.field.reviews, key=lambda one: one.task):
+            found.setdefault(review.of, []).append(review)
+        return found
+
+    @cached_property
+    def review_of(self) -> dict[int, Review]:
+        """By the number of the task that reviews."""
+        return {review.task: review for review in self.field.reviews}
+
+    @cached_property
+    def plans(self) -> dict[int, Plan]:
+        return {plan.task: plan for plan in sorted(self.field.plans, key=lambda one: one.id)}
+
+    # ── agents and providers ─────────────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def agents(self) -> dict[str, Agent]:
+        return {agent.name: agent for agent in self.me.agents}
+
+    @cached_property
+    def pauses(self) -> dict[str, ProviderPause]:
+        """By provider: the pause that is not over."""
+        return {pause.provider: pause for pause in self.field.pauses if is_before(self.now, pause.until)}
+
+    def fits_filter(self, task: Task, agent: str) -> str:
+        """Why this executor was told to leave a task alone; empty when it was not."""
+        if self.me.only_agent and agent != self.me.only_agent:
+            return f"only {self.me.only_agent} works here"
+        if self.me.only_label and not any(self.me.only_label in one.labels for one in self.line(task)):
+            return f'only tasks with the label "{self.me.only_label}" are taken here'
+        return ""
