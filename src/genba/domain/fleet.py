@@ -67,6 +67,10 @@ class PartOrder(msgspec.Struct, frozen=True, kw_only=True):
     cause: Cause = Cause.START
     gap: Gap | None = None
     """What the next prompt must know: the answer, the conflict, the failing goals, the findings."""
+    over: str = ""
+    """With `conflict` and `red`: the commit of the target that it was tried on."""
+    paths: tuple[str, ...] = ()
+    """With `conflict`: the paths in conflict."""
     landed: str = ""
     """With `landed`: the commit on the target."""
     handover: str = ""

@@ -35,7 +35,7 @@ from genba.judgement.verdicts import Judge
 
 if TYPE_CHECKING:
     from genba.domain.tasks import Task
-    from genba.execution.proving import Proof
+    from genba.execution.proving import Proof, Proved
     from genba.execution.task_keeping import TaskKeeper
 
 PARKED = "parked: it was told to stop, and can go on from here"
@@ -66,6 +66,10 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What a run that goes on must know first: an answer, a conflict, a goal that fails, what a reviewer found."""
     handover: str = ""
     """What others who tried before have left for it."""
+    over: str = ""
+    """The commit of the base that the work came back from: it is merged into the branch first."""
+    conflicts: tuple[str, ...] = ()
+    """Paths that were in conflict: work that still has the markers in them is not done."""
     process: int = 0
 
     @property
@@ -206,7 +210,8 @@ class Run:
 
     def _keeper(self) -> TaskKeeper | None:
         """Who keeps the task, for a run that works on one."""
-        if self.world.ledger is None or self.plan.issue is None or not self.issues.needs_tracker:
+        kept = self.issues.needs_tracker or self.world.hands_over
+        if self.world.ledger is None or self.plan.issue is None or not kept:
             return None
         from genba.execution.task_keeping import TaskKeeper  # noqa: PLC0415  (only a run with a task pays for it)
 
@@ -243,7 +248,7 @@ class Run:
                 return self.plan.workspace
             workspace = await self.world.trees.reopen(self.plan.workspace)
             await self._sweep(self.plan.run)
-            return workspace
+            return await self._over_its_base(workspace)
         worktree = self.settings.execution.worktree
         request = WorkspaceRequest(
             run=self.plan.run,
@@ -259,6 +264,16 @@ class Run:
         if workspace.taken_from:
             await self._sweep(workspace.taken_from)
         return workspace
+
+    async def _over_its_base(self, workspace: Workspace) -> Workspace:
+        """Work that came back goes on from what it would have landed as."""
+        if not self.plan.over or self.world.rework is None:
+            return workspace
+        message = f"Merge {workspace.base_branch} into {workspace.branch}\n"
+        adopted = await self.world.rework.adopt(workspace, self.plan.over, message)
+        if adopted.rescued:
+            self.world.journal.emit(Notice(message=f"work that was not committed is kept: git show {adopted.rescued}"))
+        return msgspec.structs.replace(workspace, base=self.plan.over)
 
     async def _sweep(self, run: str) -> None:
         """End what a run that died has left: its agent, and a service that one of its goals had started."""
@@ -308,7 +323,14 @@ class Run:
             return await steps.run("clean up", partial(self._delivered, workspace, issue), Finalized)
         goals = self.proof.policy.told() if self.proof is not None else ""
         prompts = Prompts(
-            self.definition, self.plan.run, workspace, self.plan.parameters, issue, opened.requirements, goals
+            self.definition,
+            self.plan.run,
+            workspace,
+            self.plan.parameters,
+            issue,
+            opened.requirements,
+            goals,
+            self.plan.handover,
         )
         while True:
             self.workspace = workspace
@@ -334,9 +356,27 @@ class Run:
             return None
         from genba.execution.proving import Proved  # noqa: PLC0415  (see _claim)
 
-        proved = await self.world.steps.run("verify", partial(self.proof.of_branch, workspace), Proved)
+        proved = await self.world.steps.run("verify", partial(self._prove, self.proof, workspace), Proved)
         self.proof.recall(proved)
         return proved.red
+
+    async def _prove(self, proof: Proof, workspace: Workspace) -> Proved:
+        from genba.execution.proving import Proved  # noqa: PLC0415  (see _claim)
+
+        markers = await self._markers_left(workspace)
+        return Proved(red=markers) if markers is not None else await proof.of_branch(workspace)
+
+    async def _markers_left(self, workspace: Workspace) -> CheckResult | None:
+        """Where the work still has the markers of the conflict that it came back with."""
+        if not self.plan.conflicts or self.world.rework is None:
+            return None
+        seen = await self.world.trees.observe(workspace)
+        left = await self.world.rework.markers_left(seen.head, self.plan.conflicts)
+        if not left:
+            return None
+        return CheckResult(
+            "conflict", CheckStatus.FAILED, f"the markers of the conflict are still in {', '.join(left)}"
+        )
 
     async def _delivered(self, workspace: Workspace, issue: Issue | None) -> Finalized:
         """The work has landed already: what is left of it is taken away."""
@@ -481,7 +521,9 @@ class Run:
     def _closure_action(self) -> ClosureAction | None:
         """What is done to the issue in the end; None for an agent that leaves issues alone."""
         settings = self.settings.integrations.github
-        return chosen_action(settings, self.state.closure) if settings.enabled else None
+        if settings.enabled:
+            return chosen_action(settings, self.state.closure)
+        return ClosureAction.CLOSE if self.world.hands_over else None
 
     async def _close(self, finalized: Finalized, workspace: Workspace) -> Finalized:
         try:

@@ -16,6 +16,7 @@ from genba.domain.ports import (
     Journal,
     Processes,
     Repository,
+    Rework,
     Steps,
     TaskLedger,
     Tracker,
@@ -72,5 +73,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     """What remembers how far the run has come, besides its journal."""
     durable: bool = False
     """Whether somebody else goes on with the run when this process ends: a stop leaves it as it is."""
+    rework: Rework | None = None
+    """Brings what happened on the base into work that came back from it."""
     hands_over: bool = False
     """Whether verified work is handed to a merge queue, rather than landed by the run itself."""
