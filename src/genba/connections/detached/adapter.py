@@ -108,6 +108,7 @@ class DetachedAdapter:
         self.workspace = workspace
         self.parks_on_cancel = parks_on_cancel
         """Whether a cancelled question ends its agent; otherwise it goes on for whoever asks next."""
+        self.parking_seconds = _PARKING_SECONDS
 
     @asynccontextmanager
     async def quarters(self, workspace: Workspace) -> AsyncIterator[AgentSession]:
@@ -213,7 +214,7 @@ class DetachedAdapter:
 
     async def _end(self, question: Question) -> None:
         """Have the supervisor park its agent; one that does not is killed, and what it leaves is swept."""
-        if not await asyncio.to_thread(_told_to_end, question, signal.SIGTERM, _PARKING_SECONDS):
+        if not await asyncio.to_thread(_told_to_end, question, signal.SIGTERM, self.parking_seconds):
             await asyncio.to_thread(_told_to_end, question, signal.SIGKILL, _KILLING_SECONDS)
             await self.processes.sweep(self.posting.run)
 

@@ -103,8 +103,8 @@ class Question:
     def make(self) -> None:
         with telling_of_full_disks(self.path):
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self.lock.touch(mode=0o600)
-            self._watch.touch(mode=0o600)
+            for file in (self.lock, self._watch, self._starts):
+                file.touch(mode=0o600)
 
     def ask(self, request: Request) -> None:
         """Write down what is asked, before anybody is told to ask it."""

@@ -1,0 +1,169 @@
+"""A run whose agent is held by a supervisor, with everything real: a repository, an agent, a nursery."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from genba.connections.detached.adapter import DetachedAdapter
+from genba.connections.detached.nursery import Nursery
+from genba.connections.detached.places import Question, questions
+from genba.connections.git.layout import RepositoryLayout
+from genba.definitions.project import load_project
+from genba.domain.events import Event, Notice
+from genba.domain.outcomes import PermissionMode
+from genba.domain.replies import Ask, Reply
+from genba.domain.workspaces import Workspace, WorkspaceRequest
+from genba.execution.running import RunPlan
+from genba.wiring.house import House, PreparedRun, new_run_id
+from genba.wiring.supervising import detached, nursery_of, sparing
+from tests.project import Project
+
+
+class Memory(msgspec.Struct):
+    """What another worker needs to go on with a run."""
+
+    root: str
+    agent: str
+    run: str
+    workspace: Workspace
+
+
+@dataclass
+class Post:
+    """One run, as a worker holds it."""
+
+    house: House
+    prepared: PreparedRun
+    workspace: Workspace
+    nursery: Nursery
+    events: list[Event] = field(default_factory=list)
+    lines: list[tuple[str, str]] = field(default_factory=list)
+    """What was heard."""
+
+    @property
+    def run(self) -> str:
+        return self.workspace.run
+
+    @property
+    def folder(self) -> Path:
+        return self.house.layout.run_folder(self.run)
+
+    def adapter(self, part: int = 1, grace_seconds: float = 60.0) -> DetachedAdapter:
+        made = detached(
+            self.house.layout,
+            self.prepared.keeper,
+            self.nursery,
+            sparing(self.house.layout, self.house.processes),
+            self.events.append,
+            run=self.run,
+            part=part,
+            grace_seconds=grace_seconds,
+        )
+        made.workspace = self.workspace
+        return made
+
+    def question(self, number: int = 1, part: int = 1) -> Question:
+        return Question.of(self.folder, part, number)
+
+    def ask(self, number: int = 1, timeout_seconds: float = 120.0) -> Ask:
+        return Ask(
+            run=self.run,
+            agent="worker",
+            step="work",
+            iteration=number,
+            number=number,
+            number_in_step=number,
+            prompt="Say hello.",
+            system_prompt="You are polite.",
+            model="haiku",
+            allowed_tools=None,
+            permission_mode=PermissionMode.ACCEPT_EDITS,
+            session_id=None,
+            output_schema=None,
+            issue=None,
+            timeout_seconds=timeout_seconds,
+            idle_seconds=timeout_seconds,
+        )
+
+    async def put(self, number: int = 1, adapter: DetachedAdapter | None = None) -> Reply:
+        """Ask once, as the loop of a run does."""
+        adapter = adapter or self.adapter()
+        async with adapter.quarters(self.workspace) as session:
+            instance = await adapter.start(session)
+            try:
+                return await adapter.execute(instance, self.ask(number), self.heard)
+            finally:
+                await adapter.stop(instance)
+
+    def heard(self, stream: str, line: str) -> None:
+        self.lines.append((stream, line))
+
+    def said(self) -> list[str]:
+        return [line for stream, line in self.lines if stream == "stdout"]
+
+    def supervisor(self, number: int = 1) -> int:
+        """Who holds the question; nobody is no number."""
+        holder = self.question(number).holder()
+        return holder.process if holder is not None else 0
+
+    def memory(self, root: Path) -> bytes:
+        return msgspec.json.encode(Memory(str(root), "worker", self.run, self.workspace))
+
+
+async def posted(root: Path, agent: str = "worker", memory: Memory | None = None) -> Post:
+    """A run that has its working tree and has told its beginning; with a memory, one that another process has begun."""
+    layout = await RepositoryLayout.find(root)
+    house = House(layout, load_project(layout.top))
+    run = memory.run if memory is not None else new_run_id(agent)
+    prepared = house.prepare(RunPlan(run=run, definition=house.registry.load(agent), parameters={}))
+    if memory is not None:
+        return Post(house, prepared, memory.workspace, nursery_of(layout))
+    wanted = WorkspaceRequest(
+        run=run,
+        agent=agent,
+        root=".worktrees",
+        isolated=True,
+        branch=f"genba/{run}",
+        base_branch=None,
+        issue=None,
+        issue_title="",
+    )
+    workspace = await prepared.trees.open(wanted)
+    prepared.journal.emit(Notice(message="it begins"))
+    return Post(house, prepared, workspace, nursery_of(layout))
+
+
+@contextmanager
+def cleared(project: Project) -> Iterator[None]:
+    """Nothing that a test has started is left, however it ends."""
+    try:
+        yield
+    finally:
+        for folder in (project.root / ".git" / "genba" / "runs").glob("*"):
+            for question in questions(folder):
+                holder = question.holder()
+                if holder is not None and question.is_held():
+                    holder.signal(signal.SIGTERM)
+
+
+def is_alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except OSError:
+        return False
+
+
+def living(word: str) -> list[int]:
+    """Every process with this word on its command line."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and is_alive(int(entry.name)) and int(entry.name) != os.getpid():
+            with suppress(OSError):
+                if word.encode() in (entry / "cmdline").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+    return found

@@ -1,0 +1,364 @@
+"""Whoever dies, the agent is neither lost nor doubled, and nothing is left running that nobody holds."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from genba.domain.errors import AgentUnavailable, DiskFullError
+from tests.detached.conftest import MakePost
+from tests.detached.posts import Post, is_alive, living
+from tests.project import Project, ordinary_environment, until
+from tests.sandbox.hostile_runs import settle
+from tests.walls import needs_bubblewrap
+
+ROOT = Path(__file__).parents[2]
+HOLD = "echo early; until test -e go; do sleep 0.02; done; echo late"
+"""An agent that works until the file `go` is in its working tree."""
+
+linux = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="not run: there is no /proc here")
+
+
+def go(post: Post) -> None:
+    (Path(post.workspace.path) / "go").touch()
+
+
+def all_told(post: Post) -> bool:
+    """Whether the worker has noted that it told everything."""
+    newest = post.question().newest()
+    return newest is not None and int(newest.told.read_text() or "0") == newest.heard.stat().st_size
+
+
+def a_word() -> str:
+    """A number of seconds that nobody else sleeps."""
+    return f"8{os.getpid()}.{os.urandom(3).hex()}".translate(str.maketrans("abcdef", "123456"))
+
+
+@contextmanager
+def worker(post: Post, project: Project, grace_seconds: float = 60.0) -> Iterator["subprocess.Popen[str]"]:
+    """Another process that asks the first question of the run."""
+    memory = project.root.parent / "memory.json"
+    memory.write_bytes(post.memory(project.root))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.detached.worker", str(memory), str(grace_seconds)],
+        cwd=ROOT,
+        env=ordinary_environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def hears(process: "subprocess.Popen[str]", *wanted: str) -> list[str]:
+    """The lines up to the last one that is waited for."""
+    assert process.stdout is not None
+    lines = []
+    left = list(wanted)
+    while left:
+        line = process.stdout.readline().rstrip("\n")
+        assert line, f"the worker ended before it heard {left}: {lines}"
+        lines.append(line)
+        if left[0] in line:
+            left.pop(0)
+    return lines
+
+
+def agent(project: Project, command: str, walls: bool = False) -> None:
+    if walls:
+        needs_bubblewrap()
+        settle(project, kind="bubblewrap")
+    project.agent(adapter={"type": "custom", "command": command})
+
+
+async def when(holds: Callable[[], object], seconds: float = 30.0) -> None:
+    """Wait for something that will happen, and let others go on meanwhile."""
+    async with asyncio.timeout(seconds):
+        while not holds():
+            await asyncio.sleep(0.01)
+
+
+@linux
+@pytest.mark.parametrize("walls", [False, True], ids=["plain", "bubblewrap"])
+@pytest.mark.parametrize("with_nursery", [False, True], ids=["worker", "worker and nursery"])
+async def test_a_killed_worker_leaves_its_agent_to_the_next_one(
+    project: Project, posts: MakePost, walls: bool, with_nursery: bool
+) -> None:
+    agent(project, HOLD, walls)
+    post = await posts()
+    with worker(post, project) as first:
+        said = hears(first, "nursery", "started", "early")
+        until(lambda: all_told(post))
+        if with_nursery:
+            os.kill(int(said[0].split()[1]), signal.SIGKILL)
+        first.kill()
+        first.wait()
+    supervisor = post.supervisor()
+    assert is_alive(supervisor)
+    asked = asyncio.create_task(post.put())
+    await when(lambda: post.question().is_watched())
+    go(post)
+    reply = await asked
+    assert reply.text.split() == ["early", "late"]
+    assert post.lines == [("stdout", "late")]
+    assert post.question().starts() == 1
+    until(lambda: not is_alive(supervisor))
+
+
+@linux
+async def test_a_nursery_that_is_killed_is_replaced_and_no_agent_minds(project: Project, posts: MakePost) -> None:
+    agent(project, HOLD)
+    post = await posts()
+    asked = asyncio.create_task(post.put())
+    await when(lambda: ("stdout", "early") in post.lines)
+    old = post.nursery.process
+    assert old is not None
+    os.kill(old, signal.SIGKILL)
+    go(post)
+    assert (await asked).text.split() == ["early", "late"]
+    assert post.question().starts() == 1
+    assert (await post.put(2)).text.split() == ["early", "late"]
+    assert post.nursery.process != old
+
+
+@linux
+@pytest.mark.parametrize("walls", [False, True], ids=["plain", "bubblewrap"])
+async def test_a_killed_supervisor_leaves_nothing_and_the_question_is_put_again(
+    project: Project, posts: MakePost, walls: bool
+) -> None:
+    word = a_word()
+    hide = f"(setsid env -i sleep {word} >/dev/null 2>&1 &) ; sleep {word} & echo early"
+    agent(project, f"test -e go || {{ {hide}; wait; }}; echo late", walls)
+    post = await posts()
+    asked = asyncio.create_task(post.put())
+    await when(lambda: ("stdout", "early") in post.lines and len(living(word)) >= 2)
+    before = living(word)
+    go(post)
+    os.kill(post.supervisor(), signal.SIGKILL)
+    assert (await asked).text == "late\n"
+    assert post.question().starts() == 2
+    assert [process for process in before if is_alive(process)] == []
+    assert living(word) == []
+
+
+@linux
+@pytest.mark.parametrize("walls", [False, True], ids=["plain", "bubblewrap"])
+async def test_a_supervisor_that_dies_after_its_worker_leaves_nothing_either(
+    project: Project, posts: MakePost, walls: bool
+) -> None:
+    word = a_word()
+    agent(project, f"(setsid env -i sleep {word} >/dev/null 2>&1 &) ; sleep {word} & echo early; wait", walls)
+    post = await posts()
+    with worker(post, project) as first:
+        said = hears(first, "nursery", "started", "early")
+        until(lambda: len(living(word)) >= 2)
+    nursery = int(said[0].split()[1])
+    assert is_alive(nursery)
+    os.kill(post.supervisor(), signal.SIGKILL)
+    until(lambda: living(word) == [])
+    until(lambda: not is_alive(nursery))
+
+
+@linux
+@pytest.mark.parametrize("walls", [False, True], ids=["plain", "bubblewrap"])
+async def test_when_everybody_dies_at_once_the_next_worker_sweeps_and_asks_again(
+    project: Project, posts: MakePost, walls: bool
+) -> None:
+    word = a_word()
+    agent(project, f"test -e go || {{ sleep {word} & echo early; wait; }}; echo late", walls)
+    post = await posts()
+    with worker(post, project) as first:
+        said = hears(first, "nursery", "started", "early")
+        until(lambda: living(word))
+        for process in (first.pid, int(said[0].split()[1]), post.supervisor()):
+            os.kill(process, signal.SIGKILL)
+    go(post)
+    assert (await post.put()).text == "late\n"
+    assert post.question().starts() == 2
+    until(lambda: living(word) == [])
+
+
+@linux
+async def test_an_agent_that_nobody_watches_is_parked_after_the_grace_time(project: Project, posts: MakePost) -> None:
+    word = a_word()
+    agent(project, f"test -e go || {{ sleep {word} & echo early; wait; }}; echo late")
+    post = await posts()
+    with worker(post, project, grace_seconds=0.5) as first:
+        hears(first, "started", "early")
+        until(lambda: living(word))
+    until(lambda: living(word) == [])
+    until(lambda: not post.question().is_held())
+    newest = post.question().newest()
+    assert newest is not None
+    result = newest.result()
+    assert result is not None
+    assert result.parked == "nobody watched it for 0.5 s"
+    go(post)
+    assert (await post.put()).text == "late\n"
+    assert post.question().starts() == 2
+
+
+@linux
+async def test_an_agent_that_is_watched_outlives_any_grace_time(project: Project, posts: MakePost) -> None:
+    agent(project, HOLD)
+    post = await posts()
+    asked = asyncio.create_task(post.put(adapter=post.adapter(grace_seconds=0.1)))
+    await when(lambda: ("stdout", "early") in post.lines)
+    since = asyncio.get_running_loop().time()
+    await when(lambda: asyncio.get_running_loop().time() - since > 1.0)
+    go(post)
+    assert (await asked).text.split() == ["early", "late"]
+    assert post.question().starts() == 1
+
+
+@linux
+@pytest.mark.parametrize("walls", [False, True], ids=["plain", "bubblewrap"])
+async def test_a_cancelled_question_parks_its_agent_with_everything(
+    project: Project, posts: MakePost, walls: bool
+) -> None:
+    word = a_word()
+    agent(project, f"(setsid env -i sleep {word} >/dev/null 2>&1 &) ; sleep {word} & echo early; wait", walls)
+    post = await posts()
+    asked = asyncio.create_task(post.put())
+    await when(lambda: ("stdout", "early") in post.lines and len(living(word)) >= 2)
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    assert living(word) == []
+    assert not post.question().is_held()
+    newest = post.question().newest()
+    assert newest is not None
+    result = newest.result()
+    assert result is not None
+    assert result.parked == "it was told to stop"
+
+
+@linux
+async def test_a_question_that_is_cancelled_while_its_supervisor_starts_leaves_none(
+    project: Project, posts: MakePost
+) -> None:
+    word = a_word()
+    agent(project, f"sleep {word}")
+    post = await posts()
+    asked = asyncio.create_task(post.put())
+    await when(lambda: post.question().path.exists())
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    assert not post.question().is_held()
+    assert living(word) == []
+
+
+@linux
+async def test_a_supervisor_that_does_not_listen_is_killed_in_the_end(project: Project, posts: MakePost) -> None:
+    word = a_word()
+    agent(project, f"sleep {word} & echo early; wait")
+    post = await posts()
+    adapter = post.adapter()
+    adapter.parking_seconds = 0.2
+    asked = asyncio.create_task(post.put(adapter=adapter))
+    await when(lambda: ("stdout", "early") in post.lines and living(word))
+    os.kill(post.supervisor(), signal.SIGSTOP)
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    assert not post.question().is_held()
+    until(lambda: living(word) == [])
+
+
+@linux
+async def test_who_only_looks_away_leaves_the_agent_at_work(project: Project, posts: MakePost) -> None:
+    agent(project, HOLD)
+    post = await posts()
+    adapter = post.adapter()
+    adapter.parks_on_cancel = False
+    asked = asyncio.create_task(post.put(adapter=adapter))
+    await when(lambda: ("stdout", "early") in post.lines)
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    assert post.question().is_held()
+    assert await adapter.processes.sweep(post.run) == 0
+    again = asyncio.create_task(post.put())
+    go(post)
+    assert (await again).text.split() == ["early", "late"]
+    assert post.question().starts() == 1
+
+
+@linux
+async def test_a_supervisor_that_dies_every_time_is_told_as_an_agent_that_is_not_there(
+    project: Project, posts: MakePost
+) -> None:
+    agent(project, "kill -9 $PPID; sleep 60")
+    post = await posts()
+    with pytest.raises(AgentUnavailable, match="died 3 times"):
+        await post.put()
+    assert post.question().starts() == 3
+
+
+@linux
+async def test_two_workers_at_once_share_one_agent(project: Project, posts: MakePost) -> None:
+    agent(project, HOLD)
+    post = await posts()
+    with worker(post, project) as first, worker(post, project) as second:
+        hears(first, "nursery")
+        hears(second, "nursery")
+        until(lambda: post.question().is_held())
+        go(post)
+        hears(first, "reply ['early', 'late']")
+        hears(second, "reply ['early', 'late']")
+    assert post.question().starts() == 1
+
+
+@linux
+async def test_a_nursery_ends_with_its_worker_and_leaves_no_zombie(project: Project, posts: MakePost) -> None:
+    agent(project, "echo hello")
+    post = await posts()
+    await post.put()
+    nursery = post.nursery.process
+    assert nursery is not None
+    children = Path(f"/proc/{nursery}/task/{nursery}/children")
+    until(lambda: children.read_text() == "")
+    post.nursery.close()
+    until(lambda: not Path(f"/proc/{nursery}").exists())
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of three megabytes, mounted for this test alone."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(disk)]
+    if subprocess.run(words, capture_output=True, check=False).returncode:
+        pytest.skip("not run: a small disk needs the right to mount")
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+@linux
+async def test_a_full_disk_ends_the_agent_and_is_told_as_such(
+    project: Project, posts: MakePost, small_disk: Path
+) -> None:
+    word = a_word()
+    noise = "head -c 6000000 /dev/zero | tr '\\0' x | fold -w 1000"
+    agent(project, f"test -e go || {{ sleep {word} & {noise}; wait; }}; echo late")
+    post = await posts()
+    post.folder.joinpath("supervised").symlink_to(small_disk)
+    with pytest.raises(DiskFullError, match="the disk is full"):
+        await post.put()
+    assert living(word) == []
+    subprocess.run(["mount", "-o", "remount,size=30m", str(small_disk)], check=True)
+    go(post)
+    assert (await post.put(2)).text == "late\n"

@@ -1,0 +1,157 @@
+"""What an agent says comes through, however much and whatever it is; secrets and strangers do not."""
+
+import asyncio
+import os
+import pwd
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from genba.connections.detached.hearing import Hearing, Recorder
+from genba.connections.detached.places import Attempt
+from genba.domain.events import Event, GateUsed
+from genba.domain.processes import Heard
+from tests.detached.conftest import MakePost
+from tests.detached.posts import is_alive
+from tests.project import Project, until
+from tests.sandbox.hostile_runs import settle
+from tests.walls import needs_bubblewrap
+
+
+def unheard(_stream: str, _line: str) -> None:
+    return
+
+
+async def told(attempt: Attempt, heard: Heard = unheard) -> list[Event]:
+    events: list[Event] = []
+    with Hearing(attempt, heard, events.append) as hearing:
+        await hearing.tell()
+    return events
+
+
+async def test_twenty_agents_at_once_come_back_with_their_own_answers(project: Project, posts: MakePost) -> None:
+    project.agent(adapter={"type": "custom", "command": "echo $GENBA_RUN; sleep 0.5; echo bye"})
+    made = [await posts() for _ in range(20)]
+    nursery = made[0].nursery
+    for post in made:
+        post.nursery = nursery
+    replies = await asyncio.gather(*(post.put() for post in made))
+    assert [reply.text.split() for reply in replies] == [[post.run, "bye"] for post in made]
+    assert [post.said() for post in made] == [[post.run, "bye"] for post in made]
+    assert {post.question().starts() for post in made} == {1}
+
+
+async def test_fifty_megabytes_and_binary_garbage_do_no_harm(project: Project, posts: MakePost) -> None:
+    noise = "head -c 52428800 /dev/zero | tr '\\0' x; echo; head -c 300000 /dev/urandom >&2; echo >&2"
+    project.agent(adapter={"type": "custom", "command": f"{noise}; echo the end"})
+    post = await posts()
+    reply = await post.put()
+    assert reply.text.startswith("xxx")
+    newest = post.question().newest()
+    assert newest is not None
+    heard = sum(len(line) for stream, line in post.lines if stream != "started")
+    assert 8_000_000 < heard < 11_000_000
+    assert newest.heard.stat().st_size < 20_000_000
+    assert all(line for _, line in post.lines[:2])
+
+
+async def test_many_short_lines_are_all_heard_in_order(project: Project, posts: MakePost) -> None:
+    project.agent(adapter={"type": "custom", "command": "seq 1 100000"})
+    post = await posts()
+    await post.put()
+    assert post.said() == [str(number) for number in range(1, 100001)]
+
+
+async def test_a_secret_of_the_environment_is_not_written_down(
+    project: Project, posts: MakePost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "very-secret-value-4711")
+    line = "echo key: $SOME_API_KEY; tr '\\0' ' ' < /proc/$PPID/cmdline; test -n \"$SOME_API_KEY\""
+    project.agent(adapter={"type": "custom", "command": line, "passEnv": ["SOME_API_KEY"]})
+    post = await posts()
+    reply = await post.put()
+    assert "very-secret-value-4711" in reply.text.splitlines()[0]
+    assert "very-secret-value-4711" not in reply.text.splitlines()[1]
+    assert post.said()[0] == "key: [redacted]"
+    newest = post.question().newest()
+    assert newest is not None
+    assert b"very-secret" not in newest.heard.read_bytes()
+    assert b"very-secret" not in (post.question().path / "request.json").read_bytes()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="not run: only root can become another user")
+async def test_another_user_can_read_nothing_of_a_question_and_ask_nobody(project: Project, posts: MakePost) -> None:
+    project.agent(adapter={"type": "custom", "command": "until test -e go; do sleep 0.02; done; echo hello"})
+    post = await posts()
+    asked = asyncio.create_task(post.put())
+    async with asyncio.timeout(30):
+        while not post.supervisor():
+            await asyncio.sleep(0.01)
+    nobody = pwd.getpwnam("nobody")
+    look = (
+        "import os, sys\n"
+        f"os.setgroups([]); os.setgid({nobody.pw_gid}); os.setuid({nobody.pw_uid})\n"
+        "for path in sys.argv[1:]:\n"
+        "    try: os.open(path, os.O_RDWR)\n"
+        "    except PermissionError: print('refused')\n"
+    )
+    inside = [str(post.question().path / name) for name in ("request.json", "lock", "watch", "starts")]
+    line = f"/proc/{post.nursery.process}/fd/0"
+    done = subprocess.run(
+        [sys.executable, "-c", look, *inside, line], capture_output=True, text=True, check=True, cwd="/"
+    )
+    assert done.stdout.split() == ["refused"] * 5
+    for path in inside:
+        assert Path(path).stat().st_mode & 0o077 == 0
+    (Path(post.workspace.path) / "go").touch()
+    await asked
+    listening = Path("/proc/net/unix").read_text()
+    assert str(project.root) not in listening
+
+
+async def test_what_gates_tell_reaches_the_journal_of_the_worker(project: Project, posts: MakePost) -> None:
+    needs_bubblewrap()
+    settle(project, kind="bubblewrap", network="allowlist", allow=["allowed.invalid:443"])
+    ask = "import urllib.request as r; r.urlopen('http://forbidden.invalid/', timeout=10)"
+    project.agent(adapter={"type": "custom", "command": f'{sys.executable} -c "{ask}" 2>/dev/null; echo hello'})
+    post = await posts()
+    assert (await post.put()).text == "hello\n"
+    gates = [event for event in post.events if isinstance(event, GateUsed)]
+    assert [(event.verdict, event.target) for event in gates] == [("denied", "forbidden.invalid:80")]
+
+
+async def test_a_torn_line_is_passed_over_and_told_when_it_is_whole(tmp_path: Path) -> None:
+    (tmp_path / "1").mkdir()
+    attempt = Attempt(tmp_path / "1")
+    recorder = Recorder(attempt, str)
+    recorder.heard("stdout", "one")
+    lines: list[str] = []
+    with attempt.heard.open("ab") as file:
+        file.write(b'["stdout","tw')
+        file.flush()
+        await told(attempt, lambda _stream, line: lines.append(line))
+        assert lines == ["one"]
+        file.write(b'o"]\nno json\n')
+    recorder.heard("notice", "half \ud800 of it")
+    recorder.emit(GateUsed(gate="proxy", verdict="refused", target="somewhere:80"))
+    events = await told(attempt, lambda _stream, line: lines.append(line))
+    assert lines == ["one", "two", "half \\ud800 of it"]
+    assert events == [GateUsed(gate="proxy", verdict="refused", target="somewhere:80")]
+    recorder.close()
+    assert await told(attempt) == []
+
+
+async def test_a_supervisor_keeps_its_own_log(project: Project, posts: MakePost) -> None:
+    project.agent(adapter={"type": "custom", "command": "echo hello"})
+    post = await posts()
+    await post.put()
+    newest = post.question().newest()
+    assert newest is not None
+    assert newest.log.read_text() == ""
+    assert (post.house.layout.own / "nursery.log").read_text() == ""
+    nursery = post.nursery.process
+    assert nursery is not None
+    post.nursery.close()
+    until(lambda: not is_alive(nursery))
