@@ -1,8 +1,9 @@
 """A run whose agent is held by a supervisor, with everything real: a repository, an agent, a nursery."""
 
+import asyncio
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -100,6 +101,10 @@ class Post:
             finally:
                 await adapter.stop(instance)
 
+    def place(self, name: str) -> None:
+        """Put an empty file into the working tree."""
+        (Path(self.workspace.path) / name).touch()
+
     def heard(self, stream: str, line: str) -> None:
         self.lines.append((stream, line))
 
@@ -149,6 +154,13 @@ def cleared(project: Project) -> Iterator[None]:
                 holder = question.holder()
                 if holder is not None and question.is_held():
                     holder.signal(signal.SIGTERM)
+
+
+async def when(holds: Callable[[], object], seconds: float = 30.0) -> None:
+    """Wait for something that will happen, and let others go on meanwhile."""
+    async with asyncio.timeout(seconds):
+        while not holds():  # noqa: ASYNC110  (what happens does so in other processes)
+            await asyncio.sleep(0.01)
 
 
 def is_alive(process: int) -> bool:

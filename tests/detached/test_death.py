@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import pytest
 
 from genba.domain.errors import AgentUnavailable, DiskFullError
 from tests.detached.conftest import MakePost
-from tests.detached.posts import Post, is_alive, living
+from tests.detached.posts import Post, is_alive, living, when
 from tests.project import Project, ordinary_environment, until
 from tests.sandbox.hostile_runs import settle
 from tests.walls import needs_bubblewrap
@@ -26,7 +26,7 @@ linux = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="not 
 
 
 def go(post: Post) -> None:
-    (Path(post.workspace.path) / "go").touch()
+    post.place("go")
 
 
 def all_told(post: Post) -> bool:
@@ -63,7 +63,7 @@ def worker(post: Post, project: Project, grace_seconds: float = 60.0) -> Iterato
 def hears(process: "subprocess.Popen[str]", *wanted: str) -> list[str]:
     """The lines up to the last one that is waited for."""
     assert process.stdout is not None
-    lines = []
+    lines: list[str] = []
     left = list(wanted)
     while left:
         line = process.stdout.readline().rstrip("\n")
@@ -79,13 +79,6 @@ def agent(project: Project, command: str, walls: bool = False) -> None:
         needs_bubblewrap()
         settle(project, kind="bubblewrap")
     project.agent(adapter={"type": "custom", "command": command})
-
-
-async def when(holds: Callable[[], object], seconds: float = 30.0) -> None:
-    """Wait for something that will happen, and let others go on meanwhile."""
-    async with asyncio.timeout(seconds):
-        while not holds():
-            await asyncio.sleep(0.01)
 
 
 @linux
@@ -251,7 +244,7 @@ async def test_a_question_that_is_cancelled_while_its_supervisor_starts_leaves_n
     agent(project, f"sleep {word}")
     post = await posts()
     asked = asyncio.create_task(post.put())
-    await when(lambda: post.question().path.exists())
+    await when(post.question().path.exists)
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asked
@@ -347,6 +340,10 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
+def make_room(disk: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,size=30m", str(disk)], check=True)
+
+
 @linux
 async def test_a_full_disk_ends_the_agent_and_is_told_as_such(
     project: Project, posts: MakePost, small_disk: Path
@@ -359,6 +356,6 @@ async def test_a_full_disk_ends_the_agent_and_is_told_as_such(
     with pytest.raises(DiskFullError, match="the disk is full"):
         await post.put()
     assert living(word) == []
-    subprocess.run(["mount", "-o", "remount,size=30m", str(small_disk)], check=True)
+    make_room(small_disk)
     go(post)
     assert (await post.put(2)).text == "late\n"

@@ -14,7 +14,7 @@ from genba.connections.detached.places import Attempt
 from genba.domain.events import Event, GateUsed
 from genba.domain.processes import Heard
 from tests.detached.conftest import MakePost
-from tests.detached.posts import is_alive
+from tests.detached.posts import is_alive, when
 from tests.project import Project, until
 from tests.sandbox.hostile_runs import settle
 from tests.walls import needs_bubblewrap
@@ -81,34 +81,44 @@ async def test_a_secret_of_the_environment_is_not_written_down(
     assert b"very-secret" not in (post.question().path / "request.json").read_bytes()
 
 
+AS_NOBODY = """
+import os, sys
+os.setgroups([])
+os.setgid(int(sys.argv[1]))
+os.setuid(int(sys.argv[2]))
+for path in sys.argv[3:]:
+    try:
+        os.open(path, os.O_RDWR)
+    except PermissionError:
+        print("refused")
+"""
+
+
+def refused_to_nobody(*paths: str) -> int:
+    """How many of these another user is kept from."""
+    nobody = pwd.getpwnam("nobody")
+    words = [sys.executable, "-c", AS_NOBODY, str(nobody.pw_gid), str(nobody.pw_uid), *paths]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd="/")
+    return len(done.stdout.splitlines())
+
+
+def modes(paths: list[str]) -> set[int]:
+    return {Path(path).stat().st_mode & 0o777 for path in paths}
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="not run: only root can become another user")
-async def test_another_user_can_read_nothing_of_a_question_and_ask_nobody(project: Project, posts: MakePost) -> None:
+async def test_another_user_can_read_nothing_of_a_question_and_has_no_door_to_ask_at(
+    project: Project, posts: MakePost
+) -> None:
     project.agent(adapter={"type": "custom", "command": "until test -e go; do sleep 0.02; done; echo hello"})
     post = await posts()
     asked = asyncio.create_task(post.put())
-    async with asyncio.timeout(30):
-        while not post.supervisor():
-            await asyncio.sleep(0.01)
-    nobody = pwd.getpwnam("nobody")
-    look = (
-        "import os, sys\n"
-        f"os.setgroups([]); os.setgid({nobody.pw_gid}); os.setuid({nobody.pw_uid})\n"
-        "for path in sys.argv[1:]:\n"
-        "    try: os.open(path, os.O_RDWR)\n"
-        "    except PermissionError: print('refused')\n"
-    )
+    await when(post.supervisor)
     inside = [str(post.question().path / name) for name in ("request.json", "lock", "watch", "starts")]
-    line = f"/proc/{post.nursery.process}/fd/0"
-    done = subprocess.run(
-        [sys.executable, "-c", look, *inside, line], capture_output=True, text=True, check=True, cwd="/"
-    )
-    assert done.stdout.split() == ["refused"] * 5
-    for path in inside:
-        assert Path(path).stat().st_mode & 0o077 == 0
-    (Path(post.workspace.path) / "go").touch()
+    assert refused_to_nobody(*inside, f"/proc/{post.nursery.process}/fd/0") == 5
+    assert modes(inside) == {0o600}
+    post.place("go")
     await asked
-    listening = Path("/proc/net/unix").read_text()
-    assert str(project.root) not in listening
 
 
 async def test_what_gates_tell_reaches_the_journal_of_the_worker(project: Project, posts: MakePost) -> None:

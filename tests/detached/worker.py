@@ -13,9 +13,7 @@ from genba.connections.process.orphans import take_in_orphans
 from tests.detached.posts import Memory, posted
 
 
-async def main() -> None:
-    take_in_orphans()
-    memory = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Memory)
+async def main(memory: Memory) -> None:
     post = await posted(Path(memory.root), memory.agent, memory)
     adapter = post.adapter(grace_seconds=float(sys.argv[2]))
     async with adapter.quarters(post.workspace) as session:
@@ -32,4 +30,5 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-asyncio.run(main())
+take_in_orphans()
+asyncio.run(main(msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Memory)))
