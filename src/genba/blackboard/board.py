@@ -8,7 +8,19 @@ from types import TracebackType
 
 import msgspec
 
-from genba.blackboard import conditions, dependencies, families, gateway, history, rows, sessions, tasks, verifications
+from genba.blackboard import (
+    conditions,
+    dependencies,
+    escalations,
+    families,
+    gateway,
+    history,
+    reviews,
+    rows,
+    sessions,
+    tasks,
+    verifications,
+)
 from genba.blackboard.opening import open_store
 from genba.blackboard.ready import ReadyTasks
 from genba.blackboard.store import Statement, Store, Transaction
@@ -112,7 +124,17 @@ class Blackboard:
         return self.store.write(lambda tx: gateway.change_status(tx, number, change))
 
     def approve(self, number: int, commit: str, actor: Actor) -> Task:
-        return self.store.write(lambda tx: gateway.approve(tx, number, commit, actor))
+        """Approve a commit of a task in review. Whoever was asked for that is done with it."""
+
+        def both(tx: Transaction) -> Task:
+            if reviews.settle_by_hand(tx, number, commit, True, (), actor):
+                approved = rows.look(tx, number).task
+            else:
+                approved = gateway.approve(tx, number, commit, actor)
+            escalations.settle_review(tx, number, commit, actor)
+            return approved
+
+        return self.store.write(both)
 
     def depend(self, number: int, on: int, actor: Actor) -> Task:
         return self.store.write(lambda tx: dependencies.depend(tx, number, on, actor))

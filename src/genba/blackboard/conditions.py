@@ -12,7 +12,10 @@ _DEPENDENCIES = Statement("""
 SELECT o.number, o.status FROM task_dependencies d JOIN tasks o ON o.id = d.depends_on_id
 WHERE d.task_id = :id AND o.status <> 'done' ORDER BY o.number
 """)
-_CHILDREN = Statement("SELECT number, status FROM tasks WHERE parent_task_id = :id ORDER BY number")
+_PARTS = Statement("""
+SELECT number, status FROM tasks WHERE parent_task_id = :id AND review_of IS NULL ORDER BY number
+""")
+_JUDGED = Statement("SELECT status FROM reviews WHERE task_id = :id")
 _VERDICT = Statement("""
 SELECT status, reason FROM verifications WHERE task_id = :id AND "commit" = :commit ORDER BY id DESC LIMIT 1
 """)
@@ -73,6 +76,9 @@ def _is_verified(tx: Transaction, task: Task, change: StatusChange) -> None:
             f"task #{task.number}: the way to {change.to} needs the commit that was verified",
             unchanged="nothing was changed.",
         )
+    if task.review_of is not None:
+        _is_judged(tx, task)
+        return
     verdict = tx.one(_VERDICT, id=task.id, commit=change.commit)
     if verdict is None:
         raise refused(task.number, f"commit {change.commit[:12]} was not verified")
@@ -82,14 +88,21 @@ def _is_verified(tx: Transaction, task: Task, change: StatusChange) -> None:
         raise refused(task.number, f"commit {change.commit[:12]} was verified, and the verdict is {told}")
 
 
+def _is_judged(tx: Transaction, task: Task) -> None:
+    """A review is done by its verdict: it leaves no commit that could be verified."""
+    judged = tx.one(_JUDGED, id=task.id)
+    if judged is None or judged[0] == "open":
+        raise refused(task.number, "it is a review, and nobody has given a verdict")
+
+
 def _children_have_ended(tx: Transaction, task: Task, to: TaskStatus) -> None:
     if not task.children:
         return
-    children = [(number, TaskStatus(status)) for number, status in tx.all(_CHILDREN, id=task.id)]
+    children = [(number, TaskStatus(status)) for number, status in tx.all(_PARTS, id=task.id)]
     open_ones = [f"#{number} ({status})" for number, status in children if not status.ended]
     if open_ones:
         raise refused(task.number, f"it cannot be {to} before its parts have ended: {', '.join(open_ones)}")
-    if all(status is TaskStatus.CANCELLED for _, status in children):
+    if children and all(status is TaskStatus.CANCELLED for _, status in children):
         raise refused(task.number, f"it cannot be {to}: all of its parts were cancelled, and none is done")
 
 

@@ -32,6 +32,13 @@ _HOLD_UPWARD = Statement(
 _HOLD_DOWNWARD = Statement(
     _BELOW + _IDS + "WHERE t.id IN (SELECT id FROM below) ORDER BY t.id FOR NO KEY UPDATE"  # noqa: S608
 )
+_REVIEWS = Statement(
+    _RELATIVE + "WHERE t.parent_task_id = :id AND t.review_of IS NOT NULL "
+    "AND t.status NOT IN ('done', 'cancelled') ORDER BY t.id"
+)
+_HOLD_REVIEWS = Statement(
+    _IDS + "WHERE t.parent_task_id = :id AND t.review_of IS NOT NULL ORDER BY t.id FOR NO KEY UPDATE"
+)
 _ALONE = Statement("SELECT pg_advisory_xact_lock(hashtext(:project))")
 
 
@@ -56,6 +63,13 @@ def descendants(tx: Transaction, task: int) -> list[Relative]:
         while (count := len(tx.all(_HOLD_DOWNWARD, id=task))) != held:
             held = count
     return [_relative(row) for row in tx.all(_DOWNWARD, id=task)]
+
+
+def open_reviews(tx: Transaction, task: int) -> list[Relative]:
+    """The reviews of a task that is held, as far as they have not ended."""
+    if tx.on_postgres:
+        tx.all(_HOLD_REVIEWS, id=task)
+    return [_relative(row) for row in tx.all(_REVIEWS, id=task)]
 
 
 def hold_line(tx: Transaction, number: int, with_itself: bool) -> None:

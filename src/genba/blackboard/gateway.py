@@ -2,7 +2,7 @@
 
 Law: a change passes the table of `domain.statuses` and the conditions below, and is written together with its event; a
 refusal leaves everything as it was. While a task is blocked, nothing below it is open or in progress; when a task has
-ended, everything below it has.
+ended, everything below it has. When a task leaves review, its open reviews are cancelled.
 """
 
 from typing import Any
@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 
 from genba.blackboard.conditions import check, refused
-from genba.blackboard.families import Relative, descendants, hold_line, hold_relations
+from genba.blackboard.families import Relative, descendants, hold_line, hold_relations, open_reviews
 from genba.blackboard.history import APPROVED, STATUS_CHANGED, Line, tell
+from genba.blackboard.letting_go import let_go
 from genba.blackboard.rows import Seen, hold, id_of
 from genba.blackboard.store import Statement, Transaction
 from genba.blackboard.texts import named, now, storable
@@ -85,33 +86,36 @@ def _carry_out(tx: Transaction, seen: Seen, change: StatusChange) -> Task:
     changed = msgspec.structs.replace(task, status=change.to, blocker=blocker, version=task.version + 1, updated_at=at)
     tx.do(_UPDATE, **_row(tx, task.id, changed.version, change.to, blocker, at))
     line = Line(task=task.id, version=changed.version, kind=STATUS_CHANGED, data=_told(task.status, change, blocker))
+    let_go(tx, task.id, task.status, change.to, change.actor, at)
     followers = _followers(tx, seen, change.to)
     if not followers:
         tell(tx, change.actor, at, [line], change.session)
         return changed
     lines = [line]
-    to = change.to
     inherited = Blocker(BlockerKind.DEPENDENCY, f"#{task.number} is blocked", task.number)
-    for follower in followers:
+    for follower, to in followers:
         its_blocker = inherited if to is TaskStatus.BLOCKED else None
         tx.do(_UPDATE, **_row(tx, follower.id, follower.version + 1, to, its_blocker, at, task.id))
-        told = _told(follower.status, change, its_blocker) | {"because": task.number}
+        let_go(tx, follower.id, follower.status, to, change.actor, at)
+        told = _told(follower.status, msgspec.structs.replace(change, to=to), its_blocker) | {"because": task.number}
         lines.append(Line(task=follower.id, version=follower.version + 1, kind=STATUS_CHANGED, data=told))
     tell(tx, change.actor, at, lines, change.session)
     return changed
 
 
-def _followers(tx: Transaction, seen: Seen, to: TaskStatus) -> list[Relative]:
-    """The tasks below that get the same status together with it."""
+def _followers(tx: Transaction, seen: Seen, to: TaskStatus) -> list[tuple[Relative, TaskStatus]]:
+    """The tasks below that change together with it, and what they become."""
     task = seen.task
     if not task.children:
         return []
     if to is TaskStatus.BLOCKED:
-        return [below for below in descendants(tx, task.id) if below.status in _STARTED]
+        return [(below, to) for below in descendants(tx, task.id) if below.status in _STARTED]
     if to is TaskStatus.CANCELLED:
-        return [below for below in descendants(tx, task.id) if not below.status.ended]
+        return [(below, to) for below in descendants(tx, task.id) if not below.status.ended]
     if task.status is TaskStatus.BLOCKED and to is TaskStatus.OPEN:
-        return [below for below in descendants(tx, task.id) if below.blocker_id == task.id]
+        return [(below, to) for below in descendants(tx, task.id) if below.blocker_id == task.id]
+    if task.status is TaskStatus.REVIEW:
+        return [(review, TaskStatus.CANCELLED) for review in open_reviews(tx, task.id)]
     return []
 
 

@@ -22,6 +22,27 @@ COMMENTED = "commented"
 APPROVED = "approved"
 VERIFIED = "verified"
 TAKEN_OVER = "taken_over"
+PART_BEGAN = "part_began"
+PART_ENDED = "part_ended"
+MERGE_QUEUED = "merge_queued"
+MERGE_SETTLED = "merge_settled"
+ESCALATED = "escalated"
+DECIDED = "decided"
+REVIEW_ASKED = "review_asked"
+REVIEWED = "reviewed"
+PLANNED = "planned"
+PARTS_CREATED = "parts_created"
+PLAN_REJECTED = "plan_rejected"
+HELD = "held"
+RELEASED = "released"
+HANDED_OVER = "handed_over"
+PROJECT_PAUSED = "project_paused"
+PROJECT_RESUMED = "project_resumed"
+STOPPING = "stopping"
+GOING_ON = "going_on"
+PROVIDER_PAUSED = "provider_paused"
+EXECUTOR_CAME = "executor_came"
+EXECUTOR_LEFT = "executor_left"
 
 CHANGES = frozenset({CREATED, EDITED, STATUS_CHANGED, DEPENDENCY_ADDED, DEPENDENCY_REMOVED})
 """The kinds that change the task itself: so many of them, so high its version."""
@@ -40,7 +61,8 @@ _data = msgspec.json.Decoder(dict[str, Any])
 class Line(msgspec.Struct, frozen=True, kw_only=True):
     """One event that is to be written."""
 
-    task: int
+    task: int | None
+    """None: it is about the whole project."""
     version: int
     kind: str
     data: dict[str, Any]

@@ -2,14 +2,19 @@
 
 Law: a fresh database gets today's tables at once; one that is up to date is only read; only an older one pays for its
 migration. Each happens in one transaction, so that two who open it at once, or one who is killed, leave it whole.
+An older file is brought up to date when it is opened, unless an executor works on it. An older PostgreSQL is refused:
+workers of the version before may be using it, so somebody says when, with `genba migrate`.
 """
 
+import fcntl
 import os
 import sqlite3
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, select, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
@@ -19,6 +24,8 @@ from genba.blackboard.schema import HEAD, REVISIONS, metadata, tasks, versions
 from genba.blackboard.store import Store
 from genba.domain.errors import ConfigurationError, DiskFullError, GenbaError, StateConflictError
 from genba.domain.problems import Problem
+
+T = TypeVar("T")
 
 _ADVISORY_LOCK = 0x67656E6261
 """Held on PostgreSQL while the tables are made: the letters of genba."""
@@ -30,16 +37,34 @@ _MAKING = threading.Lock()
 
 def open_store(address: str, busy_seconds: float) -> Store:
     """The store at a path, or at a `sqlite://` or `postgresql://` address, with its tables as of today."""
+    engine, place = _engine(address, busy_seconds)
+    _guarded(engine, place, busy_seconds, lambda: _bring_up_to_date(engine, place, busy_seconds))
+    return Store(engine, place, busy_seconds)
+
+
+def migrate(address: str, busy_seconds: float = 30.0) -> tuple[str, str]:
+    """Bring the tables up to date, and make them where there are none: the revisions before and after."""
+    engine, place = _engine(address, busy_seconds)
+    try:
+        return _guarded(engine, place, busy_seconds, lambda: _raise_revision(engine, place, busy_seconds)), HEAD
+    finally:
+        engine.dispose()
+
+
+def _engine(address: str, busy_seconds: float) -> tuple[Engine, str]:
+    """The database at an address, and its name without a password."""
     url = _url(address)
     if url.get_backend_name() == "postgresql":
-        place = url.set(drivername="postgresql").render_as_string(hide_password=True)
-        engine = _postgres(url, busy_seconds)
-    else:
-        place = str(url.database)
-        _make_file(Path(place))
-        engine = _sqlite(url, busy_seconds)
+        return _postgres(url, busy_seconds), url.set(drivername="postgresql").render_as_string(hide_password=True)
+    place = str(url.database)
+    _make_file(Path(place))
+    return _sqlite(url, busy_seconds), place
+
+
+def _guarded(engine: Engine, place: str, busy_seconds: float, work: Callable[[], T]) -> T:
+    """Do the work; whatever goes wrong is told in the words of the house, and leaves no connection."""
     try:
-        _bring_up_to_date(engine, place, busy_seconds)
+        return work()
     except DBAPIError as error:
         engine.dispose()
         raise translated(error.orig if isinstance(error.orig, Exception) else error, place, busy_seconds) from error
@@ -48,7 +73,6 @@ def open_store(address: str, busy_seconds: float) -> Store:
         if isinstance(error, GenbaError):
             raise
         raise translated(error, place, busy_seconds) from error
-    return Store(engine, place, busy_seconds)
 
 
 def _url(address: str) -> URL:
@@ -141,16 +165,91 @@ def _bring_up_to_date(engine: Engine, place: str, busy_seconds: float) -> None:
     if on_sqlite:
         _switch_to_wal(engine, busy_seconds)
     with engine.connect() as connection:
-        if _revision(connection, place) == HEAD:
-            return
-    with engine.execution_options(writes=True).begin() as connection:
-        if not on_sqlite:
-            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})
+        revision = _revision(connection, place)
+    if revision == HEAD:
+        return
+    if revision is not None and not on_sqlite:
+        raise StateConflictError(
+            f"{place} has older tables: they are at revision {revision or 'none'}, and this Genba needs {HEAD}",
+            unchanged="nothing was changed.",
+            hint="stop every worker of the older version, then: genba migrate",
+        )
+    _raise_revision(engine, place, busy_seconds)
+
+
+def _raise_revision(engine: Engine, place: str, busy_seconds: float) -> str:
+    """Make today's tables, or bring older ones up to date, in one transaction. Returns the revision before."""
+    if engine.dialect.name == "sqlite":
+        _switch_to_wal(engine, busy_seconds)
+        with engine.connect() as connection:
+            is_fresh = _revision(connection, place) is None
+        guard = nullcontext() if is_fresh else nobody_executes(place)
+        with guard, engine.connect().execution_options(writes=True) as connection:
+            # A table that others name is made anew. SQLite allows it only with this off, set before the transaction.
+            _switch_foreign_keys(connection, "OFF")
+            try:
+                return _upgraded(connection, place)
+            finally:
+                _switch_foreign_keys(connection, "ON")
+    with engine.connect() as connection:
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})
+        return _upgraded(connection, place)
+
+
+def _upgraded(connection: Connection, place: str) -> str:
+    transaction = connection.get_transaction() or connection.begin()
+    with transaction:
         revision = _revision(connection, place)
         if revision is None:
             _make_tables(connection, place)
         elif revision != HEAD:
             _migrate(connection)
+            _check_references(connection, place)
+    return revision or ""
+
+
+def _switch_foreign_keys(connection: Connection, word: str) -> None:
+    driver: Any = connection.connection.dbapi_connection
+    driver.execute(f"PRAGMA foreign_keys = {word}")
+
+
+def _check_references(connection: Connection, place: str) -> None:
+    if connection.dialect.name != "sqlite":
+        return
+    broken = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchall()
+    if broken:
+        raise StateConflictError(
+            f"{place} cannot be brought up to date: {len(broken)} rows of {broken[0][0]} name rows that are not there",
+            unchanged="nothing was changed.",
+            hint=f"keep a copy of it, then look: sqlite3 {place} 'PRAGMA foreign_key_check'",
+        )
+
+
+@contextmanager
+def nobody_executes(place: str) -> Iterator[None]:
+    """Refuse while an executor holds its lock on a file; none begins before this ends, where one was before."""
+    try:
+        lock = os.open(executor_lock(place), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield
+        return
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StateConflictError(
+                f"{place} has older tables, and `genba work` of the older version uses them",
+                unchanged="nothing was changed.",
+                hint="end that one first: genba stop",
+            ) from None
+        yield
+    finally:
+        os.close(lock)
+
+
+def executor_lock(place: str) -> str:
+    """The file that the one executor of an SQLite file holds a lock on."""
+    return f"{place}.executor.lock"
 
 
 def _switch_to_wal(engine: Engine, busy_seconds: float) -> None:

@@ -15,7 +15,8 @@ _CONDITION = """
 WHERE t.project_id = :project AND t.status = 'open'
   AND NOT EXISTS (SELECT 1 FROM task_dependencies d JOIN tasks o ON o.id = d.depends_on_id
     WHERE d.task_id = t.id AND o.status <> 'done')
-  AND NOT EXISTS (SELECT 1 FROM tasks c WHERE c.parent_task_id = t.id AND c.status NOT IN ('done', 'cancelled'))
+  AND NOT EXISTS (SELECT 1 FROM tasks c WHERE c.parent_task_id = t.id AND c.review_of IS NULL
+    AND c.status NOT IN ('done', 'cancelled'))
 ORDER BY t.priority_rank, t.id LIMIT :limit
 """
 _STAMPS = """

@@ -19,7 +19,8 @@ SELECT t.id, t.number, t.title, t.description, t.type, t.status, t.priority, t.l
   (SELECT $goals),
   t.may_change, t.blocker_kind, t.blocker_reason,
   (SELECT b.number FROM tasks b WHERE b.id = t.blocker_task_id),
-  t.tracker, t.tracker_reference, t.version, t.created_at, t.updated_at, t.parent_task_id, t.blocker_task_id
+  t.tracker, t.tracker_reference, t.version, t.created_at, t.updated_at, t.parent_task_id, t.blocker_task_id,
+  t.scope, t.decompose, t.budget_usd, t.review_of, t.review_commit
 FROM tasks t
 """
 
@@ -104,6 +105,11 @@ def task_of(row: Row) -> Task:
         reviewer_type=row[13],
         goals=() if goals is None else _read_goals(row[1], goals),
         may_change=() if may_change == "[]" else _texts.decode(may_change),
+        scope=() if row[26] == "[]" else _texts.decode(row[26]),
+        decompose=bool(row[27]),
+        budget_usd=row[28],
+        review_of=row[29],
+        review_commit=row[30],
         blocker=None if kind is None else Blocker(BlockerKind(kind), row[17], row[18]),
         tracker=row[19],
         tracker_reference=row[20],

@@ -29,16 +29,17 @@ from sqlalchemy import (
 )
 
 from genba.domain.evidence import CheckStatus
+from genba.domain.fleet import EntryStatus, EscalationKind, Purpose, WaitsFor
 from genba.domain.goals import GoalLevel, GoalSource
 from genba.domain.outcomes import Outcome
 from genba.domain.sessions import SessionStatus
 from genba.domain.tasks import ActorKind, BlockerKind, Priority, TaskStatus
 from genba.domain.verification import ArtifactType, RejectionReason, VerdictStatus
 
-HEAD = "0001"
+HEAD = "0002"
 """The newest revision: what `metadata` describes."""
 
-REVISIONS = (HEAD,)
+REVISIONS = ("0001", HEAD)
 """Every revision that this Genba knows, oldest first."""
 
 KEY = BigInteger().with_variant(Integer(), "sqlite")
@@ -80,6 +81,14 @@ def _whole(name: str, default: int = 0) -> Column[int]:
     return Column(name, BigInteger, nullable=False, server_default=text(str(default)))
 
 
+def _flag(name: str) -> Column[bool]:
+    return Column(name, Boolean, nullable=False, server_default=false())
+
+
+def _money(name: str) -> Column[float]:
+    return Column(name, Double, nullable=False, server_default=text("0"))
+
+
 def _at(name: str = "created_at", required: bool = True) -> Column[str]:
     return Column(name, Text, nullable=not required)
 
@@ -98,6 +107,8 @@ projects = Table(
     Column("name", Text, nullable=False, unique=True),
     _whole("next_task_number", 1),
     _at(),
+    _flag("paused"),
+    _flag("stopping"),
 )
 
 agents = Table(
@@ -140,7 +151,7 @@ tasks = Table(
     _text("assignee"),
     _to("agents", "assignee_id", required=False),
     Column("assignee_type", Text),
-    Column("requires_review", Boolean, nullable=False, server_default=false()),
+    _flag("requires_review"),
     _text("reviewer_type", "human"),
     _json("may_change", "[]"),
     _text("tracker", "local"),
@@ -151,6 +162,12 @@ tasks = Table(
     _whole("version", 1),
     _at(),
     _at("updated_at"),
+    _json("scope", "[]"),
+    _flag("decompose"),
+    Column("budget_usd", Double),
+    Column("review_of", BigInteger),
+    _text("review_commit"),
+    _flag("held"),
     UniqueConstraint("project_id", "number"),
     _words("status", TaskStatus),
     _words("priority", Priority),
@@ -204,13 +221,31 @@ sessions = Table(
     _text("reason"),
     _whole("iterations"),
     _whole("tokens"),
-    Column("cost", Double, nullable=False, server_default=text("0")),
+    _money("cost"),
     _at("started_at"),
     _at("heartbeat_at"),
     _at("ended_at", required=False),
-    UniqueConstraint("task_id", "attempt"),
+    _text("workflow"),
+    _whole("part", 1),
+    _text("purpose", Purpose.WORK),
+    _text("waits_for"),
+    _text("executor"),
+    _text("base_branch"),
+    _text("verified"),
+    _text("provider"),
+    _text("phase"),
+    _text("step"),
+    _json("changed", "[]"),
+    _whole("rounds"),
+    _whole("reviews"),
+    _text("state"),
+    _text("plan"),
+    _flag("forgiven"),
+    UniqueConstraint("task_id", "purpose", "attempt"),
     _words("status", SessionStatus),
     _words("outcome", Outcome),
+    _words("purpose", Purpose),
+    _words("waits_for", WaitsFor),
     Index("ix_sessions_status", "status", "heartbeat_at"),
 )
 
@@ -354,4 +389,139 @@ outbox = Table(
     _words("status", ("pending", "done", "failed", "dropped")),
     Index("ix_outbox_status", "status", "id"),
     Index("ix_outbox_task", "task_id"),
+)
+
+merge_entries = Table(
+    "merge_entries",
+    metadata,
+    _id(),
+    _to("projects", "project_id"),
+    _to("tasks", "task_id"),
+    _text("run", None),
+    _text("branch", None),
+    _text("commit", None),
+    _text("target", None),
+    _text("status", "queued"),
+    _whole("round", 1),
+    _whole("turns"),
+    _text("landed"),
+    _json("paths", "[]"),
+    _text("detail"),
+    _text("tried_on"),
+    _at("enqueued_at"),
+    _at("finished_at", required=False),
+    UniqueConstraint("run", "commit", "round"),
+    _words("status", EntryStatus),
+    Index("ix_merge_entries_target", "project_id", "target", "status"),
+    Index("ix_merge_entries_task", "task_id", "id"),
+)
+
+escalations = Table(
+    "escalations",
+    metadata,
+    _id(),
+    _to("projects", "project_id"),
+    _to("tasks", "task_id"),
+    _text("kind", None),
+    _text("question", None),
+    _text("run"),
+    _whole("part"),
+    _text("commit"),
+    _json("evidence", "{}"),
+    _text("status", "open"),
+    _text("answer"),
+    _text("answered_by"),
+    _at(),
+    _at("answered_at", required=False),
+    _words("kind", EscalationKind),
+    _words("status", ("open", "answered", "approved", "rejected", "withdrawn")),
+    Index("ix_escalations_project", "project_id", "status"),
+    Index("ix_escalations_task", "task_id", "id"),
+    Index(
+        "uq_escalations_open",
+        "task_id",
+        "kind",
+        unique=True,
+        sqlite_where=text("status = 'open'"),
+        postgresql_where=text("status = 'open'"),
+    ),
+)
+
+reviews = Table(
+    "reviews",
+    metadata,
+    _id(),
+    Column("task_id", ForeignKey("tasks.id"), nullable=False, unique=True),
+    _to("tasks", "of_task_id"),
+    _text("commit", None),
+    _text("reviewer_type", None),
+    _text("status", "open"),
+    _text("reviewer"),
+    _text("run"),
+    _json("findings", "[]"),
+    _at(),
+    _at("decided_at", required=False),
+    _words("reviewer_type", ("human", "ai")),
+    _words("status", ("open", "approved", "changes", "stale")),
+    Index("ix_reviews_of", "of_task_id", "id"),
+)
+
+plans = Table(
+    "plans",
+    metadata,
+    _id(),
+    _to("projects", "project_id"),
+    _to("tasks", "task_id"),
+    _text("run"),
+    _json("subtasks", "[]"),
+    _text("summary"),
+    _text("status", "proposed"),
+    _text("reason"),
+    _json("parts", "[]"),
+    _at(),
+    _words("status", ("proposed", "created", "rejected")),
+    Index("ix_plans_task", "task_id", "id"),
+)
+
+provider_pauses = Table(
+    "provider_pauses",
+    metadata,
+    _id(),
+    _to("projects", "project_id"),
+    _text("provider", None),
+    _at("until"),
+    _text("reason"),
+    UniqueConstraint("project_id", "provider"),
+)
+
+executors = Table(
+    "executors",
+    metadata,
+    Column("project_id", ForeignKey("projects.id"), primary_key=True),
+    Column("id", Text, primary_key=True),
+    _text("host", None),
+    _whole("process"),
+    _whole("workers", 1),
+    _text("status", "live"),
+    _at("started_at"),
+    _at("heartbeat_at"),
+    _words("status", ("live", "parked", "dead")),
+)
+
+spending = Table(
+    "spending",
+    metadata,
+    _id(),
+    _to("projects", "project_id"),
+    _to("tasks", "task_id"),
+    _text("run", None),
+    _text("agent", None),
+    _whole("iteration"),
+    _whole("tokens"),
+    _money("cost"),
+    _text("day", None),
+    _at(),
+    UniqueConstraint("run", "iteration"),
+    Index("ix_spending_day", "project_id", "day"),
+    Index("ix_spending_task", "task_id"),
 )

@@ -4,34 +4,48 @@ Law: a task has at most one running session. Whoever begins one holds the lock o
 that still says it runs has lost its process.
 """
 
+from typing import Any
+
 from genba.blackboard.conditions import refused, reviewed_commit
 from genba.blackboard.families import hold_line
 from genba.blackboard.gateway import change_status
 from genba.blackboard.history import TAKEN_OVER, Line, tell
 from genba.blackboard.rows import hold, look
+from genba.blackboard.spending import spend_rest
 from genba.blackboard.store import Row, Statement, Transaction
 from genba.blackboard.tasks import agent_id
 from genba.blackboard.texts import now, seen, storable
 from genba.blackboard.verifications import last_verification
 from genba.domain.errors import NotFoundError, StateConflictError
+from genba.domain.fleet import Purpose
 from genba.domain.outcomes import Outcome
 from genba.domain.sessions import Briefing, Died, SessionEnd, SessionStart, SessionStatus
 from genba.domain.tasks import Actor, ActorKind, StatusChange, Task, TaskStatus
 from genba.domain.verification import VerdictStatus
 
-_OF_RUN = Statement("SELECT id, task_id, attempt, status FROM sessions WHERE run = :run")
-_NEWEST = Statement("SELECT id, run, attempt, status FROM sessions WHERE task_id = :task ORDER BY attempt DESC LIMIT 1")
+_OF_RUN = Statement("SELECT id, task_id, attempt, status, purpose, workflow FROM sessions WHERE run = :run")
+_NEWEST = Statement("""
+SELECT id, run, attempt, status FROM sessions WHERE task_id = :task AND purpose = :purpose ORDER BY attempt DESC LIMIT 1
+""")
 _BURY = Statement("""
 UPDATE sessions SET status = 'ended', outcome = :outcome, reason = 'its process died', ended_at = :at
 WHERE task_id = :task AND status = 'running' AND run <> :run
+""")
+_LEAVE = Statement("""
+UPDATE sessions SET status = 'ended', waits_for = '', outcome = :outcome, reason = 'another run took over',
+  ended_at = :at WHERE task_id = :task AND status = 'waiting' AND run <> :run
+""")
+_SETTLE_IN = Statement("""
+UPDATE sessions SET branch = :branch, base = :base, workdir = :workdir, host = :host, process = :process,
+  heartbeat_at = :at WHERE run = :run
 """)
 _INSERT = Statement("""
 INSERT INTO sessions (run, task_id, agent_id, attempt, branch, base, workdir, host, process, started_at, heartbeat_at)
 VALUES (:run, :task, :agent, :attempt, :branch, :base, :workdir, :host, :process, :at, :at)
 """)
 _REVIVE = Statement("""
-UPDATE sessions SET agent_id = :agent, attempt = :attempt, status = 'running', branch = :branch, base = :base,
-  workdir = :workdir, host = :host, process = :process, outcome = NULL, reason = '', ended_at = NULL,
+UPDATE sessions SET agent_id = :agent, attempt = :attempt, status = 'running', waits_for = '', branch = :branch,
+  base = :base, workdir = :workdir, host = :host, process = :process, outcome = NULL, reason = '', ended_at = NULL,
   heartbeat_at = :at WHERE run = :run AND task_id = :task
 """)
 _END = Statement("""
@@ -44,7 +58,8 @@ FROM sessions s JOIN agents a ON a.id = s.agent_id WHERE s.task_id = :task AND s
 """)
 _PLACE = Statement("""
 SELECT s.run, a.name, s.branch, s.base, s.workdir, s.host, s.process
-FROM sessions s JOIN agents a ON a.id = s.agent_id WHERE s.task_id = :task ORDER BY s.attempt DESC, s.id DESC LIMIT 1
+FROM sessions s JOIN agents a ON a.id = s.agent_id WHERE s.task_id = :task AND s.purpose IN ('work', 'integrate')
+ORDER BY s.attempt DESC, s.id DESC LIMIT 1
 """)
 _VERIFIED = Statement("""
 SELECT "commit", status FROM verifications WHERE task_id = :task AND run = :run ORDER BY id DESC LIMIT 1
@@ -74,7 +89,9 @@ def begin_session(tx: Transaction, number: int, start: SessionStart, died: Died 
             unchanged="nothing was changed.",
             hint=f"genba task show {number}",
         )
-    newest = tx.one(_NEWEST, task=task.id)
+    if mine is not None and mine[5]:
+        return _in_fleet(tx, task, start, mine)
+    newest = tx.one(_NEWEST, task=task.id, purpose=str(Purpose.WORK))
     going_on = mine is not None and newest is not None and mine[0] == newest[0]
     if task.status is TaskStatus.IN_PROGRESS and going_on and mine is not None and mine[3] == SessionStatus.RUNNING:
         return _briefing(tx, task, start.run, int(mine[2]))
@@ -87,6 +104,24 @@ def begin_session(tx: Transaction, number: int, start: SessionStart, died: Died 
     task = _claim(tx, task, start, newest, attempt)
     _write(tx, task, start, attempt, is_there=mine is not None)
     return _briefing(tx, task, start.run, attempt)
+
+
+def _in_fleet(tx: Transaction, task: Task, start: SessionStart, mine: Row) -> Briefing:
+    """A part of a session of the fleet tells where it works. The orchestrator has claimed the task for it."""
+    if mine[3] != SessionStatus.RUNNING:
+        raise refused(task.number, f"{start.run} is a session of the fleet, and it is {mine[3]}", "genba work")
+    tx.do(_SETTLE_IN, run=start.run, at=now(), **_place(start))
+    return _briefing(tx, task, start.run, int(mine[2]))
+
+
+def _place(start: SessionStart) -> dict[str, Any]:
+    return {
+        "branch": seen(start.branch),
+        "base": seen(start.base),
+        "workdir": seen(start.workdir),
+        "host": seen(start.host),
+        "process": start.process,
+    }
 
 
 def _nobody_works(tx: Transaction, task: Task, run: str, died: Died | None) -> None:
@@ -126,6 +161,7 @@ def end_session(tx: Transaction, end: SessionEnd) -> None:
         cost=end.cost_usd,
         at=now(),
     )
+    spend_rest(tx, end.run)
 
 
 def _claim(tx: Transaction, task: Task, start: SessionStart, newest: Row | None, attempt: int) -> Task:
@@ -151,18 +187,15 @@ def _claim(tx: Transaction, task: Task, start: SessionStart, newest: Row | None,
 def _write(tx: Transaction, task: Task, start: SessionStart, attempt: int, is_there: bool) -> None:
     at = now()
     tx.do(_BURY, task=task.id, run=start.run, outcome=str(Outcome.FAILED), at=at)
+    tx.do(_LEAVE, task=task.id, run=start.run, outcome=str(Outcome.ABORTED), at=at)
     tx.do(
         _REVIVE if is_there else _INSERT,
         run=start.run,
         task=task.id,
         agent=agent_id(tx, start.agent, at),
         attempt=attempt,
-        branch=seen(start.branch),
-        base=seen(start.base),
-        workdir=seen(start.workdir),
-        host=seen(start.host),
-        process=start.process,
         at=at,
+        **_place(start),
     )
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from genba.blackboard.faults import can_be_tried_again, translated
@@ -84,18 +84,27 @@ class Store:
         """Do the work and commit it. The work may run more than once, and only the last one counts."""
         return self._in_transaction("BEGIN IMMEDIATE", work)
 
+    def write_with(self, work: Callable[[Transaction, Connection], T]) -> T:
+        """Like `write`, for work that also hands the transaction to somebody who speaks SQLAlchemy."""
+        return self._tried(lambda: self._once_with(work))
+
     def close(self) -> None:
         self.engine.dispose()
 
     def _in_transaction(self, begin: str, work: Callable[[Transaction], T]) -> T:
+        return self._tried(lambda: self._once(begin, work))
+
+    def _tried(self, once: Callable[[], T]) -> T:
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                return self._once(begin, work)
+                return once()
             except _LostConnection as lost:
                 if attempt > 1:
                     raise self._ours(lost.error) from lost.error
             except DBAPIError as error:
-                raise self._ours(error.orig if isinstance(error.orig, Exception) else error) from error
+                inner = error.orig if isinstance(error.orig, Exception) else error
+                if attempt == _ATTEMPTS or not can_be_tried_again(inner):
+                    raise self._ours(inner) from error
             except self._driver_error as error:
                 if attempt == _ATTEMPTS or not can_be_tried_again(error):
                     raise self._ours(error) from error
@@ -124,6 +133,23 @@ class Store:
             return done
         finally:
             connection.close()
+
+    def _once_with(self, work: Callable[[Transaction, Connection], T]) -> T:
+        ending = False
+        with self.engine.connect().execution_options(writes=True) as connection:
+            try:
+                with connection.begin():  # on SQLite this takes the one writer
+                    driver: Any = connection.connection
+                    done = work(Transaction(driver.cursor(), self.project, self.on_postgres), connection)
+                    ending = True
+            except (self._driver_error, DBAPIError) as error:
+                inner = error.orig if isinstance(error, DBAPIError) and isinstance(error.orig, Exception) else error
+                closed = connection.invalidated or getattr(connection.connection.dbapi_connection, "closed", False)
+                if closed and not ending:
+                    connection.invalidate()
+                    raise _LostConnection(inner) from error
+                raise
+            return done
 
     def _ours(self, error: Exception) -> Exception:
         return translated(error, self.place, self.busy_seconds)

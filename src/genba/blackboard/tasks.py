@@ -1,5 +1,6 @@
 """Writing tasks down, changing what they say, and finding them. No status is changed here."""
 
+import math
 import secrets
 from functools import lru_cache
 from typing import Any
@@ -38,17 +39,19 @@ _IS_THERE = Statement("SELECT 1 FROM tasks WHERE project_id = :project AND numbe
 _INSERT = Statement("""
 INSERT INTO tasks (project_id, number, parent_task_id, title, description, type, status, priority, labels, assignee,
   assignee_id, assignee_type, requires_review, reviewer_type, may_change, tracker, tracker_reference, blocker_kind,
-  blocker_reason, blocker_task_id, version, created_at, updated_at)
+  blocker_reason, blocker_task_id, scope, decompose, budget_usd, review_of, review_commit, version, created_at,
+  updated_at)
 VALUES (:project, :number, :parent, :title, :description, :type, :status, :priority, :labels, :assignee, :assignee_id,
   :assignee_type, :requires_review, :reviewer_type, :may_change, :tracker, :tracker_reference, :blocker_kind,
-  :blocker_reason, :blocker_task, 1, :at, :at)
+  :blocker_reason, :blocker_task, :scope, :decompose, :budget_usd, :review_of, :review_commit, 1, :at, :at)
 RETURNING id
 """)
 _DEPEND = Statement("INSERT INTO task_dependencies (task_id, depends_on_id) VALUES (:task, :on)")
 _UPDATE = Statement("""
 UPDATE tasks SET title = :title, description = :description, type = :type, priority = :priority, labels = :labels,
   assignee = :assignee, assignee_id = :assignee_id, assignee_type = :assignee_type, requires_review = :requires_review,
-  reviewer_type = :reviewer_type, may_change = :may_change, version = :version, updated_at = :at WHERE id = :id
+  reviewer_type = :reviewer_type, may_change = :may_change, scope = :scope, decompose = :decompose,
+  budget_usd = :budget_usd, version = :version, updated_at = :at WHERE id = :id
 """)
 _ADD_AGENT = Statement("""
 INSERT INTO agents (id, project_id, name, created_at) VALUES (:id, :project, :name, :at)
@@ -82,6 +85,8 @@ def add(tx: Transaction, draft: TaskDraft, actor: Actor) -> Task:
         blocker_kind=str(blocker.kind) if blocker else None,
         blocker_reason=blocker.reason if blocker else "",
         blocker_task=blocker_id,
+        review_of=draft.review_of,
+        review_commit=draft.review_commit,
         at=at,
         **_written(tx, draft, at),
     )
@@ -188,6 +193,7 @@ def _checked(draft: TaskDraft) -> TaskDraft:
         raise UsageError(f"a new task is open or backlog, not {draft.status}", unchanged="nothing was changed.")
     storable(draft.tracker, "the tracker", empty=False)
     storable(draft.tracker_reference, "the tracker's reference")
+    storable(draft.review_commit, "the commit to review")
     return msgspec.structs.replace(
         draft,
         labels=tuple(dict.fromkeys(draft.labels)),
@@ -205,6 +211,10 @@ def _check_words(said: TaskDraft | Task) -> None:
         storable(label, "a label", empty=False)
     for path in said.may_change:
         storable(path, "a path that may be changed", empty=False)
+    for path in said.scope:
+        storable(path, "a path of the scope", empty=False)
+    if said.budget_usd is not None and not 0 <= said.budget_usd < math.inf:
+        raise UsageError(f"a budget is an amount of money, not {said.budget_usd}", unchanged="nothing was changed.")
     if said.reviewer_type not in _REVIEWERS:
         raise UsageError(
             f"a reviewer is {' or '.join(_REVIEWERS)}, not {said.reviewer_type!r}", unchanged="nothing was changed."
@@ -263,6 +273,9 @@ def _written(tx: Transaction, said: TaskDraft | Task, at: str) -> dict[str, Any]
         "requires_review": said.requires_review,
         "reviewer_type": said.reviewer_type,
         "may_change": as_json(said.may_change),
+        "scope": as_json(said.scope),
+        "decompose": said.decompose,
+        "budget_usd": said.budget_usd or None,
     }
 
 
@@ -279,7 +292,15 @@ def _changes(task: Task, wanted: TaskEdit) -> dict[str, Any]:
         "reviewer_type": wanted.reviewer_type,
         "goals": None if wanted.goals is None else without_twins(wanted.goals),
         "may_change": wanted.may_change,
+        "scope": wanted.scope,
+        "decompose": wanted.decompose,
     }
+    if wanted.budget_usd is not None and (wanted.budget_usd or None) != task.budget_usd:
+        return _different(task, asked) | {"budget_usd": wanted.budget_usd or None}
+    return _different(task, asked)
+
+
+def _different(task: Task, asked: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in asked.items() if value is not None and value != getattr(task, name)}
 
 

@@ -12,6 +12,8 @@ from genba.domain.verification import Verification
 
 class SessionStatus(StrEnum):
     RUNNING = "running"
+    WAITING = "waiting"
+    """Between two parts: it holds no worker, and what it waits for stands on the blackboard."""
     ENDED = "ended"
 
 

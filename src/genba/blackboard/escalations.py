@@ -1,0 +1,238 @@
+"""What only a person can decide.
+
+Law: a task has one open escalation of a kind. Its decision is written together with what it does to the task; what the
+fleet makes of it is the orchestrator's.
+"""
+
+from typing import Any
+
+import msgspec
+
+from genba.blackboard import plans, reviews
+from genba.blackboard.conditions import refused
+from genba.blackboard.families import hold_line
+from genba.blackboard.gateway import approve, change_status
+from genba.blackboard.history import DECIDED, ESCALATED, Line, tell
+from genba.blackboard.rows import hold, look
+from genba.blackboard.store import Row, Statement, Transaction
+from genba.blackboard.texts import as_json, named, now, seen, storable
+from genba.domain.errors import NotFoundError, StateConflictError, UsageError
+from genba.domain.fleet import Escalation, EscalationKind
+from genba.domain.tasks import Actor, ActorKind, Blocker, StatusChange, Task, TaskStatus
+
+_COLUMNS = """
+SELECT e.id, t.number, e.kind, e.question, e.run, e."commit", e.evidence, e.status, e.answer, e.answered_by,
+  e.created_at, e.answered_at
+FROM escalations e JOIN tasks t ON t.id = e.task_id
+"""
+_OPEN = Statement(_COLUMNS + "WHERE e.project_id = :project AND e.status = 'open' ORDER BY e.id")
+_ALL = Statement(_COLUMNS + "WHERE e.project_id = :project ORDER BY e.id")
+_IN_VIEW = """
+WHERE e.project_id = :project AND t.status NOT IN ('done', 'cancelled') AND (e.status = 'open' OR NOT EXISTS (
+  SELECT 1 FROM escalations n WHERE n.task_id = e.task_id AND n.status <> 'open' AND n.id > e.id))
+ORDER BY e.id
+"""
+_OF_FIELD = Statement(_COLUMNS + _IN_VIEW)
+_OF_TASK = Statement(_COLUMNS + "WHERE t.id = :task ORDER BY e.id DESC")
+_OPEN_OF_KIND = Statement(_COLUMNS + "WHERE t.id = :task AND e.kind = :kind AND e.status = 'open'")
+_TOLD_BEFORE = Statement(
+    _COLUMNS
+    + """
+WHERE t.id = :task AND e.kind = 'question' AND e.run = :run AND e.part = :part AND e.question = :question
+ORDER BY e.id DESC LIMIT 1
+"""
+)
+_INSERT = Statement("""
+INSERT INTO escalations (project_id, task_id, kind, question, run, part, "commit", evidence, created_at)
+VALUES (:project, :task, :kind, :question, :run, :part, :commit, :evidence, :at)
+""")
+_PART = Statement("SELECT part FROM sessions WHERE run = :run AND task_id = :task")
+_DECIDE = Statement("""
+UPDATE escalations SET status = :status, answer = :answer, answered_by = :by, answered_at = :at
+WHERE id = :id AND status = 'open'
+""")
+
+_evidence = msgspec.json.Decoder(dict[str, Any])
+
+_JUDGEMENTS = (EscalationKind.REVIEW, EscalationKind.PLAN)
+"""What is approved or rejected, and not answered."""
+
+
+def escalate(tx: Transaction, escalation: Escalation, blocker: Blocker | None) -> Escalation:
+    """Ask a person. With a blocker the task waits, blocked, for what they say."""
+    number = escalation.task
+    storable(seen(escalation.question), "the question", empty=False)
+    hold_line(tx, number, with_itself=False)
+    task = hold(tx, number).task
+    part = tx.one(_PART, run=seen(escalation.run), task=task.id)
+    key = {"run": seen(escalation.run), "part": int(part[0]) if part else 0, "question": seen(escalation.question)}
+    there = tx.one(_OPEN_OF_KIND, task=task.id, kind=str(escalation.kind))
+    if there is None and part is not None and escalation.kind is EscalationKind.QUESTION:
+        there = tx.one(_TOLD_BEFORE, task=task.id, **key)  # a step that is repeated after the answer asks nothing anew
+    if there is not None:
+        return escalation_of(there)
+    if task.status.ended:
+        raise refused(number, f"it is {task.status}: there is nothing left to decide")
+    actor, at = Actor(ActorKind.ORCHESTRATOR, "genba"), now()
+    tx.do(
+        _INSERT,
+        project=tx.project,
+        task=task.id,
+        kind=str(escalation.kind),
+        commit=seen(escalation.commit),
+        evidence=as_json(escalation.evidence),
+        at=at,
+        **key,
+    )
+    told = {"kind": escalation.kind, "question": key["question"]}
+    line = Line(task=task.id, version=task.version, kind=ESCALATED, data=told)
+    tell(tx, actor, at, [line], str(key["run"]))
+    if blocker is not None:
+        _block(tx, task, blocker, actor, escalation.run)
+    return open_one(tx, task, escalation.kind)
+
+
+def answer(tx: Transaction, number: int, text: str, actor: Actor) -> Escalation:
+    """Answer what waits for an answer; the task can go on."""
+    storable(text, "the answer", empty=False)
+    task, found = _to_decide(tx, number, actor)
+    if found.kind in _JUDGEMENTS:
+        raise StateConflictError(
+            f"task #{found.task} waits for a judgement of its {found.kind}, not for an answer",
+            unchanged="nothing was changed.",
+            hint=f"genba approve {found.task}\ngenba reject {found.task} --reason TEXT",
+        )
+    _decide(tx, task, found, "answered", text, actor)
+    _unblock(tx, task, actor, "it was answered")
+    return _again(tx, task, found)
+
+
+def decide(tx: Transaction, number: int, approved: bool, reason: str, actor: Actor) -> Escalation:
+    """Approve or reject what waits for a person."""
+    storable(reason, "the reason")
+    task, found = _to_decide(tx, number, actor)
+    if not approved and not reason.strip():
+        raise UsageError(f"task #{task.number}: whoever rejects says why", unchanged="nothing was changed.")
+    _decide(tx, task, found, "approved" if approved else "rejected", reason, actor)
+    match found.kind:
+        case EscalationKind.REVIEW:
+            _judge_commit(tx, task, found, approved, reason, actor)
+        case EscalationKind.PLAN:
+            if not approved:
+                plans.reject_proposed(tx, task, reason, actor)
+            _unblock(tx, task, actor, "its plan was judged")
+        case _ if approved:
+            _unblock(tx, task, actor, reason or "it was approved")
+    return _again(tx, task, found)
+
+
+def settle_review(tx: Transaction, number: int, commit: str, actor: Actor) -> None:
+    """Somebody has approved a commit without being asked by its escalation: that one is decided too."""
+    task = look(tx, number).task
+    row = tx.one(_OPEN_OF_KIND, task=task.id, kind=str(EscalationKind.REVIEW))
+    if row is not None and escalation_of(row).commit in ("", commit):
+        _decide(tx, task, escalation_of(row), "approved", "", actor)
+
+
+def escalations(tx: Transaction, open_only: bool) -> list[Escalation]:
+    return [escalation_of(row) for row in tx.all(_OPEN if open_only else _ALL, project=tx.project)]
+
+
+def escalation(tx: Transaction, number: int) -> Escalation:
+    """What a task waits for a person with: the newest that is open, else the newest."""
+    task = look(tx, number).task
+    found = [escalation_of(row) for row in tx.all(_OF_TASK, task=_asked(tx, task).id)]
+    if not found:
+        raise _nothing_waits(number)
+    return next((one for one in found if one.status == "open"), found[0])
+
+
+def of_field(tx: Transaction) -> tuple[Escalation, ...]:
+    return tuple(escalation_of(row) for row in tx.all(_OF_FIELD, project=tx.project))
+
+
+def open_one(tx: Transaction, task: Task, kind: EscalationKind) -> Escalation:
+    row = tx.one(_OPEN_OF_KIND, task=task.id, kind=str(kind))
+    if row is None:
+        raise _nothing_waits(task.number)
+    return escalation_of(row)
+
+
+def escalation_of(row: Row) -> Escalation:
+    return Escalation(
+        id=row[0],
+        task=row[1],
+        kind=EscalationKind(row[2]),
+        question=row[3],
+        run=row[4],
+        commit=row[5],
+        evidence=_evidence.decode(row[6]),
+        status=row[7],
+        answer=row[8],
+        answered_by=row[9],
+        created_at=row[10],
+        answered_at=row[11] or "",
+    )
+
+
+def _asked(tx: Transaction, task: Task) -> Task:
+    """The task that a person means: whoever names a review means what is reviewed."""
+    return look(tx, task.review_of).task if task.review_of is not None else task
+
+
+def _to_decide(tx: Transaction, number: int, actor: Actor) -> tuple[Task, Escalation]:
+    """The task, held, and what is open; a refusal tells what was decided before."""
+    named(actor)
+    number = _asked(tx, look(tx, number).task).number
+    hold_line(tx, number, with_itself=False)
+    task = hold(tx, number).task
+    found = escalation(tx, number)
+    if found.status == "open":
+        return task, found
+    by = f" by {found.answered_by}" if found.answered_by else ""
+    raise StateConflictError(
+        f"nothing of task #{number} waits for a person: the last was {found.status}{by}",
+        unchanged="nothing was changed.",
+        hint="genba escalations",
+    )
+
+
+def _decide(tx: Transaction, task: Task, found: Escalation, status: str, said: str, actor: Actor) -> None:
+    at = now()
+    tx.do(_DECIDE, id=found.id, status=status, answer=said, by=actor.name, at=at)
+    told = {"kind": found.kind, "status": status, "answer": said}
+    tell(tx, actor, at, [Line(task=task.id, version=task.version, kind=DECIDED, data=told)], found.run)
+
+
+def _judge_commit(tx: Transaction, task: Task, found: Escalation, approved: bool, reason: str, actor: Actor) -> None:
+    """A person's judgement of a commit, where there is a review task for it and where there is none."""
+    commit = found.commit
+    if not commit:
+        raise refused(task.number, "its escalation names no commit")
+    if not reviews.settle_by_hand(tx, task.number, commit, approved, (reason,), actor) and approved:
+        approve(tx, task.number, commit, actor)
+
+
+def _block(tx: Transaction, task: Task, blocker: Blocker, actor: Actor, run: str) -> None:
+    if task.status is TaskStatus.BLOCKED:
+        return
+    if task.status is TaskStatus.REVIEW:  # its work came back too often: it is worked on again, once somebody decides
+        back = StatusChange(to=TaskStatus.IN_PROGRESS, actor=actor, reason=blocker.reason, session=run)
+        change_status(tx, task.number, back)
+    change = StatusChange(to=TaskStatus.BLOCKED, actor=actor, reason=blocker.reason, blocker=blocker, session=run)
+    change_status(tx, task.number, change)
+
+
+def _unblock(tx: Transaction, task: Task, actor: Actor, reason: str) -> None:
+    if task.status is TaskStatus.BLOCKED:
+        change_status(tx, task.number, StatusChange(to=TaskStatus.OPEN, actor=actor, reason=reason))
+
+
+def _again(tx: Transaction, task: Task, found: Escalation) -> Escalation:
+    return next(one for row in tx.all(_OF_TASK, task=task.id) if (one := escalation_of(row)).id == found.id)
+
+
+def _nothing_waits(number: int) -> NotFoundError:
+    return NotFoundError(
+        f"nothing of task #{number} waits for a person", unchanged="nothing was changed.", hint="genba escalations"
+    )

@@ -1,0 +1,175 @@
+"""The field: everything that the orchestrator decides on, seen at one moment.
+
+Law: one transaction, and so many statements whatever the number of tasks. Most tasks are as they were at the last look,
+so those are kept, and read anew when their version or the time of their last change says so.
+"""
+
+from typing import Any
+
+import msgspec
+
+from genba.blackboard import controls, escalations, executors, merge_entries, parts, plans, reviews, spending
+from genba.blackboard.history import APPROVED, STATUS_CHANGED
+from genba.blackboard.rows import numbers_of, select_tasks, task_of
+from genba.blackboard.store import Row, Statement, Transaction
+from genba.blackboard.texts import now
+from genba.domain.fleet import Field, FleetSession
+from genba.domain.outcomes import Outcome
+from genba.domain.sessions import SessionStatus
+from genba.domain.tasks import Priority, Task, TaskStatus
+
+_IN_VIEW = """
+WHERE t.project_id = :project AND (t.status NOT IN ('done', 'cancelled')
+  OR t.id IN (SELECT d.depends_on_id FROM task_dependencies d JOIN tasks w ON w.id = d.task_id
+    WHERE w.project_id = :project AND w.status NOT IN ('done', 'cancelled'))
+  OR t.parent_task_id IN (SELECT p.id FROM tasks p
+    WHERE p.project_id = :project AND p.status NOT IN ('done', 'cancelled'))
+  OR t.id IN (SELECT s.task_id FROM sessions s WHERE s.status = 'running'))
+ORDER BY t.number
+"""
+_WHOLE = select_tasks(_IN_VIEW)
+_ONE = select_tasks("WHERE t.id = :id")
+_STAMPED = """
+SELECT t.id, t.version, t.updated_at, (SELECT $numbers FROM tasks c WHERE c.parent_task_id = t.id) FROM tasks t
+"""
+_STAMPS = Statement(
+    _STAMPED.replace("$numbers", "group_concat(c.number)") + _IN_VIEW,
+    _STAMPED.replace("$numbers", "string_agg(CAST(c.number AS text), ',')") + _IN_VIEW,
+)
+_APPROVALS = Statement("""
+SELECT t.number, e.kind, e.data FROM events e JOIN tasks t ON t.id = e.task_id
+WHERE t.project_id = :project AND t.status = 'review' AND t.requires_review = :yes
+  AND e.kind IN ('approved', 'status_changed') ORDER BY e.id
+""")
+_UNDER_WAY_OR_NEWEST = """
+WHERE t.project_id = :project AND (s.status = 'running' OR (t.status NOT IN ('done', 'cancelled') AND (
+  s.status = 'waiting'
+  OR (s.forgiven = :no AND s.outcome <> 'completed')
+  OR NOT EXISTS (SELECT 1 FROM sessions n WHERE n.task_id = s.task_id AND n.purpose = s.purpose
+    AND n.attempt > s.attempt))))
+ORDER BY s.id
+"""
+_SESSIONS = Statement(parts.COLUMNS + _UNDER_WAY_OR_NEWEST)
+_ALIKE = Statement("", "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+
+_FEW = 64
+_RANKS = {priority: rank for rank, priority in enumerate(Priority)}
+_data = msgspec.json.Decoder(dict[str, Any])
+
+
+class FieldView:
+    """The field of one project, as it is now."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, Task] = {}
+
+    def read(self, tx: Transaction) -> Field:
+        if tx.on_postgres:
+            tx.do(_ALIKE)  # every statement sees the same moment
+        at = now()
+        tasks = _approved(tx, self._tasks(tx))
+        newest, failures = _sessions(tx)
+        paused, stopping, held = controls.read(tx)
+        return Field(
+            now=at,
+            tasks=tasks,
+            ready=_ready(tasks),
+            sessions=newest,
+            failures=failures,
+            entries=merge_entries.of_field(tx),
+            escalations=escalations.of_field(tx),
+            reviews=tuple(reviews.review_of(row) for row in tx.all(reviews.OF_FIELD, project=tx.project)),
+            plans=plans.of_field(tx),
+            pauses=executors.pauses(tx, at),
+            executors=executors.executors(tx),
+            ledger=spending.ledger(tx, at[:10]),
+            paused=paused,
+            stopping=stopping,
+            held=held,
+        )
+
+    def _tasks(self, tx: Transaction) -> dict[int, Task]:
+        known = self._known
+        if not known:
+            return self._read_whole(tx)
+        found: list[Task] = []
+        stale: list[int] = []
+        for stamp in tx.all(_STAMPS, project=tx.project):
+            task = _current(known.get(stamp[0]), stamp)
+            if task is None:
+                stale.append(stamp[0])
+            else:
+                found.append(task)
+        if len(stale) > _FEW:
+            return self._read_whole(tx)
+        for id_ in stale:
+            row = tx.one(_ONE, id=id_)
+            if row is not None:
+                found.append(task_of(row))
+        self._known = {task.id: task for task in found}
+        return {task.number: task for task in sorted(found, key=lambda task: task.number)}
+
+    def _read_whole(self, tx: Transaction) -> dict[int, Task]:
+        tasks = [task_of(row) for row in tx.all(_WHOLE, project=tx.project)]
+        self._known = {task.id: task for task in tasks}
+        return {task.number: task for task in tasks}
+
+
+def _current(task: Task | None, stamp: Row) -> Task | None:
+    """A task that is kept, if it is still as it was. A new part of it changes its children, not its version."""
+    if task is None or task.version != stamp[1] or task.updated_at != stamp[2]:
+        return None
+    if stamp[3] is None and not task.children:
+        return task
+    children = numbers_of(stamp[3]) if stamp[3] is not None else ()
+    return task if children == task.children else msgspec.structs.replace(task, children=children)
+
+
+def _approved(tx: Transaction, tasks: dict[int, Task]) -> dict[int, Task]:
+    """The tasks with the commit that was approved last; whoever sends work back takes that with it."""
+    if not any(task.requires_review and task.status is TaskStatus.REVIEW for task in tasks.values()):
+        return tasks
+    approved: dict[int, str] = {}
+    for number, kind, raw in tx.all(_APPROVALS, project=tx.project, yes=True):
+        data = _data.decode(raw)
+        if kind == APPROVED:
+            approved[number] = str(data.get("commit", ""))
+        elif kind == STATUS_CHANGED and data.get("from") == TaskStatus.REVIEW:
+            approved[number] = ""
+    told = {
+        number: msgspec.structs.replace(tasks[number], approved=commit)
+        for number, commit in approved.items()
+        if commit and number in tasks
+    }
+    return tasks | told
+
+
+def _ready(tasks: dict[int, Task]) -> tuple[int, ...]:
+    """What can be started: open, every dependency done, every part ended; by priority, then by age."""
+    found = [
+        task
+        for task in tasks.values()
+        if task.status is TaskStatus.OPEN
+        and all(tasks[number].status is TaskStatus.DONE for number in task.dependencies)
+        and all(tasks[number].status.ended or tasks[number].review_of is not None for number in task.children)
+    ]
+    return tuple(task.number for task in sorted(found, key=lambda task: (_RANKS[task.priority], task.id)))
+
+
+def _sessions(tx: Transaction) -> tuple[tuple[FleetSession, ...], dict[int, tuple[FleetSession, ...]]]:
+    """The newest session of each purpose of each task, and those that came to nothing."""
+    newest: dict[tuple[int, str], FleetSession] = {}
+    under_way: list[FleetSession] = []
+    failures: dict[int, tuple[FleetSession, ...]] = {}
+    for row in tx.all(_SESSIONS, project=tx.project, no=False):
+        session = parts.session_of(row)
+        key = (session.task, str(session.purpose))
+        if session.status != SessionStatus.ENDED:
+            under_way.append(session)
+        if key not in newest or newest[key].attempt < session.attempt:
+            newest[key] = session
+        came_to_nothing = session.status == SessionStatus.ENDED and session.outcome not in ("", Outcome.COMPLETED)
+        if came_to_nothing and not row[28]:
+            failures[session.task] = (*failures.get(session.task, ()), session)
+    shown = {session.run: session for session in (*newest.values(), *under_way)}
+    return tuple(shown.values()), failures

@@ -1,0 +1,265 @@
+"""The blackboard as a fleet sees it: sessions in parts, merge queue, escalations, reviews, plans, money, executors.
+
+Every call is one transaction: it happens whole, or it raises and nothing was changed. Any thread may call. Each verb
+may be repeated: whoever died before they knew that it had happened says it again, and nothing happens twice.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from sqlalchemy import Connection
+
+from genba.blackboard import (
+    controls,
+    escalations,
+    executors,
+    handovers,
+    merge_entries,
+    parts,
+    plans,
+    reviews,
+    spending,
+)
+from genba.blackboard.board import Blackboard
+from genba.blackboard.field import FieldView
+from genba.blackboard.store import Transaction
+from genba.blackboard.texts import now
+from genba.domain.fleet import (
+    EntryStatus,
+    Escalation,
+    Executor,
+    Field,
+    FleetSession,
+    Ledger,
+    MergeEntry,
+    PartEnd,
+    PartOrder,
+    Plan,
+    ProviderPause,
+    Review,
+    Spending,
+)
+from genba.domain.tasks import Actor, Blocker
+
+Enqueue = Callable[[Connection], None]
+"""Puts a workflow into its queue, in the transaction that writes the row which asks for it."""
+
+
+class FleetBoard:
+    """What the orchestrator, its workers and the people around them read and write."""
+
+    def __init__(self, board: Blackboard) -> None:
+        self.board = board
+        self.store = board.store
+        self._view = FieldView()
+
+    def field(self) -> Field:
+        """Everything to decide on, seen at one moment."""
+        return self.store.read(self._view.read)
+
+    # Sessions
+
+    def start(
+        self,
+        order: PartOrder,
+        *,
+        executor: str,
+        host: str = "",
+        provider: str = "",
+        plan: str = "",
+        base_branch: str = "",
+        enqueue: Enqueue | None = None,
+    ) -> FleetSession:
+        """Claim a task for the first part of a session, and enqueue that part."""
+
+        def both(tx: Transaction, connection: Connection) -> FleetSession:
+            session, is_new = parts.start(
+                tx, order, executor=executor, host=host, provider=provider, plan=plan, base_branch=base_branch
+            )
+            if is_new and enqueue is not None:
+                enqueue(connection)
+            return session
+
+        return self.store.write_with(both)
+
+    def continue_(
+        self, order: PartOrder, *, executor: str, host: str = "", enqueue: Enqueue | None = None
+    ) -> FleetSession:
+        """Begin the next part of a session that waits, and enqueue it."""
+
+        def both(tx: Transaction, connection: Connection) -> FleetSession:
+            session, is_new = parts.continue_(tx, order, executor=executor, host=host)
+            if is_new and enqueue is not None:
+                enqueue(connection)
+            return session
+
+        return self.store.write_with(both)
+
+    def end_part(self, end: PartEnd) -> None:
+        self.store.write(lambda tx: parts.end_part(tx, end))
+
+    def take_over(self, run: str, executor: str, host: str) -> FleetSession:
+        return self.store.write(lambda tx: parts.take_over(tx, run, executor, host))
+
+    def progress(
+        self,
+        run: str,
+        *,
+        phase: str | None = None,
+        step: str | None = None,
+        iterations: int | None = None,
+        tokens: int | None = None,
+        cost_usd: float | None = None,
+        changed: tuple[str, ...] | None = None,
+        spending: Spending | None = None,
+    ) -> None:
+        """A sign of life of a session; what is None stays as it is."""
+        self.store.write(
+            lambda tx: parts.progress(
+                tx,
+                run,
+                phase=phase,
+                step=step,
+                iterations=iterations,
+                tokens=tokens,
+                cost_usd=cost_usd,
+                changed=changed,
+                spending=spending,
+            )
+        )
+
+    def session(self, run: str) -> FleetSession:
+        return self.store.read(lambda tx: parts.session(tx, run))
+
+    def sessions(self, number: int) -> list[FleetSession]:
+        return self.store.read(lambda tx: parts.sessions(tx, number))
+
+    def plan_of(self, run: str) -> str:
+        """What the run was planned with, as it was given to `start`."""
+        return self.store.read(lambda tx: parts.plan_of(tx, run))
+
+    def state_of(self, run: str) -> str:
+        """The state of the loop, as the last part left it."""
+        return self.store.read(lambda tx: parts.state_of(tx, run))
+
+    # The merge queue
+
+    def enqueue_merge(self, entry: MergeEntry) -> MergeEntry:
+        return self.store.write(lambda tx: merge_entries.enqueue_merge(tx, entry))
+
+    def entries(self, target: str | None = None, open_only: bool = True) -> list[MergeEntry]:
+        return self.store.read(lambda tx: merge_entries.entries(tx, target, open_only))
+
+    def take(self, ids: Iterable[int]) -> list[MergeEntry]:
+        """Begin to merge these. Returns those that are ours now."""
+        wanted = tuple(ids)
+        return self.store.write(lambda tx: merge_entries.take(tx, wanted))
+
+    def settle(
+        self,
+        id: int,  # noqa: A002  (the word of the house)
+        status: EntryStatus,
+        landed: str = "",
+        paths: tuple[str, ...] = (),
+        detail: str = "",
+        over: str = "",
+    ) -> MergeEntry:
+        return self.store.write(
+            lambda tx: merge_entries.settle(tx, id, status, landed=landed, paths=paths, detail=detail, over=over)
+        )
+
+    def release(self, ids: Iterable[int]) -> None:
+        wanted = tuple(ids)
+        self.store.write(lambda tx: merge_entries.release(tx, wanted))
+
+    def passed_by(self, ids: Iterable[int]) -> None:
+        wanted = tuple(ids)
+        self.store.write(lambda tx: merge_entries.passed_by(tx, wanted))
+
+    def withdraw(self, task: int, reason: str = "it was withdrawn") -> None:
+        self.store.write(lambda tx: merge_entries.withdraw(tx, task, reason))
+
+    # What people decide
+
+    def escalate(self, escalation: Escalation, blocker: Blocker | None = None) -> Escalation:
+        return self.store.write(lambda tx: escalations.escalate(tx, escalation, blocker))
+
+    def escalations(self, open_only: bool = True) -> list[Escalation]:
+        return self.store.read(lambda tx: escalations.escalations(tx, open_only))
+
+    def escalation(self, number: int) -> Escalation:
+        """What a task waits for a person with: the newest that is open, else the newest."""
+        return self.store.read(lambda tx: escalations.escalation(tx, number))
+
+    def answer(self, task: int, text: str, actor: Actor) -> Escalation:
+        return self.store.write(lambda tx: escalations.answer(tx, task, text, actor))
+
+    def decide(self, task: int, approved: bool, reason: str, actor: Actor) -> Escalation:
+        return self.store.write(lambda tx: escalations.decide(tx, task, approved, reason, actor))
+
+    # Reviews
+
+    def ask_review(self, of: int, commit: str, reviewer_type: str, *, assignee: str = "") -> Review:
+        return self.store.write(lambda tx: reviews.ask_review(tx, of, commit, reviewer_type, assignee))
+
+    def verdict(
+        self,
+        review_task: int,
+        approved: bool,
+        findings: Sequence[str],
+        reviewer: str,
+        actor: Actor,
+        run: str = "",
+    ) -> Review:
+        return self.store.write(lambda tx: reviews.verdict(tx, review_task, approved, findings, reviewer, actor, run))
+
+    # Plans
+
+    def propose(self, plan: Plan) -> Plan:
+        return self.store.write(lambda tx: plans.propose(tx, plan))
+
+    def create_parts(self, plan_id: int, actor: Actor) -> tuple[int, ...]:
+        return self.store.write(lambda tx: plans.create_parts(tx, plan_id, actor))
+
+    def reject_plan(self, plan_id: int, reason: str, actor: Actor) -> Plan:
+        return self.store.write(lambda tx: plans.reject_plan(tx, plan_id, reason, actor))
+
+    # Money, providers, executors
+
+    def ledger(self, day: str = "") -> Ledger:
+        """What was spent; `day` is a date in UTC, today by default."""
+        return self.store.read(lambda tx: spending.ledger(tx, day or now()[:10]))
+
+    def pause_provider(self, provider: str, until: str, reason: str = "") -> None:
+        self.store.write(lambda tx: executors.pause_provider(tx, provider, until, reason))
+
+    def pauses(self) -> tuple[ProviderPause, ...]:
+        return self.store.read(lambda tx: executors.pauses(tx, now()))
+
+    def register(self, executor: Executor) -> Executor:
+        return self.store.write(lambda tx: executors.register(tx, executor))
+
+    def beat(self, id: str) -> None:  # noqa: A002  (the word of the house)
+        self.store.write(lambda tx: executors.beat(tx, id))
+
+    def leave(self, id: str, status: str) -> None:  # noqa: A002  (the word of the house)
+        self.store.write(lambda tx: executors.leave(tx, id, status))
+
+    def executors(self) -> tuple[Executor, ...]:
+        return self.store.read(executors.executors)
+
+    # Controls and notes
+
+    def pause_project(self, on: bool, actor: Actor) -> None:
+        self.store.write(lambda tx: controls.pause_project(tx, on, actor))
+
+    def stop_all(self, on: bool, actor: Actor) -> None:
+        self.store.write(lambda tx: controls.stop_all(tx, on, actor))
+
+    def hold(self, task: int, on: bool, actor: Actor) -> None:
+        self.store.write(lambda tx: controls.hold(tx, task, on, actor))
+
+    def hand_over(self, task: int, run: str, text: str) -> None:
+        self.store.write(lambda tx: handovers.hand_over(tx, task, run, text))
+
+    def handovers(self, task: int) -> list[str]:
+        return self.store.read(lambda tx: handovers.handovers(tx, task))

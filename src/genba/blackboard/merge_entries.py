@@ -1,0 +1,170 @@
+"""The merge queue: which branches want to land on which target, in which state.
+
+Law: an entry is written once for each commit and round of a run, and ends once.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from genba.blackboard.conditions import refused
+from genba.blackboard.history import MERGE_QUEUED, MERGE_SETTLED, Line, tell
+from genba.blackboard.rows import hold
+from genba.blackboard.store import Row, Statement, Transaction
+from genba.blackboard.texts import as_json, now, seen, storable
+from genba.domain.errors import NotFoundError
+from genba.domain.fleet import EntryStatus, MergeEntry
+from genba.domain.tasks import Actor, ActorKind, Priority, TaskStatus
+
+_QUEUE = Actor(ActorKind.ORCHESTRATOR, "merge queue")
+
+_COLUMNS = """
+SELECT e.id, t.number, e.run, e.branch, e."commit", e.target, t.title, a.name, t.priority, e.status, e.round, e.turns,
+  e.landed, e.paths, e.detail, e.tried_on, e.enqueued_at, e.finished_at, t.id, t.version
+FROM merge_entries e JOIN tasks t ON t.id = e.task_id LEFT JOIN sessions s ON s.run = e.run
+LEFT JOIN agents a ON a.id = s.agent_id
+"""
+_ONE = Statement(_COLUMNS + "WHERE e.id = :id AND e.project_id = :project")
+_SAME = Statement(_COLUMNS + 'WHERE e.run = :run AND e."commit" = :commit AND e.round = :round')
+_ALL = Statement(_COLUMNS + "WHERE e.project_id = :project ORDER BY e.id")
+_OPEN = Statement(
+    _COLUMNS + "WHERE e.project_id = :project AND e.status IN ('queued', 'merging', 'stuck') ORDER BY e.id"
+)
+_IN_VIEW = """
+WHERE e.project_id = :project AND (e.status IN ('queued', 'merging', 'stuck') OR (s.status <> 'ended'
+  AND NOT EXISTS (SELECT 1 FROM merge_entries n WHERE n.run = e.run AND n.id > e.id)))
+ORDER BY e.id
+"""
+_OF_FIELD = Statement(_COLUMNS + _IN_VIEW)
+_INSERT = Statement("""
+INSERT INTO merge_entries (project_id, task_id, run, branch, "commit", target, round, enqueued_at)
+VALUES (:project, :task, :run, :branch, :commit, :target, :round, :at)
+""")
+_TAKE = Statement("""
+UPDATE merge_entries SET status = 'merging' WHERE id = :id AND project_id = :project AND status IN ('queued', 'stuck')
+RETURNING id
+""")
+_RELEASE = Statement("""
+UPDATE merge_entries SET status = 'queued' WHERE id = :id AND project_id = :project AND status = 'merging'
+""")
+_PASS_BY = Statement("""
+UPDATE merge_entries SET turns = turns + 1
+WHERE id = :id AND project_id = :project AND status IN ('queued', 'stuck', 'merging')
+""")
+_SETTLE = Statement("""
+UPDATE merge_entries SET status = :status, landed = :landed, paths = :paths, detail = :detail,
+  tried_on = CASE WHEN :tried_on = '' THEN tried_on ELSE :tried_on END, finished_at = :finished_at WHERE id = :id
+""")
+
+_texts = msgspec.json.Decoder(tuple[str, ...])
+
+
+def enqueue_merge(tx: Transaction, entry: MergeEntry) -> MergeEntry:
+    """Put verified work into the queue. The same commit in the same round is there once."""
+    for text, what in ((entry.run, "the run"), (entry.commit, "the commit"), (entry.target, "the target")):
+        storable(text, what, empty=False)
+    task = hold(tx, entry.task).task
+    same = {"run": entry.run, "commit": entry.commit, "round": entry.round}
+    there = tx.one(_SAME, **same)
+    if there is not None:
+        return entry_of(there)
+    if task.status is not TaskStatus.REVIEW:
+        raise refused(entry.task, f"it is {task.status}, and only a task in review can land")
+    at = now()
+    tx.do(_INSERT, project=tx.project, task=task.id, branch=seen(entry.branch), target=entry.target, at=at, **same)
+    told = {"commit": entry.commit, "target": entry.target, "round": entry.round}
+    tell(tx, _QUEUE, at, [Line(task=task.id, version=task.version, kind=MERGE_QUEUED, data=told)], entry.run)
+    row = tx.one(_SAME, **same)
+    return entry_of(row) if row else entry
+
+
+def entries(tx: Transaction, target: str | None, open_only: bool) -> list[MergeEntry]:
+    found = [entry_of(row) for row in tx.all(_OPEN if open_only else _ALL, project=tx.project)]
+    return [entry for entry in found if target is None or entry.target == target]
+
+
+def of_field(tx: Transaction) -> tuple[MergeEntry, ...]:
+    return tuple(entry_of(row) for row in tx.all(_OF_FIELD, project=tx.project))
+
+
+def take(tx: Transaction, ids: Iterable[int]) -> list[MergeEntry]:
+    """Begin a turn with these; those that somebody else took or withdrew are left out."""
+    taken = [id_ for id_ in sorted(set(ids)) if tx.one(_TAKE, id=id_, project=tx.project) is not None]
+    return [_entry(tx, id_) for id_ in taken]
+
+
+def release(tx: Transaction, ids: Iterable[int]) -> None:
+    """Put back what a turn that died had taken."""
+    for id_ in sorted(set(ids)):
+        tx.do(_RELEASE, id=id_, project=tx.project)
+
+
+def passed_by(tx: Transaction, ids: Iterable[int]) -> None:
+    for id_ in sorted(set(ids)):
+        tx.do(_PASS_BY, id=id_, project=tx.project)
+
+
+def settle(
+    tx: Transaction, id_: int, status: EntryStatus, *, landed: str, paths: tuple[str, ...], detail: str, over: str
+) -> MergeEntry:
+    """Write down what a turn found. What has ended stays as it ended."""
+    task = hold(tx, _entry(tx, id_).task).task
+    entry = _entry(tx, id_)
+    if entry.status.ended:
+        return entry
+    at = now()
+    tx.do(
+        _SETTLE,
+        id=id_,
+        status=str(status),
+        landed=seen(landed),
+        paths=as_json(tuple(seen(path) for path in paths)),
+        detail=seen(detail),
+        tried_on=seen(over),
+        finished_at=at if status.ended else None,
+    )
+    if status is not entry.status or detail != entry.detail:
+        told = {"status": status, "landed": seen(landed), "paths": [seen(path) for path in paths], "on": entry.target}
+        line = Line(task=task.id, version=task.version, kind=MERGE_SETTLED, data=told)
+        tell(tx, _QUEUE, at, [line], entry.run)
+    return _entry(tx, id_)
+
+
+def withdraw(tx: Transaction, number: int, reason: str = "it was withdrawn") -> None:
+    """Take what a task has in the queue out of it. One that is being merged right now goes on."""
+    task = hold(tx, number).task
+    for entry in entries(tx, None, open_only=True):
+        if entry.task == task.number and entry.status is not EntryStatus.MERGING:
+            settle(tx, entry.id, EntryStatus.WITHDRAWN, landed="", paths=(), detail=reason, over="")
+
+
+def entry_of(row: Row) -> MergeEntry:
+    return MergeEntry(
+        id=row[0],
+        task=row[1],
+        run=row[2],
+        branch=row[3],
+        commit=row[4],
+        target=row[5],
+        title=row[6],
+        agent=row[7] or "",
+        priority=Priority(row[8]),
+        status=EntryStatus(row[9]),
+        round=row[10],
+        turns=row[11],
+        landed=row[12],
+        paths=() if row[13] == "[]" else _texts.decode(row[13]),
+        detail=row[14],
+        over=row[15],
+        enqueued_at=row[16],
+        finished_at=row[17] or "",
+    )
+
+
+def _entry(tx: Transaction, id_: int) -> MergeEntry:
+    row = tx.one(_ONE, id=id_, project=tx.project)
+    if row is None:
+        raise NotFoundError(
+            f"there is no entry {id_} in the merge queue", unchanged="nothing was changed.", hint="genba queue"
+        )
+    return entry_of(row)
