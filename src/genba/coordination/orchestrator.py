@@ -1,0 +1,357 @@
+"""The orchestrator: look at the field, decide, carry out. Again and again, and never by heart.
+
+Law: what is to be done follows from the blackboard alone. Every move is one transaction, a row together with its part,
+so whoever dies between two moves leaves nothing half done, and whoever comes next decides the same. Nobody is asked
+anything to schedule, to watch or to wait.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Protocol
+
+import msgspec
+from sqlalchemy import Connection
+
+from genba.blackboard.fleet import FleetBoard
+from genba.coordination.engine import MERGES, Engine, sessions_queue
+from genba.coordination.session_plan import SessionPlan
+from genba.coordination.watching import Watch
+from genba.definitions.fleet_file import FleetSettings
+from genba.domain.errors import GenbaError, StateConflictError
+from genba.domain.fleet import (
+    Cause,
+    Escalation,
+    EscalationKind,
+    Field,
+    FleetSession,
+    MergeEntry,
+    PartEnd,
+    PartOrder,
+    Purpose,
+)
+from genba.domain.fleet_picture import Ended, FleetEvent, FleetEventKind
+from genba.domain.merge_queue import MergeHistory, TurnOrder
+from genba.domain.tasks import Actor, ActorKind, Blocker, BlockerKind, StatusChange, TaskStatus
+from genba.judgement import moves as can
+from genba.judgement.dispatching import moves
+from genba.judgement.moves import Me, Move
+
+PART, TURN = "part", "turn"
+"""The kinds of workflows."""
+_LANDING_FIRST = 1
+_BY_PRIORITY = {"critical": 2, "high": 3, "medium": 4, "low": 5}
+
+
+class Crew(Protocol):
+    """What the orchestrator knows of this machine and of the agents of the project."""
+
+    async def me(self, running: int) -> Me: ...
+
+    async def plan(self, move: can.Start, field: Field) -> tuple[SessionPlan, str]:
+        """What a session is held to, and the provider that its agent asks. Raises what stands in the way."""
+        ...
+
+    async def handover(self, task: int) -> str: ...
+
+
+class Orchestrator:
+    """Moves the tasks of one project on, from one executor."""
+
+    def __init__(
+        self,
+        board: FleetBoard,
+        engine: Engine,
+        settings: FleetSettings,
+        crew: Crew,
+        watch: Watch,
+        park: Callable[[str, str], None],
+        host: str,
+    ) -> None:
+        self.board = board
+        self.engine = engine
+        self.settings = settings
+        self.crew = crew
+        self.watch = watch
+        self.park = park
+        self.host = host
+        self.wake = asyncio.Event()
+        self.actor = Actor(ActorKind.ORCHESTRATOR, engine.executor)
+        self.field = Field(now="", tasks={})
+        self.waits: tuple[can.Wait, ...] = ()
+        self._turns: dict[str, str] = {}
+        self._turn = 0
+
+    async def work(self, until_empty: bool) -> Ended:
+        """Go on until somebody stops it, or until there is nothing left that could be done."""
+        while True:
+            self.wake.clear()
+            busy = await self.tick()
+            if self.field.stopping:
+                return Ended.STOPPED
+            if until_empty and not busy:
+                return Ended.BUDGET if self._out_of_money() else Ended.EMPTY
+            await self._rest()
+
+    async def _rest(self) -> None:
+        waking = asyncio.ensure_future(self.wake.wait())
+        lost = asyncio.ensure_future(self.engine.parked.wait())
+        await asyncio.wait({waking, lost}, timeout=self.settings.work.poll_seconds, return_when=asyncio.FIRST_COMPLETED)
+        waking.cancel()
+        if lost.done():
+            raise StateConflictError(
+                f"another process has taken the place of {self.engine.executor}",
+                unchanged="its sessions go on there.",
+                hint="genba work --executor NAME   takes another name",
+            )
+        lost.cancel()
+
+    async def tick(self) -> bool:
+        """One look and what follows from it. Says whether anything goes on, or will by itself."""
+        await self._take_over_the_dead()
+        self.field = await asyncio.to_thread(self.board.field)
+        mine = [session for session in self.field.sessions if self._is_mine(session)]
+        self._park_what_is_held(mine)
+        decided = moves(self.field, self.settings, await self.crew.me(len(mine)))
+        self.waits = tuple(move for move in decided if isinstance(move, can.Wait))
+        done = [await self._carried_out(move) for move in decided if not isinstance(move, can.Wait)]
+        self.watch.see(self.field, self.waits)
+        running = any(session.status == "running" for session in self.field.sessions)
+        merging = any(not entry.status.ended for entry in self.field.entries)
+        return any(done) or running or merging or any(wait.until for wait in self.waits)
+
+    def _is_mine(self, session: FleetSession) -> bool:
+        return session.status == "running" and session.executor == self.engine.executor
+
+    def _park_what_is_held(self, mine: list[FleetSession]) -> None:
+        for session in mine:
+            task = self.field.tasks.get(session.task)
+            if session.task in self.field.held:
+                self.park(session.run, "it was told to pause")
+            elif task is None or task.status.ended:
+                self.park(session.run, "its task has ended")
+
+    async def _take_over_the_dead(self) -> None:
+        """Sessions of executors that no longer live go on here."""
+        known = await asyncio.to_thread(self.board.executors)
+        others = [
+            executor.id for executor in known if executor.status != "dead" and executor.id != self.engine.executor
+        ]
+        for dead in await self.engine.dead(others) if others else []:
+            taken = await self.engine.take_over(dead)
+            await asyncio.to_thread(self._write_down_taken, dead)
+            if taken:
+                told = f"{len(taken)} of {dead}"
+                self.watch.tell(FleetEvent(kind=FleetEventKind.TAKEN_OVER, detail=told))
+
+    def _write_down_taken(self, dead: str) -> None:
+        for session in self.board.field().sessions:
+            if session.executor == dead and session.status == "running":
+                self.board.take_over(session.run, self.engine.executor, self.host)
+        self.board.leave(dead, "dead")
+
+    def _out_of_money(self) -> bool:
+        return any(wait.kind is can.WaitReason.BUDGET for wait in self.waits)
+
+    async def _carried_out(self, move: Move) -> bool:
+        """Make a move. One that no longer fits is left alone: the next look decides anew."""
+        try:
+            return await self._carry_out(move)
+        except StateConflictError:
+            self.wake.set()
+            return True
+        except GenbaError as error:
+            return await self._in_the_way(move, error)
+
+    async def _carry_out(self, move: Move) -> bool:
+        board = self.board
+        match move:
+            case can.Start():
+                await self._start(move)
+            case can.Continue():
+                await self._continue(move)
+            case can.Queue(run=run, target=target):
+                await asyncio.to_thread(self._queue, run, target)
+            case can.AskReview():
+                asked = partial(board.ask_review, move.task, move.commit, move.reviewer_type, assignee=move.assignee)
+                await asyncio.to_thread(asked)
+                self._tell(FleetEventKind.REVIEW, move.task, detail=f"of {move.commit[:7]} is asked for")
+            case can.Escalate():
+                await self._escalate(move.escalation, move.blocker)
+            case can.Turn(target=target):
+                return await self._take_turn(target)
+            case can.CreateParts():
+                numbers = await asyncio.to_thread(board.create_parts, move.plan, self.actor)
+                made = ", ".join(f"#{number}" for number in numbers)
+                self._tell(FleetEventKind.PLANNED, move.task, detail=f"its parts are {made}")
+            case can.RejectPlan():
+                await asyncio.to_thread(board.reject_plan, move.plan, move.reason, self.actor)
+            case can.Withdraw():
+                await asyncio.to_thread(board.withdraw, move.task)
+            case can.Reopen(task=number, reason=reason):
+                change = StatusChange(to=TaskStatus.OPEN, actor=self.actor, reason=reason)
+                await asyncio.to_thread(board.board.change_status, number, change)
+            case can.EndSession(run=run, outcome=outcome, reason=reason):
+                session = await asyncio.to_thread(board.session, run)
+                end = PartEnd(run=run, part=session.part, outcome=outcome, reason=reason)
+                await asyncio.to_thread(board.end_part, end)
+            case _:
+                return False
+        return True
+
+    async def _start(self, move: can.Start) -> None:
+        plan, provider = await self.crew.plan(move, self.field)
+        run = run_id(self.board.board.store.project, move.agent, move.task, move.attempt, move.purpose)
+        handover = await self.crew.handover(move.task) if move.purpose is Purpose.WORK else ""
+        order = PartOrder(
+            run=run,
+            task=move.task,
+            agent=move.agent,
+            attempt=move.attempt,
+            purpose=move.purpose,
+            gap=move.gap,
+            handover=handover,
+        )
+        begin = partial(
+            self.board.start,
+            order,
+            executor=self.engine.executor,
+            host=self.host,
+            provider=provider,
+            plan=msgspec.json.encode(plan).decode(),
+            base_branch=plan.base_branch,
+            enqueue=self._enqueue(order, self._rank(move.task)),
+        )
+        await asyncio.to_thread(begin)
+        self._tell(FleetEventKind.STARTED, move.task, agent=move.agent, run=run, detail=move.reason)
+
+    async def _continue(self, move: can.Continue) -> None:
+        session = next(found for found in self.field.sessions if found.run == move.run)
+        entry = next((found for found in self.field.entries if found.run == move.run), None)
+        came_back = move.cause in (Cause.CONFLICT, Cause.RED)
+        order = PartOrder(
+            run=session.run,
+            task=session.task,
+            agent=session.agent,
+            attempt=session.attempt,
+            part=session.part + 1,
+            purpose=session.purpose,
+            cause=move.cause,
+            gap=move.gap,
+            over=entry.over if entry is not None and came_back else "",
+            paths=entry.paths if entry is not None and came_back else (),
+            landed=move.landed,
+        )
+        first = _LANDING_FIRST if move.cause is Cause.LANDED else self._rank(session.task)
+        go_on = partial(
+            self.board.continue_,
+            order,
+            executor=self.engine.executor,
+            host=self.host,
+            enqueue=self._enqueue(order, first),
+        )
+        await asyncio.to_thread(go_on)
+        told = f"{move.cause}: {move.reason}" if move.reason else str(move.cause)
+        self._tell(FleetEventKind.CONTINUED, session.task, agent=session.agent, run=session.run, detail=told)
+
+    def _enqueue(self, order: PartOrder, priority: int) -> Callable[[Connection], None]:
+        def enqueue(connection: Connection) -> None:
+            self.engine.enqueue_in(
+                connection,
+                kind=PART,
+                id=order.workflow,
+                payload=msgspec.json.encode(order).decode(),
+                queue=sessions_queue(self.engine.executor),
+                priority=priority,
+            )
+
+        return enqueue
+
+    def _queue(self, run: str, target: str) -> None:
+        session = self.board.session(run)
+        task = self.board.board.get(session.task)
+        entry = MergeEntry(
+            task=session.task,
+            run=run,
+            branch=session.branch,
+            commit=session.verified,
+            target=target,
+            title=task.title,
+            agent=session.agent,
+            priority=task.priority,
+            round=session.rounds + 1,
+        )
+        self.board.enqueue_merge(entry)
+        self._tell(FleetEventKind.QUEUED, session.task, agent=session.agent, run=run, detail=f"for {target}")
+
+    async def _take_turn(self, target: str) -> bool:
+        """One turn of the merge queue of a target at a time, as far as this executor knows."""
+        last = self._turns.get(target)
+        known = await self.engine.status(last) if last is not None else None
+        if known is not None and known.status in ("enqueued", "pending"):
+            return False
+        self._turn += 1
+        merge = self.settings.merge
+        number = max(
+            (entry.id * 1000 + entry.turns for entry in self.field.entries if entry.target == target), default=0
+        )
+        order = TurnOrder(
+            target=target,
+            turn=number * 1000 + self._turn,
+            history=MergeHistory(merge.history),
+            batch=merge.batch,
+        )
+        id_ = f"{order.workflow}:{self.engine.executor}"
+        payload = msgspec.json.encode(order).decode()
+        await self.engine.enqueue(kind=TURN, id=id_, payload=payload, queue=MERGES, partition=target)
+        self._turns[target] = id_
+        return True
+
+    async def _escalate(self, escalation: Escalation, blocker: Blocker | None) -> None:
+        made = await asyncio.to_thread(self.board.escalate, escalation, blocker)
+        self._tell(FleetEventKind.ESCALATED, made.task, run=made.run, detail=made.question)
+
+    async def _in_the_way(self, move: Move, error: GenbaError) -> bool:
+        """What cannot begin at all is a person's to mend; what else goes wrong is told, and tried again."""
+        self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=error.message))
+        if not isinstance(move, can.Start):
+            return False
+        task = self.field.tasks.get(move.task)
+        if task is None or task.status is not TaskStatus.OPEN:
+            return False
+        escalation = Escalation(
+            task=move.task,
+            kind=EscalationKind.ATTEMPTS,
+            question=f"{move.agent} cannot begin: {error.message}",
+            evidence={"agent": move.agent, "hint": error.hint},
+        )
+        await self._escalate(escalation, Blocker(BlockerKind.FAILED, error.message))
+        return True
+
+    def _rank(self, number: int) -> int:
+        task = self.field.tasks.get(number)
+        return _BY_PRIORITY[str(task.priority)] if task is not None else _BY_PRIORITY["medium"]
+
+    def _tell(self, kind: FleetEventKind, number: int, *, agent: str = "", run: str = "", detail: str = "") -> None:
+        task = self.field.tasks.get(number)
+        title = task.title if task is not None else ""
+        self.watch.tell(FleetEvent(kind=kind, task=number, title=title, agent=agent, run=run, detail=detail))
+
+
+def run_id(project: str, agent: str, task: int, attempt: int, purpose: Purpose) -> str:
+    """The same for the same attempt, and another one in every other project and database."""
+    mark = hashlib.sha256(f"{project}\0{agent}\0{task}\0{attempt}\0{purpose}".encode()).hexdigest()[:6]
+    return f"{agent}-{task}-{attempt}-{mark}"
+
+
+def waking(handler: Callable[..., Awaitable[str]], wake: Callable[[], None]) -> Callable[..., Awaitable[str]]:
+    """The same handler, after which somebody looks at the field at once."""
+
+    async def carry_out(payload: str, steps: object) -> str:
+        try:
+            return await handler(payload, steps)
+        finally:
+            wake()
+
+    return carry_out

@@ -1,0 +1,231 @@
+"""One part of a session: a durable stretch of a run, from its cause to what the session waits for next.
+
+Law: everything that a part does is a step that is safe to repeat. A part that is cut off goes on in whichever process
+takes it over; one that ends says on the blackboard what its session waits for, and holds nothing any more.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Protocol, TypeVar, cast
+
+import msgspec
+
+from genba.blackboard.fleet import FleetBoard
+from genba.coordination.session_plan import PartState, SessionPlan, read_state, write_state
+from genba.domain.errors import ConfigurationError, GenbaError
+from genba.domain.fleet import (
+    Escalation,
+    EscalationKind,
+    PartEnd,
+    PartOrder,
+    Purpose,
+    Spending,
+    WaitsFor,
+)
+from genba.domain.loop_state import LoopState
+from genba.domain.outcomes import Outcome
+from genba.domain.ports import Steps
+from genba.domain.tasks import Actor, ActorKind, Blocker, BlockerKind, StatusChange, TaskStatus
+from genba.execution.running import Run, RunResult
+
+T = TypeVar("T")
+
+_SLOTS = 1000
+"""Iterations of one part, at most: the number of an iteration within its session is its part and its place in it."""
+
+
+class LivePart(Protocol):
+    """A run that is ready to go on, and what is known of it besides."""
+
+    @property
+    def run(self) -> Run: ...
+
+    @property
+    def paused(self) -> str:
+        """Why it stopped asking: its provider has told everybody to wait."""
+        ...
+
+    async def execute(self) -> RunResult: ...
+
+    async def changed(self) -> tuple[str, ...]:
+        """The paths that it has changed so far."""
+        ...
+
+    async def share(self) -> None:
+        """Let other hosts see what it has come to. What goes wrong with that is told, and stops nobody."""
+        ...
+
+
+Prepare = Callable[[PartOrder, SessionPlan, PartState | None, Steps], Awaitable[LivePart]]
+Afford = Callable[[int, str], str]
+"""Why a task and an agent may spend no more; empty when they may."""
+Finish = Callable[[RunResult, PartOrder], PartEnd | None]
+"""Takes the result of a session that is no work of its own, such as a plan or a review."""
+
+
+class Parts:
+    """Carries out the parts of sessions, one call for each."""
+
+    def __init__(self, board: FleetBoard, prepare: Prepare, afford: Afford, finish: Finish) -> None:
+        self.board = board
+        self.prepare = prepare
+        self.afford = afford
+        self.finish = finish
+
+    async def carry_out(self, payload: str, steps: Steps) -> str:
+        """The handler of the engine: one part, whole."""
+        order = msgspec.json.decode(payload, type=PartOrder)
+        plan = msgspec.json.decode(await asyncio.to_thread(self.board.plan_of, order.run), type=SessionPlan)
+        kept = read_state(await asyncio.to_thread(self.board.state_of, order.run)) if order.part > 1 else None
+        watched = _PartSteps(steps, self.board, order, self.afford)
+        live: LivePart | None = None
+        try:
+            live = await self.prepare(order, plan, kept, watched)
+            watched.live = live
+            result = await live.execute()
+            end = partial(self._end, order, live, result)
+        except GenbaError as error:
+            end = partial(self._refused, order, live, error)
+        await steps.run("end part", lambda: asyncio.to_thread(end), type(None))
+        return "{}"
+
+    def _end(self, order: PartOrder, live: LivePart, result: RunResult) -> None:
+        """Write down what the part came to."""
+        end = self._of_purpose(order, result) or self._waits(order, live, result)
+        run = live.run
+        state = run.state
+        if run.workspace is not None or run.plan.workspace is not None:
+            workspace = run.workspace or run.plan.workspace
+            assert workspace is not None  # noqa: S101  (one of them is there)
+            kept = PartState(loop=state, workspace=workspace, conflicts=run.plan.conflicts)
+            end = msgspec.structs.replace(end, state=write_state(kept))
+        self.board.end_part(
+            msgspec.structs.replace(
+                end,
+                verified=result.verified,
+                iterations=state.iterations,
+                tokens=state.usage.tokens,
+                cost_usd=state.usage.cost_usd,
+            )
+        )
+
+    def _of_purpose(self, order: PartOrder, result: RunResult) -> PartEnd | None:
+        """What a plan or a review comes to, once its agent has given one."""
+        if order.purpose not in (Purpose.PLAN, Purpose.REVIEW) or result.outcome is not Outcome.COMPLETED:
+            return None
+        return self.finish(result, order)
+
+    def _waits(self, order: PartOrder, live: LivePart, result: RunResult) -> PartEnd:
+        """What the session waits for now, or how it ended."""
+        ended = PartEnd(run=order.run, part=order.part, outcome=result.outcome, reason=result.reason)
+        waiting = partial(msgspec.structs.replace, ended, outcome="")
+        if live.run.handed_over:
+            return waiting(waits_for=WaitsFor.REVIEW)
+        if live.paused:
+            self._let_go(order, result.reason)
+            return waiting(waits_for=WaitsFor.RESUME, reason=live.paused)
+        match result.outcome:
+            case Outcome.COMPLETED:
+                return waiting(waits_for=WaitsFor.PULL_REQUEST) if self._awaits_pull_request(order, result) else ended
+            case Outcome.BLOCKED:
+                self._ask(order, result)
+                return waiting(waits_for=WaitsFor.ANSWER)
+            case Outcome.BUDGET_EXHAUSTED if told := self.afford(order.task, order.agent):
+                self._let_go(order, told)
+                return waiting(waits_for=WaitsFor.BUDGET, reason=told)
+        self._let_go(order, result.reason)
+        return ended
+
+    def _refused(self, order: PartOrder, live: LivePart | None, error: GenbaError) -> None:
+        """A part that could not even begin, or that lost its ground: its session is over, and its task is free."""
+        kind = "configuration: " if isinstance(error, ConfigurationError) else ""
+        reason = f"{kind}{error.message}"
+        self._let_go(order, reason)
+        state = live.run.state if live is not None else None
+        self.board.end_part(
+            PartEnd(
+                run=order.run,
+                part=order.part,
+                outcome=Outcome.FAILED,
+                reason=reason,
+                iterations=state.iterations if state is not None else 0,
+                tokens=state.usage.tokens if state is not None else 0,
+                cost_usd=state.usage.cost_usd if state is not None else 0.0,
+            )
+        )
+
+    def _awaits_pull_request(self, order: PartOrder, result: RunResult) -> bool:
+        return bool(result.pull_request) and self.board.board.get(order.task).status is TaskStatus.REVIEW
+
+    def _ask(self, order: PartOrder, result: RunResult) -> None:
+        """Only a person can say how it goes on."""
+        evidence = {"branch": result.branch, "agent": order.agent, "attempt": order.attempt, "run": order.run}
+        question = Escalation(
+            task=order.task, kind=EscalationKind.QUESTION, question=result.reason, run=order.run, evidence=evidence
+        )
+        self.board.escalate(question, Blocker(BlockerKind.NEEDS_INPUT, result.reason))
+
+    def _let_go(self, order: PartOrder, reason: str) -> None:
+        """A task whose session does not go on by itself is open again. Safe to repeat."""
+        task = self.board.board.get(order.task)
+        if task.status is not TaskStatus.IN_PROGRESS:
+            return
+        actor = Actor(ActorKind.ORCHESTRATOR, order.run)
+        change = StatusChange(to=TaskStatus.OPEN, actor=actor, reason=reason or "its session ended", session=order.run)
+        self.board.board.change_status(order.task, change)
+
+
+class _PartSteps:
+    """The steps of a part, seen from the blackboard: how far it is, what it has cost, whether it may go on."""
+
+    def __init__(self, steps: Steps, board: FleetBoard, order: PartOrder, afford: Afford) -> None:
+        self.steps = steps
+        self.board = board
+        self.order = order
+        self.afford = afford
+        self.live: LivePart | None = None
+        self.count = 0
+
+    async def run(self, name: str, work: Callable[[], Awaitable[T]], kind: type[T]) -> T:
+        if name == "iterate":
+            self.count += 1
+            iteration = partial(self._iteration, self.count, cast("Callable[[], Awaitable[LoopState]]", work))
+            return await self.steps.run(name, cast("Callable[[], Awaitable[T]]", iteration), kind)
+        return await self.steps.run(name, partial(self._phase, name, work), kind)
+
+    async def _phase(self, name: str, work: Callable[[], Awaitable[T]]) -> T:
+        await asyncio.to_thread(partial(self.board.progress, self.order.run, phase=name))
+        return await work()
+
+    async def _iteration(self, count: int, work: Callable[[], Awaitable[LoopState]]) -> LoopState:
+        """One iteration, unless the money is gone; what it cost is written down with it."""
+        assert self.live is not None  # noqa: S101  (a run is there before its steps)
+        before = self.live.run.state
+        spent = await asyncio.to_thread(self.afford, self.order.task, self.order.agent)
+        if spent:
+            return before.end(Outcome.BUDGET_EXHAUSTED, spent)
+        await asyncio.to_thread(partial(self.board.progress, self.order.run, phase="iterate", step=before.step))
+        after = await work()
+        await self.live.share()
+        cost = after.usage.cost_usd - before.usage.cost_usd
+        spending = Spending(
+            run=self.order.run,
+            iteration=self.order.part * _SLOTS + count,
+            tokens=max(0, after.usage.tokens - before.usage.tokens),
+            cost_usd=max(0.0, cost),
+        )
+        changed = await self.live.changed()
+        told = partial(
+            self.board.progress,
+            self.order.run,
+            phase="iterate",
+            step=after.step,
+            iterations=after.iterations,
+            tokens=after.usage.tokens,
+            cost_usd=after.usage.cost_usd,
+            changed=changed,
+            spending=spending,
+        )
+        await asyncio.to_thread(told)
+        return after

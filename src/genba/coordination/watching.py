@@ -1,0 +1,293 @@
+"""What somebody who watches a fleet sees. It is gathered on the way: looking costs nothing and changes nothing."""
+
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from genba.blackboard.fleet import FleetBoard
+from genba.domain.events import (
+    AgentOutput,
+    Event,
+    GoalChecked,
+    IterationFinished,
+    IterationStarted,
+    ToolUsed,
+    VerificationFinished,
+)
+from genba.domain.fleet import Escalation, EscalationKind, Field, FleetSession
+from genba.domain.fleet_picture import (
+    Ended,
+    EntryPicture,
+    FleetEvent,
+    FleetEventKind,
+    FleetPicture,
+    GoalMark,
+    NeedPicture,
+    TaskEnd,
+    WaitPicture,
+    WorkerPicture,
+    WorkSummary,
+)
+from genba.domain.merge_queue import QueueNews
+from genba.domain.tasks import TaskStatus
+from genba.judgement.moves import Wait, WaitReason
+
+_SHOWN = 80
+_QUIET = (WaitReason.BACKLOG, WaitReason.ELSEWHERE, WaitReason.PERSON, WaitReason.REVIEW, WaitReason.MERGE)
+"""Waits that the screen tells in another place, or not at all."""
+_OF_THE_QUEUE = {
+    "merged": FleetEventKind.MERGED,
+    "conflict": FleetEventKind.CONFLICT,
+    "red": FleetEventKind.RED,
+    "stuck": FleetEventKind.STUCK,
+    "moved": FleetEventKind.MOVED,
+}
+
+
+class _Live:
+    """What was heard of one run since this process holds it."""
+
+    def __init__(self) -> None:
+        self.doing = ""
+        self.iteration = 0
+        self.goals: tuple[GoalMark, ...] = ()
+
+
+class Watch:
+    """Hears what happens, and can say at any time what is going on."""
+
+    def __init__(
+        self, board: FleetBoard, executor: str, slots: int, project: str, listener: Callable[[FleetEvent], None]
+    ):
+        self.board = board
+        self.executor = executor
+        self.slots = slots
+        self.project = project
+        self.listener = listener
+        self.began = time.monotonic()
+        self.parking = False
+        self.field = Field(now="", tasks={})
+        self.waits: tuple[Wait, ...] = ()
+        self.touched: dict[int, None] = {}
+        """The tasks that something happened to, in the order in which it began."""
+        self.runs: set[str] = set()
+        self.merged: dict[int, str] = {}
+        self._live: dict[str, _Live] = {}
+        self._statuses: dict[int, TaskStatus] = {}
+        self._told_waits: dict[str, str] = {}
+
+    def tell(self, event: FleetEvent) -> None:
+        if event.task is not None:
+            self.touched.setdefault(event.task, None)
+        if event.run:
+            self.runs.add(event.run)
+        self.listener(event)
+
+    def hear(self, session: FleetSession, title: str, event: Event) -> None:
+        """An event of a run that this executor holds."""
+        live = self._live.setdefault(session.run, _Live())
+        match event:
+            case IterationStarted(step=step, iteration=iteration):
+                live.iteration, live.doing = iteration or 0, step or ""
+            case ToolUsed(tool=tool, target=target):
+                live.doing = f"{tool} {target}"[:_SHOWN].strip()
+            case AgentOutput(text=text) if text.strip():
+                live.doing = text.strip()[:_SHOWN]
+            case GoalChecked():
+                mark = GoalMark(name=event.goal, status=str(event.result.status), detail=event.result.detail)
+                live.goals = (*(goal for goal in live.goals if goal.name != event.goal), mark)
+            case IterationFinished(step=step, iteration=iteration, reason=reason, intent=intent):
+                told = f"{step} {iteration}: {intent}{f' · {reason}' if reason else ''}"
+                self._tell_of(FleetEventKind.STEP, session, told, title)
+            case VerificationFinished(status="done", commit=commit):
+                told = f"{commit[:7]} · goals {len(live.goals)}/{len(live.goals)}"
+                self._tell_of(FleetEventKind.VERIFIED, session, told, title)
+            case VerificationFinished(reason=reason, commit=commit):
+                failed = ", ".join(goal.name for goal in live.goals if goal.status == "failed")
+                self._tell_of(FleetEventKind.REJECTED, session, f"{commit[:7]} · {failed or reason}", title)
+
+    def hear_queue(self, news: QueueNews) -> None:
+        """Something that the merge queue did."""
+        kind = _OF_THE_QUEUE.get(news.kind)
+        if kind is None:
+            return
+        for number in news.tasks or (None,):
+            task = self.field.tasks.get(number) if number is not None else None
+            if kind is FleetEventKind.MERGED and number is not None:
+                self.merged[number] = news.detail
+            title = task.title if task is not None else ""
+            self.tell(FleetEvent(kind=kind, task=number, title=title, detail=news.detail or f"on {news.target}"))
+
+    def see(self, field: Field, waits: tuple[Wait, ...]) -> None:
+        """A new look at the field: what has changed since the last one is told."""
+        for number, task in field.tasks.items():
+            before = self._statuses.get(number)
+            if before is not None and before is not task.status and task.status is TaskStatus.DONE:
+                self.tell(FleetEvent(kind=FleetEventKind.DONE, task=number, title=task.title))
+            self._statuses[number] = task.status
+        for wait in waits:
+            key, said = f"{wait.task}:{wait.kind}", f"{wait.why} {wait.until}"
+            if wait.task == 0 and self._told_waits.get(key) != said:
+                self.tell(FleetEvent(kind=FleetEventKind.PAUSED, detail=wait.why))
+            self._told_waits[key] = said
+        self.field, self.waits = field, waits
+
+    def finished(self, session: FleetSession) -> None:
+        """A part is over: what its session does now is told."""
+        if session.status == "waiting":
+            detail = f"for {session.waits_for}: {session.reason}" if session.reason else f"for {session.waits_for}"
+            self._tell_of(FleetEventKind.WAITS, session, detail)
+        elif session.outcome == "completed":
+            if session.task not in self._statuses or self._statuses[session.task] is not TaskStatus.DONE:
+                self._statuses[session.task] = TaskStatus.DONE
+                self._tell_of(FleetEventKind.DONE, session, "")
+        else:
+            self._tell_of(FleetEventKind.FAILED, session, f"{session.outcome}: {session.reason}")
+
+    def _tell_of(self, kind: FleetEventKind, session: FleetSession, detail: str, title: str = "") -> None:
+        task = self.field.tasks.get(session.task)
+        title = title or (task.title if task is not None else "")
+        told = FleetEvent(
+            kind=kind, task=session.task, title=title, agent=session.agent, run=session.run, detail=detail
+        )
+        self.tell(told)
+
+    def picture(self) -> FleetPicture:
+        """What is true now, as far as the last look goes."""
+        field = self.field
+        running = [session for session in field.sessions if session.status == "running"]
+        mine = tuple(self._worker(session) for session in running if session.executor == self.executor)
+        open_tasks = [task for task in field.tasks.values() if not task.status.ended]
+        paused = next((wait.why for wait in self.waits if wait.task == 0), "")
+        return FleetPicture(
+            project=self.project,
+            executor=self.executor,
+            slots=self.slots,
+            others=sum(1 for executor in field.executors if executor.status == "live") - 1,
+            workers=mine,
+            queue=tuple(self._entry(entry) for entry in field.entries if not entry.status.ended),
+            waits=tuple(self._wait(wait) for wait in self.waits if wait.kind not in _QUIET and wait.task),
+            needs=self.needs(),
+            ready=len(field.ready),
+            open=len(open_tasks),
+            done=sum(1 for number in self.touched if self._statuses.get(number) is TaskStatus.DONE),
+            merged=len(self.merged),
+            seconds=time.monotonic() - self.began,
+            tokens=sum(session.tokens for session in field.sessions if session.run in self.runs),
+            cost_usd=sum(session.cost_usd for session in field.sessions if session.run in self.runs),
+            paused="the project is paused" if field.paused else paused,
+            parking=self.parking,
+        )
+
+    def _worker(self, session: FleetSession) -> WorkerPicture:
+        live = self._live.get(session.run, _Live())
+        task = self.field.tasks.get(session.task)
+        return WorkerPicture(
+            task=session.task,
+            title=task.title if task is not None else "",
+            agent=session.agent,
+            run=session.run,
+            purpose=session.purpose,
+            phase=session.phase,
+            step=session.step,
+            iteration=live.iteration or session.iterations,
+            doing=live.doing,
+            seconds=seconds_between(session.started_at, self.field.now),
+            tokens=session.tokens,
+            cost_usd=session.cost_usd,
+            goals=live.goals,
+        )
+
+    def _entry(self, entry: msgspec.Struct) -> EntryPicture:
+        names = EntryPicture.__struct_fields__
+        return EntryPicture(**{name: getattr(entry, name) for name in names})
+
+    def _wait(self, wait: Wait) -> WaitPicture:
+        task = self.field.tasks.get(wait.task)
+        return WaitPicture(why=wait.why, task=wait.task, title=task.title if task is not None else "", until=wait.until)
+
+    def needs(self) -> tuple[NeedPicture, ...]:
+        return tuple(self._need(found) for found in self.field.escalations if found.status == "open")
+
+    def _need(self, escalation: Escalation) -> NeedPicture:
+        task = self.field.tasks.get(escalation.task)
+        decides = escalation.kind in (EscalationKind.REVIEW, EscalationKind.PLAN)
+        word = f"genba approve {escalation.task}" if decides else f'genba answer {escalation.task} "…"'
+        return NeedPicture(
+            task=escalation.task,
+            kind=escalation.kind,
+            question=escalation.question,
+            command=word,
+            title=task.title if task is not None else "",
+            since=escalation.created_at,
+        )
+
+    def summary(self, ended: Ended, detail: str = "") -> WorkSummary:
+        """What this executor's time came to."""
+        tasks = tuple(self._end(number) for number in self.touched)
+        sessions = [found for number in self.touched for found in self.board.sessions(number)]
+        return WorkSummary(
+            ended=ended,
+            tasks=tasks,
+            sessions=len(sessions),
+            merged=len(self.merged),
+            done=sum(1 for end in tasks if end.status == "done"),
+            failed=sum(1 for end in tasks if end.status == "failed"),
+            parked=sum(1 for found in sessions if found.status == "running" and found.executor == self.executor),
+            needs=self.needs(),
+            waits=tuple(self._wait(wait) for wait in self.waits if wait.kind not in _QUIET),
+            seconds=time.monotonic() - self.began,
+            tokens=sum(found.tokens for found in sessions),
+            cost_usd=sum(found.cost_usd for found in sessions),
+            detail=detail,
+        )
+
+    def _end(self, number: int) -> TaskEnd:
+        task = self.board.board.get(number)
+        sessions = self.board.sessions(number)
+        last = sessions[-1] if sessions else None
+        goals = self._live[last.run].goals if last is not None and last.run in self._live else ()
+        need = next((need for need in self.needs() if need.task == number), None)
+        status, detail = _came_to(task.status, last, need)
+        return TaskEnd(
+            task=number,
+            title=task.title,
+            parent=task.parent,
+            status=status,
+            agent=last.agent if last is not None else "",
+            sessions=len(sessions),
+            iterations=sum(found.iterations for found in sessions),
+            goals_passed=sum(1 for goal in goals if goal.status == "passed"),
+            goals=len(goals),
+            merged=self.merged.get(number, ""),
+            detail=detail,
+            command=need.command if need is not None else "",
+            cost_usd=sum(found.cost_usd for found in sessions),
+        )
+
+
+def _came_to(status: TaskStatus, last: FleetSession | None, need: NeedPicture | None) -> tuple[str, str]:
+    """One word for where a task stands, and what is worth to be said about it."""
+    if status is TaskStatus.DONE:
+        back = f"came back {last.rounds} times before it landed" if last is not None and last.rounds else ""
+        return "done", back
+    if status is TaskStatus.CANCELLED:
+        return "cancelled", ""
+    if need is not None:
+        return "waits", need.question
+    if last is not None and last.status == "running":
+        return "parked", "genba work goes on with it"
+    if last is not None and last.status == "ended" and last.outcome != "completed":
+        return "failed", last.reason
+    return "waits", last.reason if last is not None else ""
+
+
+def seconds_between(begin: str, end: str) -> float:
+    """Seconds between two times of the blackboard; 0 where one is missing."""
+    from datetime import datetime  # noqa: PLC0415  (only who watches pays for it)
+
+    try:
+        return max(0.0, (datetime.fromisoformat(end) - datetime.fromisoformat(begin)).total_seconds())
+    except ValueError:
+        return 0.0

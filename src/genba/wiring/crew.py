@@ -1,0 +1,163 @@
+"""The crew: the agents of a project as the orchestrator can start them, and what this machine has left for them."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from genba.connections.agents.catalogue import adapter_class
+from genba.connections.git.naming import generated_branch
+from genba.coordination.handing_over import note_for
+from genba.coordination.planning import limits_of, plan_parameters
+from genba.coordination.reviewing import review_parameters
+from genba.coordination.session_plan import SessionPlan
+from genba.definitions.layers import Layer
+from genba.domain.errors import ConfigurationError, GenbaError, NotFoundError
+from genba.domain.fleet import Field, Purpose, Resources
+from genba.domain.problems import Problem
+from genba.execution.policies import known_types
+from genba.judgement.moves import Agent, Me
+
+if TYPE_CHECKING:
+    from genba.blackboard.fleet import FleetBoard
+    from genba.definitions.definition import AgentDefinition
+    from genba.domain.tasks import Task
+    from genba.judgement.moves import Start
+    from genba.judgement.plans import PlanLimits
+    from genba.wiring.house import House
+
+_FLEET = "genba work"
+_LEAVES_NOTHING: dict[str, Any] = {
+    "runner": {
+        "integrations": {"github": {"enabled": False}},
+        "execution": {"finalize": {"autoMerge": False, "push": False, "createPr": False}},
+    }
+}
+"""A plan and a review change nothing but the blackboard."""
+_NEVER = "0" * 40
+
+
+class ProjectCrew:
+    """Knows which agents there were when the executor began. What each is held to is read when it begins."""
+
+    def __init__(self, house: House, board: FleetBoard, me: Me, base_branch: str) -> None:
+        self.house = house
+        self.board = board
+        self.base_branch = base_branch
+        self._me = msgspec.structs.replace(me, agents=self._agents())
+
+    async def me(self, running: int) -> Me:
+        resources = await asyncio.to_thread(self._resources)
+        return msgspec.structs.replace(self._me, running=running, resources=resources)
+
+    def _agents(self) -> tuple[Agent, ...]:
+        found = []
+        for info in self.house.registry.agents()[0]:
+            definition = self.house.registry.load(info.name)
+            if definition.adapter_type is not None:
+                found.append(Agent(name=info.name, capabilities=info.capabilities, provider=provider_of(definition)))
+        return tuple(found)
+
+    def _resources(self) -> Resources:
+        import psutil  # noqa: PLC0415  (slow to import)
+
+        memory = psutil.virtual_memory().available >> 20
+        disk = shutil.disk_usage(self.house.layout.common).free >> 20
+        return Resources(free_memory_mb=memory, free_disk_mb=disk)
+
+    async def plan(self, move: Start, field: Field) -> tuple[SessionPlan, str]:
+        task = field.tasks.get(move.task)
+        if task is None:
+            raise NotFoundError(f"there is no task #{move.task}", hint="genba task list")
+        quiet = move.purpose in (Purpose.PLAN, Purpose.REVIEW)
+        layers = [Layer(_FLEET, _LEAVES_NOTHING)] if quiet else []
+        definition = self.house.registry.load(move.agent, layers)
+        self.house.check(definition)
+        subject = field.tasks.get(task.review_of, task) if task.review_of is not None else task
+        base_branch = await self._base_branch(subject, field)
+        plan = SessionPlan(
+            definition=definition,
+            parameters=await self._parameters(definition, task, subject, move.purpose, base_branch),
+            project=self.house.project.name,
+            branch=self._branch(task, move.purpose, field),
+            base_branch=base_branch,
+            start_at=task.review_commit if move.purpose is Purpose.REVIEW else "",
+        )
+        return plan, provider_of(definition)
+
+    async def _parameters(
+        self, definition: AgentDefinition, task: Task, subject: Task, purpose: Purpose, base_branch: str
+    ) -> dict[str, Any]:
+        """What the agent is told: its defaults, its task, and what a planner and a reviewer need besides."""
+        given = parameters(definition, task.number)
+        declared = definition.file.parameters
+        if purpose is Purpose.PLAN:
+            limits = await asyncio.to_thread(self.plan_limits, task)
+            return {**given, **plan_parameters(task, limits, declared)}
+        if purpose is Purpose.REVIEW:
+            last = await asyncio.to_thread(self.board.board.last_verification, subject.number)
+            return {**given, **review_parameters(task, subject, base_branch, last, declared)}
+        return given
+
+    def plan_limits(self, task: Task) -> PlanLimits:
+        """What a plan of this task is held to."""
+        rules = self.house.project.rules
+        agents = tuple(agent.name for agent in self._me.agents)
+        return limits_of(self.board, task, self.house.project.fleet.decompose, agents, known_types(rules))
+
+    async def handover(self, task: int) -> str:
+        return await asyncio.to_thread(note_for, self.board, task)
+
+    async def _base_branch(self, task: Task, field: Field) -> str:
+        """Where the work starts from and lands: a part on the branch of its task, everything else on the base."""
+        parent = field.tasks.get(task.parent) if task.parent is not None else None
+        if parent is None:
+            return self.base_branch
+        branch = self._branch(parent, Purpose.INTEGRATE, field)
+        git = self.house.layout.git
+        if await git.commit_of(f"refs/heads/{branch}") is None:
+            above = await self._base_branch(parent, field)
+            tip = await git.commit_of(f"refs/heads/{above}")
+            await git.run("update-ref", f"refs/heads/{branch}", tip or "", _NEVER, allow=(0, 128))
+        return branch
+
+    def _branch(self, task: Task, purpose: Purpose, field: Field) -> str:
+        """The branch of a session. Whoever tries a task again goes on where the others stopped."""
+        if purpose is Purpose.PLAN:
+            return f"genba/plan-{task.number}"
+        if purpose is Purpose.REVIEW:
+            return f"genba/review-{task.number}"
+        known = [
+            session.branch
+            for session in (*field.failures.get(task.number, ()), *field.sessions)
+            if session.task == task.number and session.purpose in (Purpose.WORK, Purpose.INTEGRATE) and session.branch
+        ]
+        return known[-1] if known else generated_branch("", "", task.number, task.title)
+
+
+def parameters(definition: AgentDefinition, issue: int) -> dict[str, Any]:
+    """The parameters of an agent that a fleet starts: their defaults, and the task."""
+    declared = definition.file.parameters
+    missing = [name for name, one in declared.items() if one.required and one.default is None and name != "issue"]
+    if missing:
+        told = f'a fleet cannot give it "{missing[0]}": only the parameter issue and those with a default are given'
+        source = definition.sources["name"]
+        raise ConfigurationError((Problem(source, f"parameters.{missing[0]}", told, "give it a default"),))
+    return {**{name: one.default for name, one in declared.items()}, "issue": issue}
+
+
+def provider_of(definition: AgentDefinition) -> str:
+    """Who answers in the end: the provider of the model, or the kind of agent where none is known."""
+    raw = definition.file.runner.adapter
+    if raw is None:
+        return ""
+    kind = str(raw["type"])
+    try:
+        adapter = adapter_class(kind)
+        look = getattr(adapter, "provider_name", "")
+    except GenbaError:
+        return kind
+    return look or kind

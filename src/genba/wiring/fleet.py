@@ -1,0 +1,230 @@
+"""A fleet on this machine: the blackboard, the engine, the nursery and the orchestrator, wired together."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from genba.blackboard.fleet import FleetBoard
+from genba.coordination.engine import Engine, News
+from genba.coordination.merge_queue import MergeTurn
+from genba.coordination.orchestrator import PART, TURN, Orchestrator, waking
+from genba.coordination.planning import finish_plan
+from genba.coordination.reviewing import finish_review
+from genba.coordination.session import Parts
+from genba.coordination.watching import Watch
+from genba.domain.errors import DiskFullError, NotFoundError, StateConflictError
+from genba.domain.fleet import Executor, Field, PartEnd, PartOrder, Purpose
+from genba.domain.fleet_picture import Ended, FleetEvent, FleetEventKind, FleetPicture, WorkSummary
+from genba.execution.running import RunResult
+from genba.judgement.moves import Me
+from genba.judgement.spending import reached
+from genba.wiring.crew import ProjectCrew
+from genba.wiring.live_parts import LiveParts
+from genba.wiring.merging import Proving, target_of
+from genba.wiring.pacing import ProviderGate
+from genba.wiring.supervising import nursery_of
+
+if TYPE_CHECKING:
+    from genba.definitions.fleet_file import FleetSettings
+    from genba.domain.ports import Steps
+    from genba.wiring.house import House
+
+Listener = Callable[[FleetEvent], None]
+HOST_VARIABLE, EXECUTOR_VARIABLE = "GENBA_HOST", "GENBA_EXECUTOR"
+_MOST_ON_ONE_HOST = 64
+
+
+class Fleet:
+    """One executor of a project. Whatever happens to it, another one can go on."""
+
+    def __init__(self, house: House, board: FleetBoard, watch: Watch) -> None:
+        self.house = house
+        self.board = board
+        self.watch = watch
+        self.settings: FleetSettings = house.project.fleet
+        self.gate = ProviderGate(board)
+        self.nursery = nursery_of(house.layout)
+        self.crew: ProjectCrew | None = None
+        self.orchestrator: Orchestrator | None = None
+        self.parts: LiveParts | None = None
+        self._parking = asyncio.Event()
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        house: House,
+        *,
+        workers: int | None = None,
+        only_agent: str = "",
+        only_label: str = "",
+        executor: str = "",
+        listener: Listener = lambda _event: None,
+    ) -> AsyncIterator[Fleet]:
+        """An executor, ready to work; what it had left unfinished goes on at once."""
+        settings = house.project.fleet
+        base_branch = await check_ground(house, settings)
+        board = FleetBoard(house.board())
+        slots = workers or settings.work.workers
+        watch = Watch(board, "", slots, house.project.name or house.layout.main.name, listener)
+        fleet = cls(house, board, watch)
+        engine = await fleet._engine(executor, slots)
+        try:
+            await fleet._begin(engine, base_branch, slots, only_agent, only_label)
+            yield fleet
+        finally:
+            watch.parking = True
+            await engine.close()
+            fleet.nursery.close()
+            await asyncio.to_thread(board.leave, engine.executor, "parked")
+
+    async def _engine(self, executor: str, slots: int) -> Engine:
+        """The engine under the name that was given, or under the first free one of this host."""
+        named = executor or os.environ.get(EXECUTOR_VARIABLE, "")
+        names = [named] if named else [f"{host()}-{number}" for number in range(1, _MOST_ON_ONE_HOST + 1)]
+        if not self.board.board.store.on_postgres:
+            names = names[:1]
+        handlers = {PART: self._part, TURN: self._turn}
+        while True:
+            name = names.pop(0)
+            try:
+                self.watch.executor = name
+                return await Engine.open(
+                    self.house.database(),
+                    executor=name,
+                    workers=slots,
+                    handlers={kind: waking(handler, self._wake) for kind, handler in handlers.items()},
+                    say=self._say,
+                )
+            except StateConflictError:
+                if not names:
+                    raise
+
+    async def _begin(self, engine: Engine, base_branch: str, slots: int, only_agent: str, only_label: str) -> None:
+        me = Me(executor=engine.executor, host=host(), workers=slots, only_agent=only_agent, only_label=only_label)
+        crew = self.crew = ProjectCrew(self.house, self.board, me, base_branch)
+        own = Executor(id=engine.executor, host=host(), process=os.getpid(), workers=slots)
+        await asyncio.to_thread(self.board.register, own)
+        await asyncio.to_thread(self.nursery.open)
+        self.orchestrator = Orchestrator(self.board, engine, self.settings, crew, self.watch, self._park_part, host())
+        self.watch.tell(FleetEvent(kind=FleetEventKind.OPENED, detail=f"{engine.executor}, {slots} workers"))
+
+    async def work(self, until_empty: bool = False) -> WorkSummary:
+        """Move the tasks on, until somebody stops it or there is nothing left."""
+        assert self.orchestrator is not None  # noqa: S101  (an open fleet has one)
+        working = asyncio.ensure_future(self.orchestrator.work(until_empty))
+        parking = asyncio.ensure_future(self._parking.wait())
+        try:
+            await asyncio.wait({working, parking}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            parking.cancel()
+            if not working.done():
+                working.cancel()
+                await asyncio.wait({working})
+        ended = Ended.PARKED if working.cancelled() else working.result()
+        return await asyncio.to_thread(self.watch.summary, ended)
+
+    def park(self) -> None:
+        """Leave: what runs is parked, and goes on with the next one who works. Safe to repeat."""
+        self.watch.parking = True
+        self._parking.set()
+
+    def picture(self) -> FleetPicture:
+        return self.watch.picture()
+
+    async def _part(self, payload: str, steps: Steps) -> str:
+        """One part of a session, and what it came to."""
+        parts = self._live_parts()
+        order = msgspec.json.decode(payload, type=PartOrder)
+        done = await Parts(self.board, parts.prepare, self._afford, self._finish).carry_out(payload, steps)
+        self.watch.finished(await asyncio.to_thread(self.board.session, order.run))
+        return done
+
+    async def _turn(self, payload: str, steps: Steps) -> str:
+        """One turn of the merge queue of a target."""
+        target = target_of(self.house, self.settings)
+        proving = Proving(self.house, self.board)
+        return await MergeTurn(self.board, target, proving.verify, self.watch.hear_queue).handle(payload, steps)
+
+    def _live_parts(self) -> LiveParts:
+        if self.parts is None:
+            self.parts = LiveParts(self.house, self.board, self.nursery, self.gate, self.watch, None)
+        return self.parts
+
+    def _park_part(self, run: str, why: str) -> None:
+        if self.parts is not None:
+            self.parts.park(run, why)
+
+    def _wake(self) -> None:
+        if self.orchestrator is not None:
+            self.orchestrator.wake.set()
+
+    def _say(self, news: News) -> None:
+        self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=news.message))
+
+    def _afford(self, number: int, agent: str) -> str:
+        """Why a task and an agent may spend no more."""
+        task = self.board.board.get(number)
+        limits = self.settings.budget
+        if task.budget_usd is None and not any(msgspec.structs.astuple(limits)):
+            return ""
+        from genba.blackboard.texts import now  # noqa: PLC0415  (only with a budget)
+
+        moment = now()
+        field = Field(now=moment, tasks={number: task}, ledger=self.board.ledger(moment[:10]))
+        budget = reached(field, self.settings, task, agent)
+        return budget.told if budget is not None else ""
+
+    def _finish(self, result: RunResult, order: PartOrder) -> PartEnd | None:
+        if order.purpose is Purpose.PLAN:
+            assert self.crew is not None  # noqa: S101  (an open fleet has one)
+            return finish_plan(result, order, self.board, self.crew.plan_limits(self.board.board.get(order.task)))
+        return finish_review(result, order, self.board)
+
+
+async def check_ground(house: House, settings: FleetSettings) -> str:
+    """The branch that tasks land on; refused where nobody could land anything."""
+    layout, git = house.layout, house.layout.git
+    head = await git.run("symbolic-ref", "--quiet", "HEAD", git_dir=layout.git_dir, allow=(0, 1))
+    branch = settings.merge.base_branch or head.stdout.strip().removeprefix("refs/heads/")
+    nothing = "nothing was started, nothing was changed."
+    busy = [name for name in ("rebase-merge", "rebase-apply") if (layout.git_dir / name).exists()]
+    if busy:
+        raise StateConflictError(
+            f"the repository is in the middle of a rebase ({busy[0]})",
+            unchanged=nothing,
+            hint="git rebase --continue   or   git rebase --abort",
+        )
+    if not branch:
+        raise StateConflictError(
+            "your checkout is on no branch, and merge.base_branch names none",
+            unchanged=nothing,
+            hint="git switch main   or, in .genba/config.yaml:  merge: {base_branch: main}",
+        )
+    if await git.commit_of(f"refs/heads/{branch}") is None:
+        raise NotFoundError(
+            f'there is no branch "{branch}" with a commit',
+            unchanged=nothing,
+            hint="git commit --allow-empty -m start   or, in .genba/config.yaml:  merge: {base_branch: NAME}",
+        )
+    import shutil  # noqa: PLC0415  (slow to import)
+
+    free = shutil.disk_usage(layout.common).free >> 20
+    if free < settings.work.min_free_disk_mb:
+        raise DiskFullError(
+            f"the disk is nearly full: {free} MB are free, {settings.work.min_free_disk_mb} are needed to begin",
+            unchanged=nothing,
+            hint="free some space: genba gc   or lower work.min_free_disk_mb",
+        )
+    return branch
+
+
+def host() -> str:
+    """The name of this machine."""
+    return os.environ.get(HOST_VARIABLE) or os.uname().nodename

@@ -1,0 +1,164 @@
+"""The parts of sessions that this executor carries out right now: each a run, dressed for a fleet."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from genba.blackboard.ledger import BlackboardLedger
+from genba.connections.git.queueing import GitRework
+from genba.coordination.session_plan import PartState, SessionPlan, run_plan
+from genba.domain.errors import GenbaError
+from genba.domain.fleet import FleetSession, PartOrder, Purpose
+from genba.execution.world import World
+from genba.wiring.pacing import PacedAdapter, ProviderGate
+from genba.wiring.supervising import detached, sparing
+
+if TYPE_CHECKING:
+    from genba.blackboard.fleet import FleetBoard
+    from genba.connections.detached.nursery import Nursery
+    from genba.coordination.watching import Watch
+    from genba.domain.events import Event
+    from genba.domain.ports import Steps
+    from genba.domain.sessions import SessionEnd
+    from genba.execution.running import Run, RunResult
+    from genba.wiring.house import House, PreparedRun
+    from genba.wiring.quarters import QuartersKeeper
+
+Share = Callable[["Run"], Awaitable[None]]
+
+
+class LiveParts:
+    """Makes parts ready, and reaches those that are under way."""
+
+    def __init__(
+        self, house: House, board: FleetBoard, nursery: Nursery, gate: ProviderGate, watch: Watch, share: Share | None
+    ) -> None:
+        self.house = house
+        self.board = board
+        self.nursery = nursery
+        self.gate = gate
+        self.watch = watch
+        self.share = share
+        self._live: dict[str, DressedPart] = {}
+
+    def park(self, run: str, why: str) -> None:
+        """Have a part stop asking. It ends as one that goes on when somebody says so."""
+        live = self._live.get(run)
+        if live is not None and live.paced is not None:
+            live.paced.park(why)
+
+    async def prepare(self, order: PartOrder, plan: SessionPlan, kept: PartState | None, steps: Steps) -> DressedPart:
+        session = await asyncio.to_thread(self.board.session, order.run)
+        if plan.start_at and kept is None:
+            await self._begin_branch(plan.branch, plan.start_at)
+        live = DressedPart(self, order, session)
+        dress = partial(live.dress, steps)
+        live.prepared = self.house.prepare(run_plan(order, plan, kept, os.getpid()), (live.hear,), dress)
+        self._live[order.run] = live
+        return live
+
+    async def _begin_branch(self, branch: str, commit: str) -> None:
+        """A branch at a commit; one that is there already is left as it is."""
+        git = self.house.layout.git
+        if await git.commit_of(f"refs/heads/{branch}") is None:
+            await git.run("update-ref", f"refs/heads/{branch}", commit, "0" * 40, allow=(0, 128))
+
+    def over(self, run: str) -> None:
+        self._live.pop(run, None)
+
+
+class DressedPart:
+    """One part under way."""
+
+    def __init__(self, parts: LiveParts, order: PartOrder, session: FleetSession) -> None:
+        self.parts = parts
+        self.order = order
+        self.session = session
+        self.prepared: PreparedRun | None = None
+        self.paced: PacedAdapter | None = None
+        self.why = ""
+        task = parts.watch.field.tasks.get(order.task)
+        self.title = task.title if task is not None else ""
+
+    @property
+    def run(self) -> Run:
+        assert self.prepared is not None  # noqa: S101  (made ready together)
+        return self.prepared.run
+
+    @property
+    def paused(self) -> str:
+        return self.why
+
+    def hear(self, event: Event) -> None:
+        self.parts.watch.hear(self.session, self.title, event)
+
+    def dress(self, steps: Steps, world: World, keeper: QuartersKeeper) -> World:
+        """The same world, with an agent that outlives this process and steps that are remembered."""
+        house, order = self.parts.house, self.order
+        processes = sparing(house.layout, world.processes)
+        grace = house.project.fleet.work.grace_seconds
+        adapter = detached(
+            house.layout,
+            keeper,
+            self.parts.nursery,
+            processes,
+            world.journal.emit,
+            run=order.run,
+            part=order.part,
+            grace_seconds=grace,
+        )
+        self.paced = PacedAdapter(adapter, self.session.provider, self.parts.gate, self._give_way)
+        works = order.purpose in (Purpose.WORK, Purpose.INTEGRATE)
+        return msgspec.structs.replace(
+            world,
+            adapter=self.paced,
+            quarters=adapter.quarters,
+            processes=processes,
+            steps=steps,
+            durable=True,
+            hands_over=works,
+            rework=GitRework(house.layout),
+            ledger=PartLedger(self.parts.board.board) if works else None,
+            rulebook=world.rulebook if works else None,
+        )
+
+    def _give_way(self, why: str) -> None:
+        self.why = why
+
+    async def execute(self) -> RunResult:
+        assert self.prepared is not None  # noqa: S101  (made ready together)
+        try:
+            return await self.prepared.execute()
+        finally:
+            self.parts.over(self.order.run)
+
+    async def changed(self) -> tuple[str, ...]:
+        workspace = self.run.workspace
+        if workspace is None:
+            return ()
+        words = ("diff", "--name-only", "-z", "--no-renames", f"{workspace.base}...refs/heads/{workspace.branch}")
+        done = await self.parts.house.layout.git.run(*words, allow=(0, 1, 128))
+        return tuple(name for name in done.stdout.split("\0") if name) if done.returncode == 0 else ()
+
+    async def share(self) -> None:
+        if self.parts.share is None:
+            return
+        try:
+            await self.parts.share(self.run)
+        except GenbaError as error:
+            from genba.domain.events import Notice  # noqa: PLC0415  (only where it goes wrong)
+
+            self.run.world.journal.emit(Notice(message=f"not shared with other hosts: {error.message}"))
+
+
+class PartLedger(BlackboardLedger):
+    """The blackboard as one part sees it. How the part ended is written down by whoever carries it out."""
+
+    async def end(self, session: SessionEnd) -> None:  # noqa: ARG002  (the port's)
+        return None
