@@ -1,5 +1,6 @@
 """Turns of the merge queue on real git: what lands, what goes back, and what waits."""
 
+import msgspec
 import pytest
 
 from genba.domain.errors import GitError
@@ -364,6 +365,21 @@ async def test_work_that_changes_nothing_any_more_leaves_no_empty_commit_in_a_li
 
     assert (report.merged, floor.row(2).landed) == ((1, 2), floor.row(1).landed)
     assert floor.log("-2") == ["Task 1 (#1)", "Begin the sum"]
+
+
+@pytest.mark.parametrize("left", [EntryStatus.STUCK, EntryStatus.MERGING])
+async def test_what_landed_and_nobody_could_tell_is_found_on_the_target(floor: QueueFloor, left: EntryStatus) -> None:
+    """A push whose answer was lost. By now others have changed the same lines, so it would be in conflict."""
+    entry = floor.entry(1, {"shared.txt": "ONE\ntwo\nthree\n"})
+    await floor.run(history=MergeHistory.LINEAR)
+    landed = floor.row(1).landed
+    floor.project.write("shared.txt", "eins\ntwo\nthree\n")
+    floor.project.commit("By hand")
+    floor.board.rows[entry.id] = msgspec.structs.replace(entry, status=left)
+
+    assert (await floor.run(history=MergeHistory.LINEAR)).merged == (1,)
+
+    assert (floor.row(1).landed, floor.log("-1")) == (landed, ["By hand"])
 
 
 async def test_a_word_of_an_agent_about_another_work_does_not_make_it_landed(floor: QueueFloor) -> None:

@@ -56,7 +56,7 @@ async def test_two_hosts_that_race_land_everything_once(project: Project, remote
         while host.board.entries():
             await host.run(history=history)
 
-    await asyncio.wait_for(asyncio.gather(*map(until_empty, hosts)), 60)
+    await asyncio.wait_for(asyncio.gather(*map(until_empty, hosts)), 300)
 
     merged = {row.task: row.landed for host in hosts for row in host.board.rows.values()}
     landed = _main(remote, "rev-list", "--first-parent", "main").splitlines()

@@ -1,5 +1,6 @@
-"""Work that comes back: the target is merged into its branch, the tree follows, and markers are seen while they last."""
+"""Work that comes back: the target is merged into its branch, the tree follows, and markers are seen until they go."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -199,3 +200,28 @@ async def test_a_target_whose_working_tree_is_behind_walls_moves_with_its_files(
     seen = await later.inside(again, "git status --porcelain; git log -1 --format=%s; cat part.txt")
     assert seen.stdout == "Merge Part\npart\n"
     later.trees.release()
+
+
+def _commit_by(project: Project, author: str) -> str:
+    """A commit on main by somebody whom git itself would not let commit."""
+
+    def git(*words: str, text: str) -> str:
+        done = subprocess.run(["git", *words], cwd=project.root, input=text, check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    blob = project.git("hash-object", "-w", "README.md")
+    tree = git("mktree", text=f"100644 blob {blob}\tnew.md\n")
+    who = f"author {author} 1 +0000\ncommitter {author} 1 +0000"
+    text = f"tree {tree}\nparent {project.git('rev-parse', 'main')}\n{who}\n\nWork\n"
+    return git("hash-object", "-t", "commit", "-w", "--stdin", "--literally", text=text)
+
+
+@pytest.mark.parametrize("author", [" <a@b>", "... <a@b>", "Zoë <>"])
+async def test_whatever_an_agent_calls_itself_its_work_lands(bench: Bench, author: str) -> None:
+    base = bench.project.git("rev-parse", "main")
+    work = Work(task=1, commit=_commit_by(bench.project, author), subject="Said in one line")
+
+    (stacked,) = await GitTarget(bench.trees.layout).stack(base, [work], MergeHistory.LINEAR)
+
+    assert stacked.problem == ""
+    assert bench.project.git("log", "-1", "--format=%s %P", stacked.commit) == f"Said in one line {base}"

@@ -26,8 +26,8 @@ LANDED = "refs/genba/landed/"
 _TRAILER = "Genba-Commit"
 """Names the commit of the branch in the one commit that it landed as."""
 _MOST_SUBJECTS = 50
+_AUTHOR = {"GIT_AUTHOR_NAME": "Genba", "GIT_AUTHOR_EMAIL": "genba@localhost"}
 _COMMITTER = {"GIT_COMMITTER_NAME": "Genba", "GIT_COMMITTER_EMAIL": "genba@localhost"}
-
 _LARGEST = 16 * 1024 * 1024
 _MARKER = re.compile(rb"^(<{7,}|>{7,}) [0-9a-f]{40,64}(:[^\r\n]*)?\r?$", re.MULTILINE)
 """A marker as it is written here: with the whole hash of a side behind it, which no text about git has."""
@@ -109,12 +109,16 @@ class GitTarget:
         if len(subjects) > _MOST_SUBJECTS:
             told += f"* and {len(subjects) - _MOST_SUBJECTS} more\n"
         message = f"{work.subject}\n\n{told}\n{work.trailers}{_TRAILER}: {work.commit}\n"
-        author = {"GIT_AUTHOR_NAME": name or "unknown", "GIT_AUTHOR_EMAIL": email, "GIT_AUTHOR_DATE": date}
-        commit = ("commit-tree", tree, "-p", base, "-F", "-")
-        done = await self.git.run(*commit, stdin=message, environment=author, allow=(0, 128))
-        if done.returncode != 0:  # git does not know who the user is
-            done = await self.git.run(*commit, stdin=message, environment={**author, **_COMMITTER})
-        return done.stdout.strip()
+        return await self._commit_as(name, email, date, ("commit-tree", tree, "-p", base, "-F", "-"), message)
+
+    async def _commit_as(self, name: str, email: str, date: str, words: tuple[str, ...], message: str) -> str:
+        """A commit by the author of the work, as far as git takes that name: an agent can call itself anything."""
+        author = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email, "GIT_AUTHOR_DATE": date}
+        for environment in (author, {**author, **_COMMITTER}):  # the second where git does not know who the user is
+            done = await self.git.run(*words, stdin=message, environment=environment, allow=(0, 128))
+            if done.returncode == 0:
+                return done.stdout.strip()
+        return (await self.git.run(*words, stdin=message, environment={**_AUTHOR, **_COMMITTER})).stdout.strip()
 
     async def land(self, target: str, old: str, new: str, keep: Sequence[Work] = ()) -> MergeResult | None:
         now, there = await self._tips(target)
