@@ -11,6 +11,7 @@ import pytest
 
 from genba.connections.detached.hearing import Hearing, Recorder
 from genba.connections.detached.places import Attempt
+from genba.domain.errors import DiskFullError, StateConflictError
 from genba.domain.events import Event, GateUsed
 from genba.domain.processes import Heard
 from tests.detached.conftest import MakePost
@@ -151,6 +152,29 @@ async def test_a_torn_line_is_passed_over_and_told_when_it_is_whole(tmp_path: Pa
     assert events == [GateUsed(gate="proxy", verdict="refused", target="somewhere:80")]
     recorder.close()
     assert await told(attempt) == []
+
+
+async def test_an_agent_whose_words_can_no_longer_be_written_down_is_ended(project: Project, posts: MakePost) -> None:
+    project.agent(adapter={"type": "custom", "command": "echo early; until test -e go; do sleep 0.02; done"})
+    post = await posts()
+
+    def deaf(stream: str, _line: str) -> None:
+        if stream == "stdout":
+            raise DiskFullError("the disk is full: the journal cannot grow")
+
+    adapter = post.adapter()
+    async with adapter.quarters(post.workspace) as session:
+        with pytest.raises(DiskFullError, match="the journal cannot grow"):
+            await adapter.execute(await adapter.start(session), post.ask(), deaf)
+    assert not post.question().is_held()
+
+
+async def test_a_run_whose_memory_is_gone_is_told_as_such(project: Project, posts: MakePost) -> None:
+    project.agent()
+    post = await posts()
+    (post.folder / "run.json").unlink()
+    with pytest.raises(StateConflictError, match="can no longer be read"):
+        await post.put()
 
 
 async def test_a_supervisor_keeps_its_own_log(project: Project, posts: MakePost) -> None:

@@ -3,17 +3,27 @@
 Started by a worker as `python -m genba.wiring.nursery NUMBER`, with the number of an open socket to that worker.
 """
 
+import functools
 import importlib
+import os
 import socket
 import sys
 
+import msgspec
+
 from genba.connections.agents.catalogue import ADAPTERS, adapter_class
 from genba.connections.detached.forking import ForkingNursery
+from genba.connections.detached.nursery import Birth
+from genba.connections.detached.places import Request
+from genba.connections.detached.results import Result
+from genba.connections.process.environment import passed_on
 from genba.connections.process.orphans import take_in_orphans
+from genba.wiring.house import RunMemory
 from genba.wiring.supervising import supervise
 
 _NEEDED_SOON = (
     "asyncio.subprocess",
+    "concurrent.futures.thread",
     "genba.connections.gates.broker",
     "genba.connections.gates.forward",
     "genba.connections.gates.proxy",
@@ -35,13 +45,26 @@ def main() -> None:
     take_in_orphans()
     for name in _NEEDED_SOON:
         importlib.import_module(name)
+    for kind in (Request, Result, RunMemory):
+        msgspec.json.Decoder(kind)  # how a type is read is found out once
     ForkingNursery(line, supervise, _load).serve()
 
 
-def _load(adapter: str) -> None:
+def _load(birth: Birth) -> None:
     """Built-in kinds only: nobody knows what those of other packages do when they are loaded."""
-    if adapter in ADAPTERS:
-        adapter_class(adapter)
+    if birth.adapter in ADAPTERS:
+        adapter_class(birth.adapter)
+    if birth.walls:
+        _look_around()
+
+
+@functools.cache
+def _look_around() -> None:
+    from genba.connections.sandbox.bubblewrap import look_around  # noqa: PLC0415  (only walls need it)
+    from genba.connections.sandbox.system_folders import toolchain_folders  # noqa: PLC0415
+
+    toolchain_folders(passed_on(os.environ))
+    look_around()
 
 
 if __name__ == "__main__":

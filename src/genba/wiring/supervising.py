@@ -28,7 +28,7 @@ from genba.connections.journal.redaction import Redactor
 from genba.connections.process.orphans import take_in_orphans
 from genba.definitions.project import Project
 from genba.definitions.project_file import ProjectFile
-from genba.domain.errors import DiskFullError, GenbaError
+from genba.domain.errors import DiskFullError, GenbaError, StateConflictError
 from genba.domain.events import Event
 from genba.domain.ports import Processes
 from genba.domain.replies import Reply
@@ -158,4 +158,8 @@ async def _ask(request: Request, attempt: Attempt, recorder: Recorder) -> Reply:
 
 
 def _memory(layout: RepositoryLayout, run: str) -> RunMemory:
-    return msgspec.json.decode((layout.run_folder(run) / "run.json").read_bytes(), type=RunMemory)
+    """What runs, frozen when the run began."""
+    try:
+        return msgspec.json.decode((layout.run_folder(run) / "run.json").read_bytes(), type=RunMemory)
+    except (OSError, msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise StateConflictError(f"what {run} was to do can no longer be read") from error

@@ -134,11 +134,15 @@ class DetachedAdapter:
             try:
                 question.make()
                 with question.watching():
-                    return await self._answer(question, self._request(ask), heard)
+                    result, replayed = await self._result(question, self._request(ask), heard)
             except asyncio.CancelledError:
                 if self.parks_on_cancel:
                     await asyncio.shield(self._end(question))
                 raise
+            except BaseException:  # nobody writes down any more what the agent says, so it goes on for nobody
+                await self._end(question)
+                raise
+            return result.taken(replayed)
 
     async def status(self, instance: AgentInstance) -> InstanceStatus:
         return DetachedInstance.of(instance).status
@@ -163,15 +167,17 @@ class DetachedAdapter:
             grace_seconds=self.posting.grace_seconds,
         )
 
-    async def _answer(self, question: Question, request: Request, heard: Heard) -> Reply:
-        """The reply, from whoever gives it. What died is started again, a few times."""
+    async def _result(self, question: Question, request: Request, heard: Heard) -> tuple[Result, bool]:
+        """What the question came to, and whether it had done so before. What died is started again, a few times."""
         replayed, deaths = True, 0
         while True:
             result, newest = question.result(), question.newest()
             if result is not None and newest is not None:
-                return await self._taken(result, newest, replayed, heard)
-            holder = question.holder() if question.is_held() else None
-            if holder is None and not question.is_held():
+                with Hearing(newest, heard, self.emit) as hearing:
+                    await hearing.tell()
+                return result, replayed
+            holder = question.holder()
+            if not question.is_held():
                 if deaths >= _MOST_DEATHS:
                     await self.processes.sweep(request.run)
                     log = newest.log if newest is not None else question.path
@@ -182,17 +188,15 @@ class DetachedAdapter:
                 deaths += 1
             replayed = False
             current = question.newest()
-            if current is not None:
+            if current is None or current.has_result():  # another worker has just had a supervisor started
+                await asyncio.sleep(0 if question.result() is not None else _QUICK_POLL_SECONDS)
+            else:
                 await self._follow(question, current, holder, heard)
-
-    async def _taken(self, result: Result, attempt: Attempt, replayed: bool, heard: Heard) -> Reply:
-        with Hearing(attempt, heard, self.emit) as hearing:
-            await hearing.tell()
-        return result.taken(replayed)
 
     async def _start(self, question: Question) -> Holder | None:
         """Ask for a supervisor. Once that is under way it is waited for, so that nobody is started unseen."""
-        starting = asyncio.ensure_future(asyncio.to_thread(self.nursery.start, question.path, self.posting.adapter))
+        adapter, walls = self.posting.adapter, self.posting.kind.has_walls
+        starting = asyncio.ensure_future(asyncio.to_thread(self.nursery.start, question.path, adapter, walls))
         try:
             return (await asyncio.shield(starting)).holder
         except asyncio.CancelledError:

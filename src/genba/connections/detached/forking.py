@@ -26,8 +26,8 @@ from genba.domain.errors import DiskFullError
 
 Supervise = Callable[[Question, Attempt], int]
 """Puts the question, and says with which code to exit."""
-Load = Callable[[str], None]
-"""Loads a kind of agent, so that the processes which are forked need not."""
+Load = Callable[[Birth], None]
+"""Loads what an agent of this kind needs, so that the processes which are forked need not."""
 
 _CHUNK = 64 * 1024
 _BROKEN = 70
@@ -84,7 +84,8 @@ class ForkingNursery:
 
     def _start(self, birth: Birth) -> Born:
         try:
-            self.load(birth.adapter)
+            with contextlib.suppress(Exception):  # what cannot be loaded is told by the supervisor that needs it
+                self.load(birth)
             return self._fork(Question(Path(birth.folder)))
         except DiskFullError:
             return Born(full=True)

@@ -28,6 +28,8 @@ class Birth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     folder: str
     adapter: str = ""
     """The kind of agent, to be loaded once for all that follow."""
+    walls: bool = False
+    """Whether it lives behind walls; what they need to know of this machine is found out once."""
 
 
 class Born(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -59,9 +61,9 @@ class Nursery:
         with self._turn:
             self._opened()
 
-    def start(self, folder: Path, adapter: str = "") -> Born:
+    def start(self, folder: Path, adapter: str = "", walls: bool = False) -> Born:
         """Have a supervisor started, unless there is one. Safe to repeat: the lock of the question lets in only one."""
-        asked = msgspec.json.encode(Birth(folder=str(folder), adapter=adapter)) + b"\n"
+        asked = msgspec.json.encode(Birth(folder=str(folder), adapter=adapter, walls=walls)) + b"\n"
         with self._turn:
             for _ in range(_TRIES):
                 told = self._ask(asked)
