@@ -212,3 +212,16 @@ class WorkSummary(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: float = 0.0
     detail: str = ""
     """Which budget is used up, who told it to stop."""
+
+
+def command_for(kind: EscalationKind, task: int) -> str:
+    """What a person types first about an escalation."""
+    match kind:
+        case EscalationKind.QUESTION:
+            return f'genba answer {task} "…"'
+        case EscalationKind.REVIEW | EscalationKind.PLAN | EscalationKind.BUDGET:
+            return f"genba approve {task}"
+        case EscalationKind.STOPPED:
+            return f"genba resume {task}"
+        case EscalationKind.ATTEMPTS | EscalationKind.CONFLICT | EscalationKind.RED:
+            return f"genba escalations show {task}"

@@ -64,12 +64,32 @@ class StatusType(click.ParamType[Any]):
             self.fail(f"{str(value)[:80]!r} is not a status. {did_you_mean(str(value), TaskStatus)}", param, ctx)
 
 
+class DollarsType(click.ParamType[Any]):
+    """An amount of money that a budget can be."""
+
+    name = "dollars"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            amount = float(str(value).removeprefix("$"))
+        except ValueError:
+            amount = -1.0
+        if not 0 <= amount <= _MOST_DOLLARS:
+            self.fail(f"{str(value)[:80]!r} is not an amount in dollars", param, ctx)
+        return amount
+
+
 NUMBER = NumberType()
+DOLLARS = DollarsType()
+_MOST_DOLLARS = 1e9
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _GOAL = click.option(
     "--goal", "goal_lines", multiple=True, metavar="TYPE[:CONDITION]", help="A goal, such as tests_pass:'pytest -q'."
 )
 _GOALS = click.option("--goals", "goals_file", metavar="FILE", help="Goals as a YAML list; - reads standard input.")
+_SCOPE = click.option(
+    "--scope", multiple=True, metavar="PATTERN", help="A path that the work is going to write, such as src/menu/**."
+)
 
 
 @click.group("task")
@@ -91,6 +111,9 @@ def task() -> None:
 @click.option("--review/--no-review", default=None, help="Whether its work must be approved; the type decides.")
 @click.option("--reviewer", type=click.Choice(["human", "ai"]), help="Who approves.")
 @click.option("--may-change", multiple=True, metavar="GLOB", help="A protected path that the work may change.")
+@_SCOPE
+@click.option("--decompose", is_flag=True, help="Let a planner propose its parts first.")
+@click.option("--budget", type=DOLLARS, metavar="USD", help="The most that all of its sessions together may cost.")
 @click.option("--backlog", is_flag=True, help="Not ready to be worked on yet.")
 @_JSON
 def add(title: str, as_json: bool, **given: Any) -> None:
@@ -113,6 +136,9 @@ def add(title: str, as_json: bool, **given: Any) -> None:
         reviewer_type=given["reviewer"] or rules.reviewer_type,
         goals=_goals(given["goal_lines"], given["goals_file"]),
         may_change=given["may_change"],
+        scope=_scope(given["scope"]),
+        decompose=given["decompose"],
+        budget_usd=given["budget"] or None,
     )
     _told(house.board().add(draft, _actor(house)), as_json)
 
@@ -194,6 +220,10 @@ def show(number: int, as_json: bool) -> None:
 @click.option("--review/--no-review", default=None, help="Whether its work must be approved.")
 @click.option("--reviewer", type=click.Choice(["human", "ai"]), help="Who approves.")
 @click.option("--may-change", multiple=True, metavar="GLOB", help="Another protected path that the work may change.")
+@_SCOPE
+@click.option("--remove-scope", "unscoped", multiple=True, metavar="PATTERN", help="Take a path of its scope away.")
+@click.option("--decompose/--no-decompose", default=None, help="Whether a planner proposes its parts first.")
+@click.option("--budget", type=DOLLARS, metavar="USD", help="Another budget; 0 takes it away.")
 @click.option(
     "--status", type=StatusType(), help="open: out of the backlog. Other statuses have commands of their own."
 )
@@ -291,29 +321,14 @@ def comment(number: int, text: str, as_json: bool) -> None:
 @_JSON
 def approve(number: int, commit: str | None, as_json: bool) -> None:
     """Approve the verified commit of a task that waits for a review."""
+    from genba.entrypoints.cli.deciding import approve_task  # noqa: PLC0415  (only who decides pays for a fleet)
+
     house = house_here()
-    board, actor = house.board(make=False), _actor(house)
-    _people_only(actor, "approve a task", number)
-    last = board.last_verification(number)
-    verified = last.subject.commit if last is not None and last.done else ""
-    if board.get(number).status is not TaskStatus.REVIEW or not verified:
-        status = board.get(number).status
-        raise StateConflictError(
-            f"task #{number} is {status}: there is nothing to approve",
-            unchanged="nothing was changed.",
-            hint=f"genba task show {number}",
-        )
-    if commit is not None and not verified.startswith(commit.lower()):
-        raise StateConflictError(
-            f"{commit[:40]} is not what was verified: that is {verified[:12]}",
-            unchanged="nothing was changed.",
-            hint=f"git show {verified[:12]}",
-        )
-    found = board.approve(number, verified, actor)
-    _told(found, as_json)
-    run = house.session_of(number)
-    if run and not as_json:
-        show_hint(f"genba run --resume {run}")
+    _people_only(_actor(house), "approve a task", number)
+    decided = approve_task(house, number, commit)
+    _told(house.board(make=False).get(number), as_json)
+    if decided.hint and not as_json:
+        show_hint(decided.hint)
 
 
 @task.command("done")
@@ -372,6 +387,9 @@ def _edit(house: House, before: Task, given: dict[str, Any]) -> TaskEdit:
         reviewer_type=given["reviewer"],
         goals=goals,
         may_change=(*before.may_change, *given["may_change"]) if given["may_change"] else None,
+        scope=_new_scope(before.scope, _scope(given["scope"]), given["unscoped"]),
+        decompose=given["decompose"],
+        budget_usd=given["budget"],
     )
 
 
@@ -456,6 +474,25 @@ def _labels(labels: tuple[str, ...]) -> tuple[str, ...]:
     if not all(clean):
         raise UsageError("a label needs a name", hint="genba task --help")
     return clean
+
+
+def _scope(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    """Paths inside the repository, as patterns."""
+    clean = tuple(in_one_line(pattern).strip() for pattern in patterns)
+    for pattern in clean:
+        if not pattern or pattern.startswith(("/", "~", "\\")) or ".." in pattern.split("/"):
+            raise UsageError(f"{pattern[:80]!r} is not a path inside the repository", hint="--scope 'src/menu/**'")
+    return clean
+
+
+def _new_scope(before: tuple[str, ...], add: tuple[str, ...], remove: tuple[str, ...]) -> tuple[str, ...] | None:
+    if not add and not remove:
+        return None
+    unknown = [pattern for pattern in remove if pattern not in before]
+    if unknown:
+        hint = f"its scope: {', '.join(before)}" if before else "it has none"
+        raise UsageError(f"{unknown[0][:80]!r} is not in the scope of this task", hint=hint)
+    return tuple(dict.fromkeys(pattern for pattern in (*before, *add) if pattern not in remove))
 
 
 def _line(task_: Task) -> str:

@@ -80,6 +80,14 @@ def _more(task: Task, last: Verification | None, session: SessionStart) -> Itera
         yield "review", f"{task.reviewer_type}{approved}"
     if task.may_change:
         yield "may change", ", ".join(task.may_change)
+    if task.scope:
+        yield "writes", ", ".join(task.scope)
+    if task.decompose:
+        yield "plan", "a planner proposes its parts first"
+    if task.budget_usd is not None:
+        yield "budget", f"${task.budget_usd:.2f}"
+    if task.review_of is not None:
+        yield "reviews", f"#{task.review_of} at {task.review_commit[:7]}"
     if session.run:
         onward = "run --resume" if task.status is TaskStatus.REVIEW else "logs"
         yield "last run", f"{session.run} on {session.branch}   genba {onward} {session.run}"

@@ -1,0 +1,26 @@
+"""`genba migrate`: bring the tables of the blackboard up to date."""
+
+import click
+
+from genba.entrypoints.cli.deciding import people_only
+from genba.entrypoints.cli.houses import house_here
+from genba.entrypoints.cli.json_output import print_json
+
+
+@click.command("migrate")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def migrate(as_json: bool) -> None:
+    """Bring the tables of the blackboard up to date. Do it once, while no `genba work` runs."""
+    from genba.blackboard.opening import migrate as bring_up_to_date  # noqa: PLC0415  (migrations are slow to import)
+
+    house = house_here()
+    people_only(house, "change the tables")
+    before, after = bring_up_to_date(house.database())
+    if as_json:
+        print_json({"from": before, "to": after, "changed": before != after})
+    elif before == after:
+        click.echo(f"the tables are up to date: {after}")
+    elif not before:
+        click.echo(f"the tables were made: {after}")
+    else:
+        click.echo(f"the tables were brought from {before} to {after}")
