@@ -53,21 +53,20 @@ def _after_answer(at: Situation, task: Task, session: FleetSession) -> Move:
         return _wait(task, WaitReason.PERSON, f'it asks: {asked.question}  genba answer {task.number} "…"')
     found = at.decided(task.number, EscalationKind.QUESTION, part=session.part)
     if found is None or (found.run and found.run != session.run):
+        if at.withdrawn(task.number, EscalationKind.QUESTION, session.run, session.part):
+            return _blocked_or(task, _continue(session, Cause.RESUMED, "somebody unblocked it without an answer"))
         return escalating.question(at, task, session)
     if found.status == "rejected":
         return _end(session, _words("its question was rejected", found))
-    if task.status is TaskStatus.BLOCKED:
-        return _blocked(task)
     answer = found.answer or ("approved" if found.status == "approved" else "")
-    return _continue(session, Cause.ANSWER, "its question is answered", answer_gap(found.question, answer))
+    gap = answer_gap(found.question, answer)
+    return _blocked_or(task, _continue(session, Cause.ANSWER, "its question is answered", gap))
 
 
 def _after_budget(at: Situation, task: Task, session: FleetSession) -> Move:
     found = spending.reached(at.field, at.settings, task, session.agent)
     if found is None:
-        if task.status is TaskStatus.BLOCKED:
-            return _blocked(task)
-        return _continue(session, Cause.RESUMED, "there is budget again")
+        return _blocked_or(task, _continue(session, Cause.RESUMED, "there is budget again"))
     if found.scope != spending.TASK:
         return _wait(task, WaitReason.BUDGET, found.told, found.until)
     if at.asked(task.number, EscalationKind.BUDGET) is not None:
@@ -81,9 +80,7 @@ def _after_budget(at: Situation, task: Task, session: FleetSession) -> Move:
 def _after_parking(at: Situation, task: Task, session: FleetSession) -> Move:
     if at.asked(task.number, EscalationKind.STOPPED) is not None:
         return _wait(task, WaitReason.PERSON, f"somebody stopped it  genba approve {task.number}")
-    if task.status is TaskStatus.BLOCKED:
-        return _blocked(task)
-    return _continue(session, Cause.RESUMED, "it was parked")
+    return _blocked_or(task, _continue(session, Cause.RESUMED, "it was parked"))
 
 
 # ── the way home: review, merge queue ────────────────────────────────────────────────────────────────────────────────
@@ -237,6 +234,10 @@ def _continue(session: FleetSession, cause: Cause, reason: str, gap: Gap | None 
 
 def _end(session: FleetSession, reason: str) -> EndSession:
     return EndSession(run=session.run, task=session.task, outcome=ABORTED, reason=reason)
+
+
+def _blocked_or(task: Task, move: Move) -> Move:
+    return _blocked(task) if task.status is TaskStatus.BLOCKED else move
 
 
 def _blocked(task: Task) -> Wait:
