@@ -252,6 +252,8 @@ class Orchestrator:
             enqueue=self._enqueue(order, first),
         )
         await asyncio.to_thread(go_on)
+        if move.cause is Cause.LANDED:
+            return  # that it landed was told, and that it is done will be
         told = f"{move.cause}: {move.reason}" if move.reason else str(move.cause)
         self._tell(FleetEventKind.CONTINUED, session.task, agent=session.agent, run=session.run, detail=told)
 

@@ -15,7 +15,7 @@ from genba.domain.events import (
     ToolUsed,
     VerificationFinished,
 )
-from genba.domain.fleet import Escalation, EscalationKind, Field, FleetSession
+from genba.domain.fleet import Escalation, EscalationKind, Field, FleetSession, WaitsFor
 from genba.domain.fleet_picture import (
     Ended,
     EntryPicture,
@@ -117,7 +117,9 @@ class Watch:
             if kind is FleetEventKind.MERGED and number is not None:
                 self.merged[number] = news.detail
             title = task.title if task is not None else ""
-            self.tell(FleetEvent(kind=kind, task=number, title=title, detail=news.detail or f"on {news.target}"))
+            landed = kind is FleetEventKind.MERGED
+            detail = f"{news.detail[:7]} on {news.target}" if landed else news.detail or f"on {news.target}"
+            self.tell(FleetEvent(kind=kind, task=number, title=title, detail=detail))
 
     def see(self, field: Field, waits: tuple[Wait, ...]) -> None:
         """A new look at the field: what has changed since the last one is told."""
@@ -135,6 +137,8 @@ class Watch:
 
     def finished(self, session: FleetSession) -> None:
         """A part is over: what its session does now is told."""
+        if session.status == "waiting" and session.waits_for is WaitsFor.REVIEW:
+            return  # it is queued or reviewed at once, and that is told
         if session.status == "waiting":
             detail = f"for {session.waits_for}: {session.reason}" if session.reason else f"for {session.waits_for}"
             self._tell_of(FleetEventKind.WAITS, session, detail)

@@ -259,7 +259,8 @@ class House:
             where = self.database()
             if "://" not in where and Path(where).is_relative_to(self.layout.main):
                 relative = Path(where).relative_to(self.layout.main).as_posix()
-                self.layout.exclude(f"/{relative}", f"/{relative}-wal", f"/{relative}-shm")
+                beside = ("-wal", "-shm", ".executor.lock")
+                self.layout.exclude(f"/{relative}", *(f"/{relative}{end}" for end in beside))
             patience = self.project.file.database.busy_seconds
             self._board = Blackboard.open(where, self.project.name or self.layout.main.name, patience)
         return self._board
