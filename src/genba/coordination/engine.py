@@ -171,18 +171,18 @@ class Engine:
         from dbos import DBOS, DBOSClient  # noqa: PLC0415
 
         self._connections = self._database.open()
-        if not self._database.has_tables(self._connections):
+        with self._database.alone(self._connections):
             DBOS.migrate(self._database.url.render_as_string(hide_password=False))
-        client = DBOSClient(
-            system_database_engine=self._connections,
-            serializer=cast("Any", checkpoints.JsonSerializer()),
-            application_name=_APPLICATION,
-            retry_connection_errors=False,
-        )
-        client.register_queue(
-            sessions_queue(self.executor), worker_concurrency=workers, polling_interval_sec=poll_seconds
-        )
-        client.register_queue(MERGES, partition_concurrency=1, polling_interval_sec=poll_seconds)
+            client = DBOSClient(
+                system_database_engine=self._connections,
+                serializer=cast("Any", checkpoints.JsonSerializer()),
+                application_name=_APPLICATION,
+                retry_connection_errors=False,
+            )
+            # Known before the launch: DBOS looks for new queues only once a second.
+            own = sessions_queue(self.executor)
+            client.register_queue(own, worker_concurrency=workers, polling_interval_sec=poll_seconds)
+            client.register_queue(MERGES, partition_concurrency=1, polling_interval_sec=poll_seconds)
         return client
 
     def _workflow(self, handler: Handler) -> Callable[[str], Awaitable[str]]:
@@ -275,7 +275,7 @@ class Engine:
 
     async def dead(self, executors: Sequence[str]) -> list[str]:
         """Those of these executors that nobody is: their lock is free."""
-        return [executor for executor in executors if await self._do(self._lock.free, executor)]
+        return [executor for executor in executors if self._connected and await self._do(self._lock.free, executor)]
 
     async def take_over(self, executor: str) -> list[str]:
         """Go on here with what a dead executor left, and say which. One who is not dead keeps everything."""
@@ -339,6 +339,7 @@ class Engine:
             if self._connections is not None:
                 await self._do(self._connections.dispose)
             await self._do(self._lock.release)
+            self._client = None
             await _in_thread(self._threads.shutdown)
 
     def _hand_back(self) -> None:
@@ -426,6 +427,7 @@ class _DurableSteps:
 
     async def run(self, name: str, work: Callable[[], Awaitable[T]], kind: type[T]) -> T:
         from dbos import DBOS  # noqa: PLC0415
+        from dbos import error as faults  # noqa: PLC0415
 
         async def step() -> str:
             try:
@@ -435,7 +437,15 @@ class _DurableSteps:
             self._heed()
             return came
 
-        return checkpoints.read(await DBOS.run_step_async({"name": name}, step), kind)
+        try:
+            came = await DBOS.run_step_async({"name": name}, step)
+        except (faults.DBOSWorkflowCancelledError, faults.DBOSWorkflowConflictIDError) as error:
+            # It was cancelled, or another one has it: to its handler that is one and the same.
+            raise asyncio.CancelledError from error
+        except faults.DBOSUnexpectedStepError as error:
+            said = f"this run was begun by another version of Genba, which had another step where {name} is now"
+            raise StateConflictError(said, unchanged="nothing more was done.", hint="start the task again") from error
+        return checkpoints.read(came, kind)
 
 
 class _Listening(logging.Handler):

@@ -3,12 +3,15 @@
 Law: few connections, opened on purpose; a database that cannot be reached is told within seconds, without its password.
 """
 
+import contextlib
 import os
 import sqlite3
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Engine, create_engine, event, inspect, make_url
+from sqlalchemy import URL, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from genba.blackboard.faults import translated
@@ -18,6 +21,9 @@ from genba.domain.problems import Problem
 
 _BUSY_SECONDS = 30.0
 _POOL = 8
+_PAUSE = 0.05
+_MAKING = 0x67656E626165
+"""The advisory lock of whoever makes the tables of the engine."""
 
 
 class EngineDatabase:
@@ -38,8 +44,23 @@ class EngineDatabase:
     def open(self) -> Engine:
         return _postgres(self.url) if self.on_postgres else _sqlite(self.url)
 
-    def has_tables(self, engine: Engine) -> bool:
-        return inspect(engine).has_table("dbos_migrations", schema="dbos" if self.on_postgres else None)
+    @contextlib.contextmanager
+    def alone(self, engine: Engine) -> Iterator[None]:
+        """While tables are made, nobody else makes any. On a file, the lock of the executor sees to that.
+
+        Asked for again and again, outside of a transaction: some indexes are made only when no transaction is open, not
+        even one that waits for this lock.
+        """
+        if not self.on_postgres:
+            yield
+            return
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            while not connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": _MAKING}).scalar():
+                time.sleep(_PAUSE)
+            try:
+                yield
+            finally:
+                connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _MAKING})
 
     def ours(self, error: Exception) -> GenbaError:
         """An error of the driver in the words of the house."""
