@@ -25,6 +25,7 @@ from genba.connections.agents.scripted import Script
 from genba.definitions.agent_file import AgentFile, Parameter
 from genba.definitions.completion import COMPLETION_TYPES
 from genba.definitions.cross_checks import BUILTIN_HANDLERS
+from genba.definitions.fleet_file import FleetSettings
 from genba.definitions.goal_text import rules_written
 from genba.definitions.loading import load_definition
 from genba.definitions.parameters import RUN_OPTIONS, option_name
@@ -316,7 +317,7 @@ def fields_of(kind: Any, seen: set[Any] | None = None) -> set[str]:
 DESCRIBED: dict[str, tuple[Any, ...]] = {
     "reference/agent-json.md": (AgentFile,),
     "reference/steps-registry.md": (StepsRegistry,),
-    "reference/config-yaml.md": (ProjectFile, RulesFile),
+    "reference/config-yaml.md": (ProjectFile, RulesFile, FleetSettings),
     "reference/goals.md": get_args(Goal),
     "reference/scripted-agent.md": (Script,),
     "reference/adapters.md": (ClaudeCodeSettings, CodexSettings, OpenCodeSettings, AcpSettings),

@@ -19,6 +19,7 @@ from genba.connections.agents.scripted import Deed, Script, ScriptedSettings, Tu
 from genba.connections.agents.tool_settings import ToolSettings
 from genba.definitions.agent_file import AgentFile
 from genba.definitions.completion import Completion
+from genba.definitions.fleet_file import FleetSettings
 from genba.definitions.project_file import ProjectFile
 from genba.definitions.rules_file import RulesFile
 from genba.definitions.steps_file import StepsRegistry
@@ -96,7 +97,7 @@ ACCEPTED = {
     "Completion types": {*variants(Completion), *FOLLOWED_BY_THE_READER},
     "steps_registry.json": set(fields(StepsRegistry)),
     "Validators": set(variants(Check)),
-    ".genba/config.yaml": {*fields(ProjectFile), *fields(RulesFile)},
+    ".genba/config.yaml": {*fields(ProjectFile), *fields(RulesFile), *fields(FleetSettings)},
     "Goals": set(variants(Goal)),
     "Every command-line tool": EVERY_TOOL,
     "The claude-code adapter": set(fields(ClaudeCodeSettings)) - EVERY_TOOL,
