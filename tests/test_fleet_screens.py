@@ -83,7 +83,7 @@ WORKERS = (
         task=14,
         title="Speed up the parser",
         agent="builder",
-        phase="verifying",
+        phase="verify",
         step="close",
         iteration=3,
         seconds=310,
@@ -204,11 +204,11 @@ def test_a_fleet_at_work() -> None:
     assert told(picture_lines(PICTURE)) == snapshot("""\
 shop · 3 of 4 workers busy · laptop                        12:41 m · 182.0k tokens · $4.10 of $10.00
 
- ◐ works      #12 Add login endpoint     iterator  implement 4/20  1:12 m  $0.41
+ ◐ works     #12 Add login endpoint     iterator  implement 4/20  1:12 m  $0.41
    └ editing tests/test_login.py
- ◐ verifying  #14 Speed up the parser    builder   close 3         5:10 m  $1.20
+ ◐ verifies  #14 Speed up the parser    builder   close 3         5:10 m  $1.20
    └ goals 1/2  ✗ tests_pass: 2 failed
- ◐ reviews    #15 Review: Rename config  reviewer                  4.0 s
+ ◐ reviews   #15 Review: Rename config  reviewer                  4.0 s
  · idle
 
  queue of main
@@ -232,11 +232,11 @@ def test_a_fleet_at_work_on_a_narrow_screen() -> None:
     assert told(picture_lines(PICTURE, 80)) == snapshot("""\
 shop · 3 of 4 workers busy · laptop    12:41 m · 182.0k tokens · $4.10 of $10.00
 
- ◐ works      #12 Add login endpoint    iterator  implement 4/20  1:12 m  $0.41
+ ◐ works     #12 Add login endpoint    iterator  implement 4/20  1:12 m  $0.41
    └ editing tests/test_login.py
- ◐ verifying  #14 Speed up the parser   builder   close 3         5:10 m  $1.20
+ ◐ verifies  #14 Speed up the parser   builder   close 3         5:10 m  $1.20
    └ goals 1/2  ✗ tests_pass: 2 failed
- ◐ reviews    #15 Review: Rename conf…  reviewer                  4.0 s
+ ◐ reviews   #15 Review: Rename conf…  reviewer                  4.0 s
  · idle
 
  queue of main
@@ -274,7 +274,7 @@ def test_a_fleet_that_parks() -> None:
  ◐ works  #12 Add login endpoint  iterator  implement 4/20  1:12 m  $0.41
    └ editing tests/test_login.py
 
- ‖ paused  the project is paused genba resume
+ ‖ paused  the project is paused   genba resume
 
  0 merged · 0 done · 0 failed · 0 ready · 0 open · parking: everything is kept
 """)

@@ -67,6 +67,8 @@ ENTRY_MARKS: dict[EntryStatus, str] = {
 END_MARKS = {"done": "●", "failed": "✗", "waits": "?", "rejected": "✗", "cancelled": "–", "parked": "■"}
 GOAL_MARKS = {"passed": "✓", "failed": "✗", "error": "!"}
 _VERBS = {Purpose.WORK: "works", Purpose.PLAN: "plans", Purpose.REVIEW: "reviews", Purpose.INTEGRATE: "integrates"}
+_AT_WORK = ("", "start", "iterate", "iterating")
+_PHASES = {"open": "opens", "verify": "verifies", "deliver": "delivers", "send back": "sent back", "end": "ends"}
 _SHORT = 7
 _MOST_WAITS = 4
 _FEWEST = 3
@@ -141,8 +143,8 @@ def summary_lines(summary: WorkSummary, columns: int = WIDTH) -> Iterator[str]:
     if left:
         yield from need_lines(left, columns)
         yield ""
-    for wait in summary.waits[:_MOST_WAITS]:
-        yield cut(f" ◌ {_wait(wait)}", columns)
+    waits = summary.waits[:_MOST_WAITS] if summary.ended in (Ended.EMPTY, Ended.BUDGET) else ()
+    yield from (cut(f" ◌ {_wait(wait)}", columns) for wait in waits)
     yield cut(f" {_sum(summary)}", columns)
 
 
@@ -211,9 +213,7 @@ def _workers(picture: FleetPicture, columns: int, beat: str) -> Iterator[str]:
 
 
 def _verb(each: WorkerPicture) -> str:
-    if each.phase in ("", "iterating"):
-        return _VERBS[each.purpose]
-    return cell(each.phase)
+    return _VERBS[each.purpose] if each.phase in _AT_WORK else _PHASES.get(each.phase, cell(each.phase))
 
 
 def _step(each: WorkerPicture) -> str:
@@ -253,7 +253,7 @@ def _queue(queue: tuple[EntryPicture, ...], columns: int) -> Iterator[str]:
 
 def _waits(picture: FleetPicture, columns: int) -> Iterator[str]:
     if picture.paused:
-        yield cut(f" ‖ paused  {cell(picture.paused)}", columns)
+        yield cut(f" ‖ paused  {_wait(WaitPicture(why=picture.paused))}", columns)
     for wait in picture.waits[:_MOST_WAITS]:
         yield cut(f" ◌ waits   {_wait(wait)}", columns)
     more = len(picture.waits) - _MOST_WAITS
@@ -264,7 +264,8 @@ def _waits(picture: FleetPicture, columns: int) -> Iterator[str]:
 def _wait(wait: WaitPicture) -> str:
     named = f"#{wait.task} {cut(cell(wait.title), 30)}".rstrip() + "  " if wait.task is not None else ""
     until = f", until {clock_time(wait.until)}" if wait.until else ""
-    return f"{named}{cell(wait.why)}{until}"
+    why, _, command = wait.why.partition("  genba ")
+    return f"{named}{cell(why)}{until}{f'   genba {cell(command)}' if command else ''}"
 
 
 def _totals(picture: FleetPicture) -> str:
