@@ -1,5 +1,6 @@
 """Opening a blackboard: fresh, up to date, older, newer, not ours, not a database, locked, full."""
 
+import fcntl
 import os
 import sqlite3
 import stat
@@ -12,10 +13,12 @@ import pytest
 from sqlalchemy import Engine, create_engine, event, inspect, make_url
 
 from genba.blackboard.board import Blackboard
-from genba.blackboard.opening import migrate
+from genba.blackboard.fleet import FleetBoard
+from genba.blackboard.opening import bring_to, migrate
 from genba.blackboard.schema import HEAD, REVISIONS, metadata
 from genba.domain.errors import ConfigurationError, DiskFullError, GenbaError, StateConflictError
 from genba.domain.tasks import TaskDraft, TaskEdit
+from genba.testing.conformance import a_session
 from tests.blackboard.acting import HUMAN, add, everything
 from tests.blackboard.conftest import Postgres
 
@@ -282,3 +285,72 @@ def test_a_connection_that_was_lost_is_made_again(postgres: Postgres) -> None:
 def test_a_project_has_a_name(tmp_path: Path) -> None:
     with pytest.raises(GenbaError):
         Blackboard.open(str(tmp_path / "b.db"), " ")
+
+
+def test_an_older_file_is_brought_up_to_date_with_all_that_is_in_it(tmp_path: Path) -> None:
+    path = str(tmp_path / "board.db")
+    prepare_older(path)
+    with Blackboard.open(path, "x") as board:
+        assert board.get(1).title == "Old"
+        assert FleetBoard(board).sessions(1)[0].run == "old-run"
+        assert board.begin_session(1, a_session("new-run")).attempt == 2
+    assert picture(path)["sessions"] == picture(fresh(tmp_path))["sessions"]
+
+
+def test_an_older_file_on_which_an_executor_works_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = str(tmp_path / "board.db")
+    prepare_older(path)
+    before = picture(path)
+    with Path(f"{path}.executor.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for act in (lambda: Blackboard.open(path, "x"), lambda: migrate(path)):
+            with pytest.raises(StateConflictError, match="genba work") as caught:
+                act()
+            assert caught.value.hint == "end that one first: genba stop"
+    assert picture(path) == before
+    assert migrate(path) == ("0001", HEAD)
+
+
+def test_an_executor_may_open_a_file_that_is_fresh_or_up_to_date(tmp_path: Path) -> None:
+    path = str(tmp_path / "board.db")
+    with Path(f"{path}.executor.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for _ in range(2):
+            Blackboard.open(path, "x").close()
+
+
+def test_an_older_postgresql_is_refused_until_somebody_migrates_it(postgres: Postgres) -> None:
+    address = postgres.database()
+    prepare_older(address)
+    before = picture(address)
+    with pytest.raises(StateConflictError, match=f"they are at revision 0001, and this Genba needs {HEAD}") as caught:
+        Blackboard.open(address, "x")
+    assert caught.value.hint.endswith("genba migrate")
+    assert picture(address) == before
+    assert migrate(address) == ("0001", HEAD)
+    with Blackboard.open(address, "x") as board:
+        assert board.get(1).title == "Old"
+
+
+def prepare_older(address: str) -> None:
+    """A database as the first revision left it, with a task, its session and what names that."""
+    engine = engine_at(address)
+    with engine.begin() as connection:
+        bring_to(connection, "0001")
+        for statement in (
+            "INSERT INTO projects (id, name, next_task_number, created_at) VALUES ('p', 'x', 2, 't')",
+            "INSERT INTO agents (id, project_id, name, created_at) VALUES ('a', 'p', 'writer', 't')",
+            "INSERT INTO tasks (id, project_id, number, title, status, created_at, updated_at)"
+            " VALUES (1, 'p', 1, 'Old', 'in_progress', 't', 't')",
+            "INSERT INTO sessions (id, run, task_id, agent_id, started_at, heartbeat_at)"
+            " VALUES (1, 'old-run', 1, 'a', 't', 't')",
+            "INSERT INTO messages (project_id, task_id, from_session_id, type, content, created_at)"
+            " VALUES ('p', 1, 1, 'handover', 'note', 't')",
+        ):
+            connection.exec_driver_sql(statement)
+    engine.dispose()
+
+
+def fresh(folder: Path) -> str:
+    Blackboard.open(str(folder / "fresh.db"), "x").close()
+    return str(folder / "fresh.db")

@@ -10,6 +10,10 @@ _FLAGS = Statement("SELECT paused, stopping FROM projects WHERE id = :project")
 _HELD = Statement("SELECT number FROM tasks WHERE project_id = :project AND held = :yes")
 _PAUSE = Statement("UPDATE projects SET paused = :on WHERE id = :project AND paused <> :on RETURNING id")
 _STOP = Statement("UPDATE projects SET stopping = :on WHERE id = :project AND stopping <> :on RETURNING id")
+_SETTLE_STOPPED = Statement("""
+UPDATE escalations SET status = 'approved', answered_by = :by, answered_at = :at
+WHERE task_id = :task AND kind = 'stopped' AND status = 'open'
+""")
 _HOLD = Statement("UPDATE tasks SET held = :on WHERE id = :task AND held <> :on RETURNING id")
 
 
@@ -34,12 +38,15 @@ def stop_all(tx: Transaction, on: bool, actor: Actor) -> None:
 
 
 def hold(tx: Transaction, number: int, on: bool, actor: Actor) -> None:
-    """Pause one task, or let it go on."""
+    """Pause one task, or let it go on: then nobody is asked any longer whether it may."""
     named(actor)
-    task = hold_row(tx, number).task
-    if tx.one(_HOLD, task=task.id, on=on) is not None:
-        line = Line(task=task.id, version=task.version, kind=HELD if on else RELEASED, data={})
-        tell(tx, actor, now(), [line])
+    task, at = hold_row(tx, number).task, now()
+    if tx.one(_HOLD, task=task.id, on=on) is None:
+        return
+    if not on:
+        tx.do(_SETTLE_STOPPED, task=task.id, by=actor.name, at=at)
+    line = Line(task=task.id, version=task.version, kind=HELD if on else RELEASED, data={})
+    tell(tx, actor, at, [line])
 
 
 def _tell(tx: Transaction, actor: Actor, kind: str) -> None:

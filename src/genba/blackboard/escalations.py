@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from genba.blackboard import plans, reviews
+from genba.blackboard import controls, plans, reviews
 from genba.blackboard.conditions import refused
 from genba.blackboard.families import hold_line
 from genba.blackboard.gateway import approve, change_status
@@ -28,8 +28,9 @@ FROM escalations e JOIN tasks t ON t.id = e.task_id
 _OPEN = Statement(_COLUMNS + "WHERE e.project_id = :project AND e.status = 'open' ORDER BY e.id")
 _ALL = Statement(_COLUMNS + "WHERE e.project_id = :project ORDER BY e.id")
 _IN_VIEW = """
-WHERE e.project_id = :project AND t.status NOT IN ('done', 'cancelled') AND (e.status = 'open' OR NOT EXISTS (
-  SELECT 1 FROM escalations n WHERE n.task_id = e.task_id AND n.status <> 'open' AND n.id > e.id))
+WHERE e.project_id = :project AND t.status NOT IN ('done', 'cancelled') AND (e.status = 'open'
+  OR (e.status <> 'withdrawn' AND NOT EXISTS (SELECT 1 FROM escalations n WHERE n.task_id = e.task_id
+    AND n.kind = e.kind AND n.status NOT IN ('open', 'withdrawn') AND n.id > e.id)))
 ORDER BY e.id
 """
 _OF_FIELD = Statement(_COLUMNS + _IN_VIEW)
@@ -61,11 +62,12 @@ _JUDGEMENTS = (EscalationKind.REVIEW, EscalationKind.PLAN)
 def escalate(tx: Transaction, escalation: Escalation, blocker: Blocker | None) -> Escalation:
     """Ask a person. With a blocker the task waits, blocked, for what they say."""
     number = escalation.task
-    storable(seen(escalation.question), "the question", empty=False)
+    question = seen(escalation.question).strip() or "it does not say what it needs"
     hold_line(tx, number, with_itself=False)
     task = hold(tx, number).task
     part = tx.one(_PART, run=seen(escalation.run), task=task.id)
-    key = {"run": seen(escalation.run), "part": int(part[0]) if part else 0, "question": seen(escalation.question)}
+    key = {"run": seen(escalation.run), "part": int(part[0]) if part else 0, "question": question}
+    _withdraw_older(tx, task, escalation)
     there = tx.one(_OPEN_OF_KIND, task=task.id, kind=str(escalation.kind))
     if there is None and part is not None and escalation.kind is EscalationKind.QUESTION:
         there = tx.one(_TOLD_BEFORE, task=task.id, **key)  # a step that is repeated after the answer asks nothing anew
@@ -84,11 +86,12 @@ def escalate(tx: Transaction, escalation: Escalation, blocker: Blocker | None) -
         at=at,
         **key,
     )
-    told = {"kind": escalation.kind, "question": key["question"]}
+    told = {"kind": escalation.kind, "question": question}
     line = Line(task=task.id, version=task.version, kind=ESCALATED, data=told)
     tell(tx, actor, at, [line], str(key["run"]))
     if blocker is not None:
-        _block(tx, task, blocker, actor, escalation.run)
+        reason = blocker.reason.strip() or question
+        _block(tx, task, msgspec.structs.replace(blocker, reason=reason), actor, escalation.run)
     return open_one(tx, task, escalation.kind)
 
 
@@ -103,7 +106,7 @@ def answer(tx: Transaction, number: int, text: str, actor: Actor) -> Escalation:
             hint=f"genba approve {found.task}\ngenba reject {found.task} --reason TEXT",
         )
     _decide(tx, task, found, "answered", text, actor)
-    _unblock(tx, task, actor, "it was answered")
+    _go_on(tx, task, found, actor, "it was answered")
     return _again(tx, task, found)
 
 
@@ -122,7 +125,7 @@ def decide(tx: Transaction, number: int, approved: bool, reason: str, actor: Act
                 plans.reject_proposed(tx, task, reason, actor)
             _unblock(tx, task, actor, "its plan was judged")
         case _ if approved:
-            _unblock(tx, task, actor, reason or "it was approved")
+            _go_on(tx, task, found, actor, reason or "it was approved")
     return _again(tx, task, found)
 
 
@@ -141,7 +144,9 @@ def escalations(tx: Transaction, open_only: bool) -> list[Escalation]:
 def escalation(tx: Transaction, number: int) -> Escalation:
     """What a task waits for a person with: the newest that is open, else the newest."""
     task = look(tx, number).task
-    found = [escalation_of(row) for row in tx.all(_OF_TASK, task=_asked(tx, task).id)]
+    found = [escalation_of(row) for row in tx.all(_OF_TASK, task=task.id)]
+    if task.review_of is not None and all(one.status != "open" for one in found):
+        return escalation(tx, task.review_of)  # whoever names a review means what is reviewed
     if not found:
         raise _nothing_waits(number)
     return next((one for one in found if one.status == "open"), found[0])
@@ -175,15 +180,10 @@ def escalation_of(row: Row) -> Escalation:
     )
 
 
-def _asked(tx: Transaction, task: Task) -> Task:
-    """The task that a person means: whoever names a review means what is reviewed."""
-    return look(tx, task.review_of).task if task.review_of is not None else task
-
-
 def _to_decide(tx: Transaction, number: int, actor: Actor) -> tuple[Task, Escalation]:
     """The task, held, and what is open; a refusal tells what was decided before."""
     named(actor)
-    number = _asked(tx, look(tx, number).task).number
+    number = escalation(tx, number).task
     hold_line(tx, number, with_itself=False)
     task = hold(tx, number).task
     found = escalation(tx, number)
@@ -226,6 +226,19 @@ def _block(tx: Transaction, task: Task, blocker: Blocker, actor: Actor, run: str
 def _unblock(tx: Transaction, task: Task, actor: Actor, reason: str) -> None:
     if task.status is TaskStatus.BLOCKED:
         change_status(tx, task.number, StatusChange(to=TaskStatus.OPEN, actor=actor, reason=reason))
+
+
+def _go_on(tx: Transaction, task: Task, found: Escalation, actor: Actor, reason: str) -> None:
+    if found.kind is EscalationKind.STOPPED:
+        controls.hold(tx, task.number, False, actor)
+    _unblock(tx, task, actor, reason)
+
+
+def _withdraw_older(tx: Transaction, task: Task, escalation: Escalation) -> None:
+    """A question about a commit that is no longer the one to judge is no question any more."""
+    row = tx.one(_OPEN_OF_KIND, task=task.id, kind=str(EscalationKind.REVIEW))
+    if escalation.kind is EscalationKind.REVIEW and row is not None and row[5] != escalation.commit:
+        tx.do(_DECIDE, id=row[0], status="withdrawn", answer="there is a newer commit", by="genba", at=now())
 
 
 def _again(tx: Transaction, task: Task, found: Escalation) -> Escalation:

@@ -4,7 +4,8 @@ Every call is one transaction: it happens whole, or it raises and nothing was ch
 may be repeated: whoever died before they knew that it had happened says it again, and nothing happens twice.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from sqlalchemy import Connection
 
@@ -40,6 +41,8 @@ from genba.domain.fleet import (
 )
 from genba.domain.tasks import Actor, Blocker
 
+NOBODY: Mapping[str, str] = MappingProxyType({})
+"""Nobody reviews anything."""
 Enqueue = Callable[[Connection], None]
 """Puts a workflow into its queue, in the transaction that writes the row which asks for it."""
 
@@ -217,8 +220,9 @@ class FleetBoard:
     def propose(self, plan: Plan) -> Plan:
         return self.store.write(lambda tx: plans.propose(tx, plan))
 
-    def create_parts(self, plan_id: int, actor: Actor) -> tuple[int, ...]:
-        return self.store.write(lambda tx: plans.create_parts(tx, plan_id, actor))
+    def create_parts(self, plan_id: int, actor: Actor, reviewed: Mapping[str, str] = NOBODY) -> tuple[int, ...]:
+        """Make tasks of the parts of a plan; `reviewed` says by type who reviews them."""
+        return self.store.write(lambda tx: plans.create_parts(tx, plan_id, actor, reviewed))
 
     def reject_plan(self, plan_id: int, reason: str, actor: Actor) -> Plan:
         return self.store.write(lambda tx: plans.reject_plan(tx, plan_id, reason, actor))

@@ -13,7 +13,7 @@ WHERE task_id = :task AND status = 'waiting'
 """)
 _WITHDRAW_ENTRIES = Statement("""
 UPDATE merge_entries SET status = 'withdrawn', detail = :reason, finished_at = :at
-WHERE task_id = :task AND status IN ('queued', 'stuck')
+WHERE task_id = :task AND status IN ('queued', 'stuck', 'merging')
 """)
 _WITHDRAW = Statement("""
 UPDATE escalations SET status = 'withdrawn', answer = :reason, answered_by = :by, answered_at = :at

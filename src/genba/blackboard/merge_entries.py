@@ -1,6 +1,7 @@
 """The merge queue: which branches want to land on which target, in which state.
 
-Law: an entry is written once for each commit and round of a run, and ends once.
+Law: an entry is written once for each commit and round of a run, and ends once. One that was withdrawn may be queued
+again; and what has landed has landed, even if somebody withdrew it at that very moment.
 """
 
 from collections.abc import Iterable
@@ -40,8 +41,13 @@ _INSERT = Statement("""
 INSERT INTO merge_entries (project_id, task_id, run, branch, "commit", target, round, enqueued_at)
 VALUES (:project, :task, :run, :branch, :commit, :target, :round, :at)
 """)
+_QUEUE_AGAIN = Statement("""
+UPDATE merge_entries SET status = 'queued', branch = :branch, target = :target, turns = 0, detail = '',
+  finished_at = NULL, enqueued_at = :at WHERE id = :id
+""")
 _TAKE = Statement("""
-UPDATE merge_entries SET status = 'merging' WHERE id = :id AND project_id = :project AND status IN ('queued', 'stuck')
+UPDATE merge_entries SET status = 'merging', finished_at = NULL
+WHERE id = :id AND project_id = :project AND status IN ('queued', 'stuck')
 RETURNING id
 """)
 _RELEASE = Statement("""
@@ -66,12 +72,16 @@ def enqueue_merge(tx: Transaction, entry: MergeEntry) -> MergeEntry:
     task = hold(tx, entry.task).task
     same = {"run": entry.run, "commit": entry.commit, "round": entry.round}
     there = tx.one(_SAME, **same)
-    if there is not None:
+    if there is not None and there[9] != EntryStatus.WITHDRAWN:
         return entry_of(there)
     if task.status is not TaskStatus.REVIEW:
         raise refused(entry.task, f"it is {task.status}, and only a task in review can land")
     at = now()
-    tx.do(_INSERT, project=tx.project, task=task.id, branch=seen(entry.branch), target=entry.target, at=at, **same)
+    place = {"branch": seen(entry.branch), "target": entry.target, "at": at}
+    if there is not None:
+        tx.do(_QUEUE_AGAIN, id=there[0], **place)
+    else:
+        tx.do(_INSERT, project=tx.project, task=task.id, **same, **place)
     told = {"commit": entry.commit, "target": entry.target, "round": entry.round}
     tell(tx, _QUEUE, at, [Line(task=task.id, version=task.version, kind=MERGE_QUEUED, data=told)], entry.run)
     row = tx.one(_SAME, **same)
@@ -107,10 +117,10 @@ def passed_by(tx: Transaction, ids: Iterable[int]) -> None:
 def settle(
     tx: Transaction, id_: int, status: EntryStatus, *, landed: str, paths: tuple[str, ...], detail: str, over: str
 ) -> MergeEntry:
-    """Write down what a turn found. What has ended stays as it ended."""
+    """Write down what a turn found, or that it could not be tried now."""
     task = hold(tx, _entry(tx, id_).task).task
     entry = _entry(tx, id_)
-    if entry.status.ended:
+    if entry.status.ended and (entry.status, status) != (EntryStatus.WITHDRAWN, EntryStatus.MERGED):
         return entry
     at = now()
     tx.do(
@@ -121,7 +131,7 @@ def settle(
         paths=as_json(tuple(seen(path) for path in paths)),
         detail=seen(detail),
         tried_on=seen(over),
-        finished_at=at if status.ended else None,
+        finished_at=at if status.ended or status is EntryStatus.STUCK else None,
     )
     if status is not entry.status or detail != entry.detail:
         told = {"status": status, "landed": seen(landed), "paths": [seen(path) for path in paths], "on": entry.target}
@@ -131,10 +141,10 @@ def settle(
 
 
 def withdraw(tx: Transaction, number: int, reason: str = "it was withdrawn") -> None:
-    """Take what a task has in the queue out of it. One that is being merged right now goes on."""
+    """Take what a task has in the queue out of it."""
     task = hold(tx, number).task
     for entry in entries(tx, None, open_only=True):
-        if entry.task == task.number and entry.status is not EntryStatus.MERGING:
+        if entry.task == task.number:
             settle(tx, entry.id, EntryStatus.WITHDRAWN, landed="", paths=(), detail=reason, over="")
 
 

@@ -203,7 +203,7 @@ def _upgraded(connection: Connection, place: str) -> str:
         if revision is None:
             _make_tables(connection, place)
         elif revision != HEAD:
-            _migrate(connection)
+            bring_to(connection, HEAD)
             _check_references(connection, place)
     return revision or ""
 
@@ -298,7 +298,8 @@ def _make_tables(connection: Connection, place: str) -> None:
     connection.execute(versions.insert().values(version_num=HEAD))
 
 
-def _migrate(connection: Connection) -> None:
+def bring_to(connection: Connection, revision: str) -> None:
+    """Migrate the tables to a revision, in the transaction that is open."""
     from alembic.command import upgrade  # noqa: PLC0415  (slow to import, and needed once in a version's life)
     from alembic.config import Config  # noqa: PLC0415
 
@@ -306,4 +307,4 @@ def _migrate(connection: Connection) -> None:
     config.set_main_option("script_location", "genba.blackboard:migrations")
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
-    upgrade(config, "head")
+    upgrade(config, revision)

@@ -20,6 +20,7 @@ from genba.blackboard.tasks import agent_id
 from genba.blackboard.texts import as_json, now, seen, storable
 from genba.domain.errors import NotFoundError, StateConflictError
 from genba.domain.fleet import Cause, FleetSession, PartEnd, PartOrder, Purpose, Spending, WaitsFor
+from genba.domain.outcomes import Outcome
 from genba.domain.sessions import SessionStatus
 from genba.domain.tasks import Actor, ActorKind, StatusChange, Task, TaskStatus
 
@@ -52,6 +53,10 @@ UPDATE sessions SET status = :status, waits_for = :waits_for, outcome = :outcome
   verified = CASE WHEN :verified = '' THEN verified ELSE :verified END,
   state = CASE WHEN :state = '' THEN state ELSE :state END, iterations = :iterations, tokens = :tokens, cost = :cost,
   phase = '', heartbeat_at = :at, ended_at = :ended_at WHERE run = :run AND part = :part AND status = 'running'
+""")
+_GIVE_UP = Statement("""
+UPDATE sessions SET status = 'ended', waits_for = '', outcome = :outcome, reason = :reason, ended_at = :at
+WHERE run = :run AND part = :part AND status = 'waiting'
 """)
 _TAKE_OVER = Statement("""
 UPDATE sessions SET executor = :executor, host = :host, heartbeat_at = :at WHERE run = :run AND status <> 'ended'
@@ -157,14 +162,25 @@ def continue_(tx: Transaction, order: PartOrder, *, executor: str, host: str) ->
 
 
 def end_part(tx: Transaction, end: PartEnd) -> None:
-    """Write down how a part ended. Only the first end of the part that runs counts."""
+    """Write down how a part ended. Only the first end counts; a session that waits can still be given up, `aborted`."""
     there = session(tx, end.run)
     task = hold(tx, there.task).task
     there = session(tx, end.run)
-    if there.status != SessionStatus.RUNNING or there.part != end.part:
-        return
     waits = end.waits_for is not WaitsFor.NOTHING
+    gives_up = there.status == SessionStatus.WAITING and not waits and end.outcome == Outcome.ABORTED
+    if there.part != end.part or (there.status != SessionStatus.RUNNING and not gives_up):
+        return
     at = now()
+    if gives_up:
+        tx.do(_GIVE_UP, run=end.run, part=end.part, outcome=end.outcome, reason=seen(end.reason), at=at)
+    else:
+        _write_end(tx, end, waits, at)
+    told = {"part": end.part, "waits_for": end.waits_for, "outcome": end.outcome, "reason": seen(end.reason)}
+    line = Line(task=task.id, version=task.version, kind=PART_ENDED, data=told)
+    tell(tx, Actor(ActorKind.ORCHESTRATOR, there.executor or end.run), at, [line], end.run)
+
+
+def _write_end(tx: Transaction, end: PartEnd, waits: bool, at: str) -> None:
     tx.do(
         _END,
         run=end.run,
@@ -182,9 +198,6 @@ def end_part(tx: Transaction, end: PartEnd) -> None:
         ended_at=None if waits else at,
     )
     spend_rest(tx, end.run)
-    told = {"part": end.part, "waits_for": end.waits_for, "outcome": end.outcome, "reason": seen(end.reason)}
-    line = Line(task=task.id, version=task.version, kind=PART_ENDED, data=told)
-    tell(tx, Actor(ActorKind.ORCHESTRATOR, there.executor or end.run), at, [line], end.run)
 
 
 def take_over(tx: Transaction, run: str, executor: str, host: str) -> FleetSession:

@@ -3,6 +3,7 @@
 Law: parts are created all together, once for each plan, or not at all.
 """
 
+from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
 
 import msgspec
@@ -69,8 +70,11 @@ def propose(tx: Transaction, plan: Plan) -> Plan:
     return plan_of(tx.all(_OF_TASK, task=task.id)[0])
 
 
-def create_parts(tx: Transaction, plan_id: int, actor: Actor) -> tuple[int, ...]:
-    """Make tasks of the parts of a plan: all of them with their goals and relations, or none."""
+def create_parts(tx: Transaction, plan_id: int, actor: Actor, reviewed: Mapping[str, str]) -> tuple[int, ...]:
+    """Make tasks of the parts of a plan: all of them with their goals and relations, or none.
+
+    A part is reviewed like every task of its type.
+    """
     named(actor)
     plan = _plan(tx, plan_id)
     hold_relations(tx)
@@ -93,6 +97,8 @@ def create_parts(tx: Transaction, plan_id: int, actor: Actor) -> tuple[int, ...]
             assignee=part.assignee,
             goals=part.goals,
             scope=part.scope,
+            requires_review=part.type in reviewed,
+            reviewer_type=reviewed.get(part.type, "human"),
         )
         made[part.key] = add(tx, draft, actor).number
     numbers = tuple(made[part.key] for part in plan.subtasks)

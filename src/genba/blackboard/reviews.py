@@ -93,10 +93,10 @@ def verdict(
 ) -> Review:
     """Record a judgement. The first one counts; one on a commit that is no longer in review is stale."""
     named(actor)
-    hold_line(tx, number, with_itself=False)
     of = look(tx, number).task.review_of
     if of is None:
         raise refused(number, "it is no review")
+    hold_line(tx, of, with_itself=False)
     parent = hold(tx, of).task
     task = hold(tx, number).task
     review = _review(tx, task)
