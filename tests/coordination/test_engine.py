@@ -318,7 +318,7 @@ async def test_a_step_comes_to_the_same_after_a_restart(opened: Open) -> None:
         try:
             await steps.run("foreign", foreign, int)
         except UnexpectedError as error:
-            heard.append((error.message, retry_after, await steps.run("parts", parts, tuple[Workflow, ...])))  # type: ignore[arg-type]
+            heard.append((error.message, retry_after, await steps.run("parts", parts, tuple[Workflow, ...])))
         await steps.run("last", last, type(None))
         return ""
 
@@ -367,8 +367,9 @@ async def test_an_engine_that_is_closed_leaves_nothing_behind(opened: Open, addr
     assert asyncio.all_tasks() == tasks
     assert await asyncio.to_thread(lambda: "threads still work") == "threads still work"
     assert _connections(address) == []
-    with pytest.raises(StateConflictError, match="closed"):
-        await engine.unfinished()
+    for late in (engine.unfinished(), engine.dead(["two"]), engine.take_over("two"), engine.cancel(["w0"])):
+        with pytest.raises(StateConflictError, match="the engine is closed"):
+            await late
 
 
 def _connections(address: str) -> list[str]:

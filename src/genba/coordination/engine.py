@@ -275,7 +275,7 @@ class Engine:
 
     async def dead(self, executors: Sequence[str]) -> list[str]:
         """Those of these executors that nobody is: their lock is free."""
-        return [executor for executor in executors if self._connected and await self._do(self._lock.free, executor)]
+        return [executor for executor in executors if await self._do(self._lock.free, executor)]
 
     async def take_over(self, executor: str) -> list[str]:
         """Go on here with what a dead executor left, and say which. One who is not dead keeps everything."""
@@ -408,7 +408,7 @@ class Engine:
     @property
     def _connected(self) -> "DBOSClient":
         if self._client is None:
-            raise StateConflictError("the engine is closed", unchanged="nothing was changed.")
+            raise _gone()
         return self._client
 
     async def _list(self, **wanted: Any) -> "list[WorkflowStatus]":
@@ -416,6 +416,8 @@ class Engine:
             return await self._do(partial(self._connected.list_workflows, **wanted))
 
     async def _do(self, work: Callable[..., T], *values: Any) -> T:
+        if self._closed and self._client is None:
+            raise _gone()
         return await self._loop.run_in_executor(self._threads, work, *values)
 
 
@@ -492,6 +494,10 @@ def _seen(status: "WorkflowStatus") -> Workflow:
         result=status.output if isinstance(status.output, str) else "",
         error=str(status.error) if status.error else "",
     )
+
+
+def _gone() -> StateConflictError:
+    return StateConflictError("the engine is closed", unchanged="nothing was changed.")
 
 
 @contextlib.contextmanager
