@@ -20,6 +20,8 @@ class WorkspaceRequest(msgspec.Struct, frozen=True, kw_only=True):
     base_branch: str | None
     issue: int | None
     issue_title: str
+    base: str = ""
+    """The commit to begin at; by default the one that the base branch is on here."""
 
 
 class Workspace(msgspec.Struct, frozen=True, kw_only=True):

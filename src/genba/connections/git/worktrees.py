@@ -37,7 +37,7 @@ class GitWorkingTrees:
     async def open(self, request: WorkspaceRequest) -> Workspace:
         branch = request.branch or generated_branch(request.agent, request.run, request.issue, request.issue_title)
         base_branch, _ = await asyncio.gather(self._base_branch(request), self._check_name(request.branch))
-        base = await self.git.commit_of(f"refs/heads/{base_branch}")
+        base = request.base or await self.git.commit_of(f"refs/heads/{base_branch}")
         if base is None:
             raise NotFoundError(
                 f'there is no branch "{base_branch}" with a commit',
