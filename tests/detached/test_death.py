@@ -182,6 +182,27 @@ async def test_when_everybody_dies_at_once_the_next_worker_sweeps_and_asks_again
 
 
 @linux
+async def test_a_daemon_of_a_supervisor_that_died_after_its_nursery_is_ended_by_the_worker(
+    project: Project, posts: MakePost
+) -> None:
+    word = a_word()
+    hide = f"(setsid env -i sleep {word} >/dev/null 2>&1 &) ; sleep {word} & echo early"
+    agent(project, f"test -e go || {{ {hide}; wait; }}; echo late")
+    post = await posts()
+    with worker(post, project) as first:
+        said = hears(first, "nursery", "started", "early")
+        until(lambda: len(living(word)) >= 2)
+        nursery = int(said[0].split()[1])
+        os.kill(nursery, signal.SIGKILL)
+        until(lambda: not is_alive(nursery))
+        go(post)
+        os.kill(post.supervisor(), signal.SIGKILL)
+        hears(first, "reply ['late']")
+    assert post.question().starts() == 2
+    assert living(word) == []
+
+
+@linux
 async def test_an_agent_that_nobody_watches_is_parked_after_the_grace_time(project: Project, posts: MakePost) -> None:
     word = a_word()
     agent(project, f"test -e go || {{ sleep {word} & echo early; wait; }}; echo late")

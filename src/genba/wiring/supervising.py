@@ -25,7 +25,7 @@ from genba.connections.detached.results import Failure, Result
 from genba.connections.detached.sweeping import DetachedProcesses
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.journal.redaction import Redactor
-from genba.connections.process.orphans import take_in_orphans
+from genba.connections.process.orphans import end_orphans, take_in_orphans
 from genba.definitions.project import Project
 from genba.definitions.project_file import ProjectFile
 from genba.domain.errors import DiskFullError, GenbaError, StateConflictError
@@ -71,7 +71,7 @@ def detached(
         part=part,
         grace_seconds=grace_seconds,
     )
-    return DetachedAdapter(posting, nursery, processes, emit)
+    return DetachedAdapter(posting, nursery, processes, emit, end_orphans=end_orphans)
 
 
 def sparing(layout: RepositoryLayout, processes: Processes) -> DetachedProcesses:

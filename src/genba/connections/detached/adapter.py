@@ -98,6 +98,7 @@ class DetachedAdapter:
         emit: Callable[[Event], None],
         workspace: Workspace | None = None,
         parks_on_cancel: bool = True,
+        end_orphans: Callable[[], int] = lambda: 0,
     ) -> None:
         self.posting = posting
         self.nursery = nursery
@@ -108,6 +109,8 @@ class DetachedAdapter:
         self.workspace = workspace
         self.parks_on_cancel = parks_on_cancel
         """Whether a cancelled question ends its agent; otherwise it goes on for whoever asks next."""
+        self.end_orphans = end_orphans
+        """Ends what came to this process from a supervisor that died after its nursery, whatever mark it carries."""
         self.parking_seconds = _PARKING_SECONDS
 
     @asynccontextmanager
@@ -183,6 +186,8 @@ class DetachedAdapter:
                     log = newest.log if newest is not None else question.path
                     told = f"the supervisor of the agent died {deaths} times"
                     raise AgentUnavailable(told, hint=f"what it said: {log}")
+                if newest is not None:
+                    await asyncio.to_thread(self.end_orphans)
                 question.ask(request)
                 holder = await self._start(question)
                 deaths += 1
