@@ -145,25 +145,25 @@ class _Look:
 
     def _begun(self) -> Iterator[Move]:
         starts: list[Start] = []
-        full = self.capacity.anybody()
+        plain: list[Task] = []
         for number in dict.fromkeys(self.field.ready):
             task = self.field.tasks.get(number)
             if task is None or number in self.told or task.status is not TaskStatus.OPEN:
                 continue
             self.told.add(number)
-            if self.at.held(task) is not None:
-                yield self._halted(task) or begin(self.at, task)
-                continue
-            move = begin(self.at, task)
-            if not isinstance(move, Start):
+            halted = self._halted(task)
+            is_plain = self.at.is_plain(task)
+            if halted is not None and (is_plain or halted.kind is WaitReason.HELD):
+                yield halted
+            elif is_plain:
+                plain.append(task)
+            elif not isinstance(move := begin(self.at, task), Start):
                 yield move
-            elif (wait := self._halted(task)) is not None:
-                yield wait
-            elif full is not None:
-                yield Wait(task=number, kind=full.kind, why=full.why, until=full.until)
+            elif halted is not None:
+                yield halted
             else:
                 starts.append(move)
-        yield from give_away(self.at, self.capacity, starts)
+        yield from give_away(self.at, self.capacity, starts, plain)
 
     # ── the merge queue ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -307,6 +307,9 @@ class _Look:
     def _standstill(self, found: list[Move]) -> Iterator[Move]:
         """Nothing runs, nothing begins, and no time is known at which something does: a person must come."""
         if self.at.running or any(not isinstance(move, Wait) or move.until for move in found):
+            return
+        landing = any(not entry.status.ended for entry in self.field.entries)
+        if landing or any(isinstance(move, Wait) and move.kind is WaitReason.ELSEWHERE for move in found):
             return
         waits = [move for move in found if isinstance(move, Wait) and move.task and move.kind is not WaitReason.BACKLOG]
         if not waits or self.field.paused:

@@ -1,11 +1,13 @@
 """Which of the sessions that could begin do begin: the most urgent first, and among equals those in nobody's way."""
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from genba.domain.fleet import FleetSession, Purpose, WaitsFor
 from genba.domain.tasks import Task
+from genba.judgement.beginning import begin
 from genba.judgement.capacity import Capacity, Full
 from genba.judgement.critical_path import Rank, chains, rank, steps_aged
 from genba.judgement.moves import Move, Start, Wait, WaitReason
@@ -20,9 +22,9 @@ _IN_QUEUE, _LATER = 0.5, 0.25
 
 
 class Candidate:
-    """A session that could begin, and what it would cost."""
+    """A session that could begin, and what it would cost. A plain task is looked at only when its turn comes."""
 
-    def __init__(self, task: Task, start: Start, urgency: Rank) -> None:
+    def __init__(self, task: Task, start: Start | None, urgency: Rank) -> None:
         self.task = task
         self.start = start
         self.urgency = urgency
@@ -30,7 +32,7 @@ class Candidate:
 
     @property
     def writes(self) -> bool:
-        return self.start.purpose in WRITING
+        return self.start is None or self.start.purpose in WRITING
 
     @property
     def order(self) -> tuple[int, float, int, str, int]:
@@ -42,9 +44,13 @@ class Candidate:
             self.price = self.price.plus(price(self.task.number, self.task.scope, writers))
 
 
-def give_away(at: Situation, capacity: Capacity, starts: list[Start]) -> Iterator[Move]:
+def give_away(at: Situation, capacity: Capacity, starts: list[Start], plain: list[Task]) -> Iterator[Move]:
     """Each of the sessions that could begin: it begins, or it waits and says why."""
-    waiting = sorted(_candidates(at, starts), key=lambda one: one.urgency)
+    if (full := capacity.anybody()) is not None:
+        numbers = (*(start.task for start in starts), *(task.number for task in plain))
+        yield from (Wait(task=number, kind=full.kind, why=full.why, until=full.until) for number in numbers)
+        return
+    waiting = deque(sorted(_candidates(at, starts, plain), key=lambda one: one.urgency))
     mode = at.settings.work.overlap
     writers = [] if mode == "allow" else _writers(at)
     window: list[Candidate] = []
@@ -52,35 +58,49 @@ def give_away(at: Situation, capacity: Capacity, starts: list[Start]) -> Iterato
         if (full := capacity.anybody()) is not None:
             yield from (_full(one, full) for one in (*window, *waiting))
             return
-        fresh = waiting[: _WINDOW - len(window)]
-        del waiting[: len(fresh)]
-        for one in fresh:
+        while waiting and len(window) < _WINDOW:
+            one = waiting.popleft()
+            move = one.start or begin(at, one.task)
+            if not isinstance(move, Start):
+                yield move
+                continue
+            one.start = move
             one.add(writers)
-        window += fresh
+            window.append(one)
+        if not window:
+            return
         best = min(window, key=lambda one: one.order)
         window.remove(best)
-        if (full := capacity.refusal(best.start.agent, best.start.provider)) is not None:
-            yield _full(best, full)
-            continue
-        if mode == "wait" and best.price.too_much:
-            yield Wait(
-                task=best.task.number, kind=WaitReason.OVERLAP, why=f"it would get in the way: {best.price.reason}"
-            )
-            if not steps_aged(best.task, at.now, at.settings.work.ageing_hours):
-                continue
-        else:
-            capacity.take(best.start.agent, best.start.provider)
-            yield msgspec.structs.replace(best.start, price=best.price.value)
-        if best.writes and mode != "allow":
-            # One that waits for long keeps its paths free: who comes after it does not begin in its place.
+        begun = _begun(at, capacity, best)
+        yield begun
+        keeps_its_paths = isinstance(begun, Start) or _waits_for_long(at, best, begun)
+        if best.writes and mode != "allow" and keeps_its_paths:
             more = Writer(task=best.task.number, scope=best.task.scope)
             writers.append(more)
             for one in window:
                 one.add((more,))
 
 
-def _candidates(at: Situation, starts: list[Start]) -> Iterator[Candidate]:
-    lengths = chains(at.field.tasks) if starts else {}
+def _begun(at: Situation, capacity: Capacity, best: Candidate) -> Move:
+    assert best.start is not None  # noqa: S101  (whoever is in the window has been looked at)
+    agent, provider = best.start.agent, best.start.provider
+    if (full := capacity.refusal(agent, provider)) is not None:
+        return _full(best, full)
+    if at.settings.work.overlap == "wait" and best.price.too_much:
+        why = f"it would get in the way: {best.price.reason}"
+        return Wait(task=best.task.number, kind=WaitReason.OVERLAP, why=why)
+    capacity.take(agent, provider)
+    return msgspec.structs.replace(best.start, price=best.price.value)
+
+
+def _waits_for_long(at: Situation, best: Candidate, begun: Move) -> bool:
+    """One that waits for long keeps its paths free: who comes after it does not begin in its place."""
+    overlaps = isinstance(begun, Wait) and begun.kind is WaitReason.OVERLAP
+    return overlaps and steps_aged(best.task, at.now, at.settings.work.ageing_hours) > 0
+
+
+def _candidates(at: Situation, starts: list[Start], plain: list[Task]) -> Iterator[Candidate]:
+    lengths = chains(at.field.tasks) if starts or plain else {}
     hours = at.settings.work.ageing_hours
     for start in starts:
         task = at.field.tasks[start.task]
@@ -88,6 +108,8 @@ def _candidates(at: Situation, starts: list[Start]) -> Iterator[Candidate]:
         if start.purpose is Purpose.REVIEW:
             urgency = (-1, *urgency[1:])
         yield Candidate(task, start, urgency)
+    for task in plain:
+        yield Candidate(task, None, rank(task, lengths.get(task.number, 0), at.now, hours))
 
 
 def _writers(at: Situation) -> list[Writer]:

@@ -55,6 +55,21 @@ class Situation:
         """Its children without those that review it."""
         return tuple(number for number in task.children if number not in self.review_tasks)
 
+    def is_plain(self, task: Task) -> bool:
+        """Whether nothing is known of a task but what it says itself: it is begun, or it waits for a worker."""
+        number, settings = task.number, self.settings.decompose
+        return (
+            task.review_of is None
+            and not task.children
+            and not task.decompose
+            and task.type not in settings.types
+            and not any(label in settings.labels for label in task.labels)
+            and number not in self.field.failures
+            and number not in self.plans
+            and number not in self._escalations
+            and number not in self.field.ledger.by_task
+        )
+
     @cached_property
     def review_tasks(self) -> frozenset[int]:
         declared = {task.number for task in self.field.tasks.values() if task.review_of is not None}
@@ -72,6 +87,8 @@ class Situation:
     def live(self, number: int) -> list[FleetSession]:
         """Its sessions that have not ended; the one that counts first: who runs, then the newest."""
         alive = [session for session in self.sessions.get(number, ()) if session.status != "ended"]
+        if len(alive) < 2:  # noqa: PLR2004  (most tasks have one session, or none)
+            return alive
         return sorted(alive, key=lambda session: (session.status != "running", -session.attempt, session.run))
 
     @cached_property
