@@ -26,3 +26,10 @@ def small_yard(project: Project, tmp_path: Path) -> Iterator[Yard]:
     """A yard on SQLite alone, for what has nothing to do with the database."""
     with Yard(project, "") as made:
         yield made
+
+
+@pytest.fixture
+def server_yard(project: Project, postgres: Postgres) -> Iterator[Yard]:  # noqa: F811  (the fixture)
+    """A yard on PostgreSQL alone, for what takes several executors."""
+    with Yard(project, postgres.database()) as made:
+        yield made

@@ -64,3 +64,24 @@ def test_with_nothing_to_do_nobody_is_asked_anything(small_yard: Yard) -> None:
 
     assert done["ended"] == "empty"
     assert yard.started() == []
+
+
+def test_three_processes_on_one_server_share_the_work_and_do_nothing_twice(server_yard: Yard) -> None:
+    yard = server_yard
+    yard.set()
+    yard.agent()
+    for number in range(1, 11):
+        yard.task(number, dependencies=DEPENDENCIES.get(number, ()))
+
+    processes = [yard.start("--until-empty", "--workers", "2", "--executor", f"host-{name}") for name in "abc"]
+    codes = [process.wait(timeout=150) for process in processes]
+
+    assert codes == [0, 0, 0], "\n".join(yard.log(number) for number in range(3))
+    assert set(yard.statuses().values()) == {TaskStatus.DONE}
+    merged = [line for line in yard.landed() if line.startswith("Merge")]
+    assert len(merged) == len(set(merged)) == 10
+    assert sorted(yard.started(), key=int) == [str(number) for number in range(1, 11)]
+    with yard.board() as board:
+        executors = {session.executor for number in range(1, 11) for session in board.sessions(number)}
+    assert len(executors) > 1
+    assert not yard.unreachable()

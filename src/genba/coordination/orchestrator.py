@@ -40,6 +40,8 @@ from genba.judgement.moves import Me, Move
 
 PART, TURN = "part", "turn"
 """The kinds of workflows."""
+_BY_OTHERS = (can.WaitReason.ELSEWHERE, can.WaitReason.MERGE, can.WaitReason.WORKERS, can.WaitReason.LIMIT)
+"""Waits that end when somebody else, here or on another host, has done what they are about."""
 _LANDING_FIRST = 1
 _BY_PRIORITY = {"critical": 2, "high": 3, "medium": 4, "low": 5}
 
@@ -54,6 +56,10 @@ class Crew(Protocol):
         ...
 
     async def handover(self, task: int) -> str: ...
+
+    def reviewed_types(self) -> dict[str, str]:
+        """By the type of a task: who reviews it. A type that nobody reviews is left out."""
+        ...
 
 
 class Orchestrator:
@@ -119,7 +125,9 @@ class Orchestrator:
         self.watch.see(self.field, self.waits)
         running = any(session.status == "running" for session in self.field.sessions)
         merging = any(not entry.status.ended for entry in self.field.entries)
-        return any(done) or running or merging or any(wait.until for wait in self.waits)
+        timed = any(wait.until and wait.kind is not can.WaitReason.BUDGET for wait in self.waits)
+        elsewhere = any(wait.kind in _BY_OTHERS for wait in self.waits)
+        return any(done) or running or merging or timed or elsewhere
 
     def _is_mine(self, session: FleetSession) -> bool:
         return session.status == "running" and session.executor == self.engine.executor
@@ -182,7 +190,8 @@ class Orchestrator:
             case can.Turn(target=target):
                 return await self._take_turn(target)
             case can.CreateParts():
-                numbers = await asyncio.to_thread(board.create_parts, move.plan, self.actor)
+                make = partial(board.create_parts, move.plan, self.actor, self.crew.reviewed_types())
+                numbers = await asyncio.to_thread(make)
                 made = ", ".join(f"#{number}" for number in numbers)
                 self._tell(FleetEventKind.PLANNED, move.task, detail=f"its parts are {made}")
             case can.RejectPlan():
@@ -203,7 +212,8 @@ class Orchestrator:
     async def _start(self, move: can.Start) -> None:
         plan, provider = await self.crew.plan(move, self.field)
         run = run_id(self.board.board.store.project, move.agent, move.task, move.attempt, move.purpose)
-        handover = await self.crew.handover(move.task) if move.purpose is Purpose.WORK else ""
+        works = move.purpose in (Purpose.WORK, Purpose.INTEGRATE)
+        handover = await self.crew.handover(move.task) if works else ""
         order = PartOrder(
             run=run,
             task=move.task,
@@ -230,6 +240,7 @@ class Orchestrator:
         session = next(found for found in self.field.sessions if found.run == move.run)
         entry = next((found for found in self.field.entries if found.run == move.run), None)
         came_back = move.cause in (Cause.CONFLICT, Cause.RED)
+        works = session.purpose in (Purpose.WORK, Purpose.INTEGRATE) and move.cause is not Cause.LANDED
         order = PartOrder(
             run=session.run,
             task=session.task,
@@ -242,6 +253,7 @@ class Orchestrator:
             over=entry.over if entry is not None and came_back else "",
             paths=entry.paths if entry is not None and came_back else (),
             landed=move.landed,
+            handover=await self.crew.handover(session.task) if works else "",
         )
         first = _LANDING_FIRST if move.cause is Cause.LANDED else self._rank(session.task)
         go_on = partial(
