@@ -94,7 +94,7 @@ class Yard:
 
     def work(self, *words: str, check: int | None = 0, **environment: str) -> Finished:
         """`genba work --until-empty --json`, to its end."""
-        return self.project.genba("work", "--until-empty", "--json", *words, check=check, **environment)
+        return self.project.genba("work", "--until-empty", "--json", *words, cwd=None, check=check, **environment)
 
     def genba(self, *words: str, check: int | None = 0) -> Finished:
         return self.project.genba(*words, check=check)
