@@ -306,7 +306,7 @@ class _Look:
 
     def _standstill(self, found: list[Move]) -> Iterator[Move]:
         """Nothing runs, nothing begins, and no time is known at which something does: a person must come."""
-        if self.at.running or any(not isinstance(move, Wait) or move.until for move in found):
+        if self.at.running or self.at.me.running or any(not isinstance(move, Wait) or move.until for move in found):
             return
         landing = any(not entry.status.ended for entry in self.field.entries)
         if landing or any(isinstance(move, Wait) and move.kind is WaitReason.ELSEWHERE for move in found):
