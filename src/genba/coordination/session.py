@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar, cast
 import msgspec
 
 from genba.blackboard.fleet import FleetBoard
+from genba.coordination.handing_over import leave_note
 from genba.coordination.session_plan import PartState, SessionPlan, read_state, write_state
 from genba.domain.errors import ConfigurationError, GenbaError
 from genba.domain.fleet import (
@@ -26,11 +27,13 @@ from genba.domain.fleet import (
 from genba.domain.loop_state import LoopState
 from genba.domain.outcomes import Outcome
 from genba.domain.ports import Steps
+from genba.domain.sessions import SessionStatus
 from genba.domain.tasks import Actor, ActorKind, Blocker, BlockerKind, StatusChange, TaskStatus
 from genba.execution.running import Run, RunResult
 
 T = TypeVar("T")
 
+_LEAVES_NOTHING = (Purpose.PLAN, Purpose.REVIEW)
 _SLOTS = 1000
 """Iterations of one part, at most: the number of an iteration within its session is its part and its place in it."""
 
@@ -50,6 +53,10 @@ class LivePart(Protocol):
 
     async def changed(self) -> tuple[str, ...]:
         """The paths that it has changed so far."""
+        ...
+
+    async def leave(self) -> None:
+        """Take away its working tree and its branch: what it came to is on the blackboard alone. Safe to repeat."""
         ...
 
     async def share(self) -> None:
@@ -88,7 +95,12 @@ class Parts:
         except GenbaError as error:
             end = partial(self._refused, order, live, error)
         await steps.run("end part", lambda: asyncio.to_thread(end), type(None))
+        if live is not None and order.purpose in _LEAVES_NOTHING and await self._has_ended(order):
+            await steps.run("leave", live.leave, type(None))
         return "{}"
+
+    async def _has_ended(self, order: PartOrder) -> bool:
+        return (await asyncio.to_thread(self.board.session, order.run)).status == SessionStatus.ENDED
 
     def _end(self, order: PartOrder, live: LivePart, result: RunResult) -> None:
         """Write down what the part came to."""
@@ -109,12 +121,22 @@ class Parts:
                 cost_usd=state.usage.cost_usd,
             )
         )
+        self._hand_over(order, end, run.plan.conflicts)
+
+    def _hand_over(self, order: PartOrder, end: PartEnd, conflicts: tuple[str, ...] = ()) -> None:
+        """Whoever works and comes to nothing leaves a note for the next."""
+        came_to_nothing = end.waits_for is WaitsFor.NOTHING and end.outcome != Outcome.COMPLETED
+        if came_to_nothing and order.purpose not in _LEAVES_NOTHING:
+            leave_note(self.board, order.task, order.run, conflicts)
 
     def _of_purpose(self, order: PartOrder, result: RunResult) -> PartEnd | None:
         """What a plan or a review comes to, once its agent has given one."""
-        if order.purpose not in (Purpose.PLAN, Purpose.REVIEW) or result.outcome is not Outcome.COMPLETED:
+        if order.purpose not in _LEAVES_NOTHING or result.outcome is not Outcome.COMPLETED:
             return None
-        return self.finish(result, order)
+        end = self.finish(result, order)
+        if end is not None:
+            self._let_go(order, end.reason)
+        return end
 
     def _waits(self, order: PartOrder, live: LivePart, result: RunResult) -> PartEnd:
         """What the session waits for now, or how it ended."""
@@ -143,17 +165,17 @@ class Parts:
         reason = f"{kind}{error.message}"
         self._let_go(order, reason)
         state = live.run.state if live is not None else None
-        self.board.end_part(
-            PartEnd(
-                run=order.run,
-                part=order.part,
-                outcome=Outcome.FAILED,
-                reason=reason,
-                iterations=state.iterations if state is not None else 0,
-                tokens=state.usage.tokens if state is not None else 0,
-                cost_usd=state.usage.cost_usd if state is not None else 0.0,
-            )
+        end = PartEnd(
+            run=order.run,
+            part=order.part,
+            outcome=Outcome.FAILED,
+            reason=reason,
+            iterations=state.iterations if state is not None else 0,
+            tokens=state.usage.tokens if state is not None else 0,
+            cost_usd=state.usage.cost_usd if state is not None else 0.0,
         )
+        self.board.end_part(end)
+        self._hand_over(order, end)
 
     def _awaits_pull_request(self, order: PartOrder, result: RunResult) -> bool:
         return bool(result.pull_request) and self.board.board.get(order.task).status is TaskStatus.REVIEW

@@ -43,6 +43,8 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     step: str
     iterations: int = 0
     """Finished iterations."""
+    iterations_before: int = 0
+    """Those of them that were finished when its work last came back from others: the cap counts from there."""
     checks: int = 0
     asks: int = 0
     asks_by_step: dict[str, int] = {}
@@ -53,6 +55,8 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     session_id: str | None = None
     usage: Usage = Usage()
     seconds: float = 0.0
+    seconds_before: float = 0.0
+    """Like `iterations_before`."""
     gap: Gap | None = None
     denied: tuple[str, ...] = ()
     """Tools that the last reply was not allowed to use."""
@@ -75,6 +79,21 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     def with_failed_attempt(self) -> dict[str, int]:
         """The failed attempts of each step, with one more at this one."""
         return self.attempts | {self.step: self.attempts.get(self.step, 0) + 1}
+
+    def again(self, gap: Gap) -> "LoopState":
+        """Go on with what others found, with the iterations and the time of a beginning."""
+        return msgspec.structs.replace(
+            self,
+            gap=gap,
+            iterations_before=self.iterations,
+            seconds_before=self.seconds,
+            outcome=None,
+            reason="",
+            hint="",
+            last_failure=None,
+            attempts={},
+            judged="",
+        )
 
     def end(self, outcome: Outcome, reason: str, hint: str = "") -> "LoopState":
         return msgspec.structs.replace(self, outcome=outcome, reason=reason, hint=hint)

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from genba.execution.task_keeping import TaskKeeper
 
 PARKED = "parked: it was told to stop, and can go on from here"
+_OF_ANSWERS = ("plan", "review")
+"""Checks of what was answered, not of what was committed."""
 
 
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -195,13 +197,13 @@ class Run:
         return workspace
 
     def _know(self, gap: Gap | None) -> None:
-        """Put into the next prompt what the run must know first; a loop that had ended goes on with it."""
+        """Put into the next prompt what the run must know first; a loop that had ended goes on with it.
+
+        It has its iterations and its time anew: how often work comes back is bounded by whoever sends it.
+        """
         if self.plan.gap is not None:
-            again = msgspec.structs.replace(
-                self.state, outcome=None, reason="", hint="", last_failure=None, attempts={}
-            )
-            self._reached(msgspec.structs.replace(again, gap=self.plan.gap, judged=""))
-            self._reached(msgspec.structs.replace(self.state, step=self._working_step()))
+            again = self.state.again(self.plan.gap)
+            self._reached(msgspec.structs.replace(again, step=self._working_step()))
         elif gap is not None and self.plan.state is None:
             self._reached(msgspec.structs.replace(self.state, gap=gap))
 
@@ -339,7 +341,7 @@ class Run:
                 await self._loop(workspace, prompts, observing)
             if self.state.outcome is not Outcome.COMPLETED:
                 return Finalized(done=False)
-            red = await self._proved(workspace)
+            red = self.world.accepts(self.state.output) or await self._proved(workspace)
             finalized = Finalized(done=False, red=red)
             if red is None:
                 finalized = await steps.run("deliver", partial(self._deliver, workspace, issue, observing), Finalized)
@@ -431,14 +433,16 @@ class Run:
         if self.tasks is not None:
             await self.tasks.rework(red.detail)
         facts = await self.world.trees.observe(workspace)
-        told = red
-        if red.name != "verification":
+        told, denied = red, self.state.denied
+        if red.name in _OF_ANSWERS:
+            denied = ()
+        elif red.name != "verification":
             alone = f"{red.detail}; this is the committed work alone, as it would land"
             told = msgspec.structs.replace(red, detail=alone)
         self._reached(msgspec.structs.replace(self.state, step=self._working_step()))
         again = self.state.last_failure if red.name == "verification" else None
         before = msgspec.structs.replace(self.state, last_failure=again)
-        verdict = self.judge.failed(before, "completed", told, facts, self.state.denied)
+        verdict = self.judge.failed(before, "completed", told, facts, denied)
         self._reached(
             msgspec.structs.replace(
                 self.state,

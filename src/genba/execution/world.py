@@ -28,6 +28,7 @@ from genba.execution.steps import PlainSteps
 from genba.judgement.completion import CompletionHandler
 
 if TYPE_CHECKING:
+    from genba.domain.evidence import CheckResult
     from genba.execution.policies import Rulebook
     from genba.execution.verifying import Verifier
 
@@ -75,5 +76,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     """Whether somebody else goes on with the run when this process ends: a stop leaves it as it is."""
     rework: Rework | None = None
     """Brings what happened on the base into work that came back from it."""
+    accepts: Callable[[dict[str, Any] | None], CheckResult | None] = lambda _output: None
+    """What is wrong with the structured output of a run whose answer is its work, such as a plan; None: nothing."""
     hands_over: bool = False
     """Whether verified work is handed to a merge queue, rather than landed by the run itself."""

@@ -18,10 +18,11 @@ class Exhausted(msgspec.Struct, frozen=True):
 def exhausted(state: LoopState, definition: AgentDefinition) -> Exhausted | None:
     limits = definition.file.runner.limits
     cap = definition.iteration_cap
-    if state.iterations >= cap:
-        told = f"{state.iterations} of {cap} iterations are used"
+    used = state.iterations - state.iterations_before
+    if used >= cap:
+        told = f"{used} of {cap} iterations are used"
         return Exhausted(told, f"{_iteration_setting(definition)}={cap * 2}")
-    if state.seconds >= limits.wall_time_seconds:
+    if time_left(state, limits) <= 0:
         return _out_of_time(state, limits)
     if limits.tokens is not None and state.usage.tokens >= limits.tokens:
         spent = state.usage.tokens
@@ -40,7 +41,7 @@ def raised_limit(state: LoopState, definition: AgentDefinition) -> str:
 
 
 def time_left(state: LoopState, limits: Limits) -> float:
-    return max(0.0, limits.wall_time_seconds - state.seconds)
+    return max(0.0, limits.wall_time_seconds - (state.seconds - state.seconds_before))
 
 
 def _iteration_setting(definition: AgentDefinition) -> str:
@@ -50,5 +51,5 @@ def _iteration_setting(definition: AgentDefinition) -> str:
 
 
 def _out_of_time(state: LoopState, limits: Limits) -> Exhausted:
-    told = f"{state.seconds:.0f} of {limits.wall_time_seconds:.0f} seconds are used"
+    told = f"{state.seconds - state.seconds_before:.0f} of {limits.wall_time_seconds:.0f} seconds are used"
     return Exhausted(told, f"runner.limits.wallTimeSeconds={limits.wall_time_seconds * 2:g}")

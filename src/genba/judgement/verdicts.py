@@ -207,7 +207,8 @@ class Judge:
         if attempt >= on_failure.max_attempts:
             return self._stop(state, Outcome.INCOMPLETE, f"{said} ({attempt} of {on_failure.max_attempts} attempts)")
         completion = self.definition.completion
-        if isinstance(completion, IterationBudget) and state.iterations + 1 >= completion.max_iterations:
+        used = state.iterations - state.iterations_before
+        if isinstance(completion, IterationBudget) and used + 1 >= completion.max_iterations:
             return self._stop(state, Outcome.INCOMPLETE, f"the iterations are done, and {said}")
         gap = Gap(
             check=failed.name,

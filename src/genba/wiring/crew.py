@@ -111,6 +111,11 @@ class ProjectCrew:
     async def handover(self, task: int) -> str:
         return await asyncio.to_thread(note_for, self.board, task)
 
+    def reviewed_types(self) -> dict[str, str]:
+        rules = self.house.project.rules
+        types = rules.task_types if rules is not None else {}
+        return {name: found.reviewer_type for name, found in types.items() if found.requires_review}
+
     async def _base_branch(self, task: Task, field: Field) -> str:
         """Where the work starts from and lands: a part on the branch of its task, everything else on the base."""
         parent = field.tasks.get(task.parent) if task.parent is not None else None

@@ -6,7 +6,8 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -23,15 +24,19 @@ from genba.domain.fleet import Executor, Field, PartEnd, PartOrder, Purpose
 from genba.domain.fleet_picture import Ended, FleetEvent, FleetEventKind, FleetPicture, WorkSummary
 from genba.execution.running import RunResult
 from genba.judgement.moves import Me
+from genba.judgement.plans import plan_check
+from genba.judgement.reviews import verdict_check
 from genba.judgement.spending import reached
 from genba.wiring.crew import ProjectCrew
 from genba.wiring.live_parts import LiveParts
 from genba.wiring.merging import Proving, target_of
 from genba.wiring.pacing import ProviderGate
+from genba.wiring.sharing import SessionSharing
 from genba.wiring.supervising import nursery_of
 
 if TYPE_CHECKING:
     from genba.definitions.fleet_file import FleetSettings
+    from genba.domain.evidence import CheckResult
     from genba.domain.ports import Steps
     from genba.wiring.house import House
 
@@ -154,7 +159,8 @@ class Fleet:
 
     def _live_parts(self) -> LiveParts:
         if self.parts is None:
-            self.parts = LiveParts(self.house, self.board, self.nursery, self.gate, self.watch, None)
+            share = SessionSharing.of(self.house)
+            self.parts = LiveParts(self.house, self.board, self.nursery, self.gate, self.watch, self._accepts, share)
         return self.parts
 
     def _park_part(self, run: str, why: str) -> None:
@@ -180,6 +186,17 @@ class Fleet:
         field = Field(now=moment, tasks={number: task}, ledger=self.board.ledger(moment[:10]))
         budget = reached(field, self.settings, task, agent)
         return budget.told if budget is not None else ""
+
+    def _accepts(self, order: PartOrder) -> Callable[[dict[str, Any] | None], CheckResult | None]:
+        """What is wrong with what a planner or a reviewer answers; whoever works answers for nothing."""
+        if order.purpose is Purpose.PLAN:
+            return partial(self._plan_wrong, order.task)
+        return verdict_check if order.purpose is Purpose.REVIEW else lambda _output: None
+
+    def _plan_wrong(self, number: int, output: dict[str, Any] | None) -> CheckResult | None:
+        assert self.crew is not None  # noqa: S101  (an open fleet has one)
+        task = self.board.board.get(number)
+        return plan_check(output, task, self.crew.plan_limits(task))
 
     def _finish(self, result: RunResult, order: PartOrder) -> PartEnd | None:
         if order.purpose is Purpose.PLAN:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from genba.blackboard.ledger import BlackboardLedger
+from genba.connections.git.dropping import drop_branch
 from genba.connections.git.queueing import GitRework
 from genba.coordination.session_plan import PartState, SessionPlan, run_plan
-from genba.domain.errors import GenbaError
+from genba.domain.events import Notice
 from genba.domain.fleet import FleetSession, PartOrder, Purpose
+from genba.domain.outcomes import Outcome
 from genba.execution.world import World
 from genba.wiring.pacing import PacedAdapter, ProviderGate
 from genba.wiring.supervising import detached, sparing
@@ -24,26 +26,37 @@ if TYPE_CHECKING:
     from genba.connections.detached.nursery import Nursery
     from genba.coordination.watching import Watch
     from genba.domain.events import Event
+    from genba.domain.evidence import CheckResult
     from genba.domain.ports import Steps
     from genba.domain.sessions import SessionEnd
     from genba.execution.running import Run, RunResult
     from genba.wiring.house import House, PreparedRun
     from genba.wiring.quarters import QuartersKeeper
+    from genba.wiring.sharing import SessionSharing
 
-Share = Callable[["Run"], Awaitable[None]]
+Accepts = Callable[[PartOrder], Callable[[dict[str, Any] | None], "CheckResult | None"]]
+"""By order: what is wrong with the answer that its session gives."""
 
 
 class LiveParts:
     """Makes parts ready, and reaches those that are under way."""
 
     def __init__(
-        self, house: House, board: FleetBoard, nursery: Nursery, gate: ProviderGate, watch: Watch, share: Share | None
+        self,
+        house: House,
+        board: FleetBoard,
+        nursery: Nursery,
+        gate: ProviderGate,
+        watch: Watch,
+        accepts: Accepts,
+        share: SessionSharing | None,
     ) -> None:
         self.house = house
         self.board = board
         self.nursery = nursery
         self.gate = gate
         self.watch = watch
+        self.accepts = accepts
         self.share = share
         self._live: dict[str, DressedPart] = {}
 
@@ -57,7 +70,7 @@ class LiveParts:
         session = await asyncio.to_thread(self.board.session, order.run)
         if plan.start_at and kept is None:
             await self._begin_branch(plan.branch, plan.start_at)
-        live = DressedPart(self, order, session)
+        live = DressedPart(self, order, session, plan.start_at)
         dress = partial(live.dress, steps)
         live.prepared = self.house.prepare(run_plan(order, plan, kept, os.getpid()), (live.hear,), dress)
         self._live[order.run] = live
@@ -66,6 +79,8 @@ class LiveParts:
     async def _begin_branch(self, branch: str, commit: str) -> None:
         """A branch at a commit; one that is there already is left as it is."""
         git = self.house.layout.git
+        if self.share is not None:
+            await self.share.bring(commit)
         if await git.commit_of(f"refs/heads/{branch}") is None:
             await git.run("update-ref", f"refs/heads/{branch}", commit, "0" * 40, allow=(0, 128))
 
@@ -76,10 +91,12 @@ class LiveParts:
 class DressedPart:
     """One part under way."""
 
-    def __init__(self, parts: LiveParts, order: PartOrder, session: FleetSession) -> None:
+    def __init__(self, parts: LiveParts, order: PartOrder, session: FleetSession, began: str) -> None:
         self.parts = parts
         self.order = order
         self.session = session
+        self.began = began
+        """The commit that its branch began at; empty: the tip of its base branch."""
         self.prepared: PreparedRun | None = None
         self.paced: PacedAdapter | None = None
         self.why = ""
@@ -115,7 +132,7 @@ class DressedPart:
         )
         self.paced = PacedAdapter(adapter, self.session.provider, self.parts.gate, self._give_way)
         works = order.purpose in (Purpose.WORK, Purpose.INTEGRATE)
-        return msgspec.structs.replace(
+        dressed = msgspec.structs.replace(
             world,
             adapter=self.paced,
             quarters=adapter.quarters,
@@ -123,10 +140,14 @@ class DressedPart:
             steps=steps,
             durable=True,
             hands_over=works,
-            rework=GitRework(house.layout),
+            accepts=self.parts.accepts(order),
+            rework=GitRework(house.layout, house.project.fleet.merge.remote),
             ledger=PartLedger(self.parts.board.board) if works else None,
             rulebook=world.rulebook if works else None,
         )
+        if self.parts.share is None:
+            return dressed
+        return self.parts.share.dress(dressed, keeper.definition.file.runner.execution.worktree.root, self.share)
 
     def _give_way(self, why: str) -> None:
         self.why = why
@@ -134,9 +155,12 @@ class DressedPart:
     async def execute(self) -> RunResult:
         assert self.prepared is not None  # noqa: S101  (made ready together)
         try:
-            return await self.prepared.execute()
+            result = await self.prepared.execute()
         finally:
             self.parts.over(self.order.run)
+        if self.parts.share is not None and self.order.landed and result.outcome is Outcome.COMPLETED:
+            await self.parts.share.forget(self.run)
+        return result
 
     async def changed(self) -> tuple[str, ...]:
         workspace = self.run.workspace
@@ -146,15 +170,22 @@ class DressedPart:
         done = await self.parts.house.layout.git.run(*words, allow=(0, 1, 128))
         return tuple(name for name in done.stdout.split("\0") if name) if done.returncode == 0 else ()
 
-    async def share(self) -> None:
-        if self.parts.share is None:
+    async def leave(self) -> None:
+        """Take away the working tree and the branch of a session that hands over no commit."""
+        workspace, run = self.run.workspace, self.run
+        if workspace is None:
             return
-        try:
-            await self.parts.share(self.run)
-        except GenbaError as error:
-            from genba.domain.events import Notice  # noqa: PLC0415  (only where it goes wrong)
+        removal = await run.world.trees.close(workspace)
+        layout, kept = self.parts.house.layout, ""
+        if removal.removed:
+            kept = await drop_branch(layout, workspace.branch, run.plan.run, self.began or workspace.base_branch)
+        for ref in (removal.rescued, kept):
+            if ref:
+                run.world.journal.emit(Notice(message=f"what it wrote is not used, and is kept: git show {ref}"))
 
-            self.run.world.journal.emit(Notice(message=f"not shared with other hosts: {error.message}"))
+    async def share(self) -> None:
+        if self.parts.share is not None:
+            await self.parts.share.share(self.run)
 
 
 class PartLedger(BlackboardLedger):

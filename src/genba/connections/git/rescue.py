@@ -22,7 +22,7 @@ async def rescue(layout: RepositoryLayout, workspace: Workspace) -> tuple[str, s
     tree = await snapshot(layout, workspace) if dirty else head
     message = f"Uncommitted work of {workspace.run} on {workspace.branch}\n"
     keep = await layout.git.commit_tree(tree, (head,), message) if dirty else head
-    ref = await _free_ref(layout, f"refs/genba/rescue/{workspace.run}")
+    ref = await free_ref(layout, f"refs/genba/rescue/{workspace.run}")
     await layout.git.run("update-ref", ref, keep, "")
     return ref, ""
 
@@ -49,7 +49,7 @@ async def _is_kept(layout: RepositoryLayout, workspace: Workspace, commit: str) 
     return False
 
 
-async def _free_ref(layout: RepositoryLayout, wanted: str) -> str:
+async def free_ref(layout: RepositoryLayout, wanted: str) -> str:
     """A ref that holds nothing yet: what was rescued before stays."""
     number, ref = 1, wanted
     while await layout.git.commit_of(ref) is not None:
