@@ -539,6 +539,9 @@ SCRIPTED = textwrap.dedent("""
     def open_fleet(listener):
         @contextlib.asynccontextmanager
         async def opened():
+            if sys.argv[1:] == ["slow"]:
+                listener(FleetEvent(kind=FleetEventKind.NOTICE, detail="it takes for ever to open"))
+                await asyncio.Event().wait()
             yield ScriptedFleet(listener)
             print("closed", flush=True)
         return opened()
@@ -550,11 +553,11 @@ SCRIPTED = textwrap.dedent("""
 """)
 
 
-def begun(tmp_path: Path) -> "subprocess.Popen[str]":
+def begun(tmp_path: Path, *words: str) -> "subprocess.Popen[str]":
     said = (tmp_path / "said").open("w", encoding="utf-8")
     with said:
         return subprocess.Popen(
-            [sys.executable, "-c", SCRIPTED],
+            [sys.executable, "-c", SCRIPTED, *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=said,
@@ -597,3 +600,13 @@ def test_a_fleet_that_ends_by_itself_says_so(tmp_path: Path) -> None:
     assert code == 0
     assert json.loads(out.partition("\n")[2])["ended"] == "empty"
     assert "there was nothing to do" in (tmp_path / "said").read_text()
+
+
+def test_a_fleet_that_is_ended_while_it_opens_has_nothing_to_park(tmp_path: Path) -> None:
+    process = begun(tmp_path, "slow")
+    until(lambda: "it takes for ever to open" in (tmp_path / "said").read_text())
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    assert (process.returncode, json.loads(out)["ended"]) == (0, "parked")
+    assert "parked: nothing was running" in (tmp_path / "said").read_text()
+    assert "Traceback" not in (tmp_path / "said").read_text()

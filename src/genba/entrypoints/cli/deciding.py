@@ -45,9 +45,9 @@ def approve_task(house: House, number: int, commit: str | None, reason: str = ""
 
 def waiting(board: FleetBoard, number: int) -> list[Escalation]:
     """What waits for a decision about a task, oldest first. Whoever names a review means what is reviewed."""
-    task = board.board.get(number)
-    meant = number if task.review_of is None else task.review_of
-    return [each for each in board.escalations() if each.task == meant]
+    task, found = board.board.get(number), board.escalations()
+    own = [each for each in found if each.task == number]
+    return own or [each for each in found if each.task == task.review_of]
 
 
 def open_one(board: FleetBoard, number: int) -> Escalation | None:

@@ -103,14 +103,17 @@ def work(
 
 
 async def drive(open_fleet: OpenFleet, view: View, until_empty: bool) -> WorkSummary:
-    """Open a fleet, let it work, and draw it meanwhile."""
+    """Open a fleet, let it work, and draw it meanwhile. Whoever ends it before it is open has nothing to park."""
     with _parking(view) as parking:
-        async with open_fleet(view) as fleet:
-            parking.fleet = fleet
-            if parking.asked:
-                fleet.park()
-            async with _redrawn(view, fleet):
-                return await fleet.work(until_empty=until_empty)
+        try:
+            async with open_fleet(view) as fleet:
+                parking.fleet = fleet
+                async with _redrawn(view, fleet):
+                    return await fleet.work(until_empty=until_empty)
+        except asyncio.CancelledError:
+            if parking.fleet is not None or not parking.asked:
+                raise
+            return WorkSummary(ended=Ended.PARKED)
 
 
 class _Parking:
