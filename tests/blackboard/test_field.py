@@ -152,7 +152,7 @@ def test_what_people_tell_the_fleet_is_seen_and_told_once(board: Blackboard, fle
         fleet.stop_all(True, HUMAN)
         fleet.hold(task, True, HUMAN)
     field = fleet.field()
-    assert (field.paused, field.stopping, field.held) == (True, True, {task})
+    assert (field.paused, field.stopping, field.held) == (True, True, frozenset({task}))
     assert board.get(task).version == 1
     for _ in range(2):
         fleet.pause_project(False, HUMAN)

@@ -7,7 +7,10 @@ from genba.blackboard.texts import named, now
 from genba.domain.tasks import Actor
 
 _FLAGS = Statement("SELECT paused, stopping FROM projects WHERE id = :project")
-_HELD = Statement("SELECT number FROM tasks WHERE project_id = :project AND held = :yes")
+_HELD = Statement("""
+SELECT number FROM tasks WHERE project_id = :project AND held = :yes
+  AND status IN ('backlog', 'open', 'in_progress', 'review', 'blocked')
+""")
 _PAUSE = Statement("UPDATE projects SET paused = :on WHERE id = :project AND paused <> :on RETURNING id")
 _STOP = Statement("UPDATE projects SET stopping = :on WHERE id = :project AND stopping <> :on RETURNING id")
 _SETTLE_STOPPED = Statement("""

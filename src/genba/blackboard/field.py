@@ -18,15 +18,19 @@ from genba.domain.outcomes import Outcome
 from genba.domain.sessions import SessionStatus
 from genba.domain.tasks import Priority, Task, TaskStatus
 
-_IN_VIEW = """
-WHERE t.project_id = :project AND (t.status NOT IN ('done', 'cancelled')
-  OR t.id IN (SELECT d.depends_on_id FROM task_dependencies d JOIN tasks w ON w.id = d.task_id
-    WHERE w.project_id = :project AND w.status NOT IN ('done', 'cancelled'))
-  OR t.parent_task_id IN (SELECT p.id FROM tasks p
-    WHERE p.project_id = :project AND p.status NOT IN ('done', 'cancelled'))
-  OR t.id IN (SELECT s.task_id FROM sessions s WHERE s.status = 'running'))
+_GOING = "status IN ('backlog', 'open', 'in_progress', 'review', 'blocked')"
+"""Not ended, said so that an index of the statuses can be used."""
+
+_IN_VIEW = f"""
+WHERE t.id IN (
+  SELECT id FROM tasks WHERE project_id = :project AND {_GOING}
+  UNION SELECT d.depends_on_id FROM tasks w JOIN task_dependencies d ON d.task_id = w.id
+    WHERE w.project_id = :project AND w.{_GOING}
+  UNION SELECT c.id FROM tasks p JOIN tasks c ON c.parent_task_id = p.id WHERE p.project_id = :project AND p.{_GOING}
+  UNION SELECT s.task_id FROM sessions s JOIN tasks r ON r.id = s.task_id
+    WHERE s.status = 'running' AND r.project_id = :project)
 ORDER BY t.number
-"""
+"""  # noqa: S608  (words of this module)
 _WHOLE = select_tasks(_IN_VIEW)
 _ONE = select_tasks("WHERE t.id = :id")
 _STAMPED = """
@@ -41,14 +45,16 @@ SELECT t.number, e.kind, e.data FROM events e JOIN tasks t ON t.id = e.task_id
 WHERE t.project_id = :project AND t.status = 'review' AND t.requires_review = :yes
   AND e.kind IN ('approved', 'status_changed') ORDER BY e.id
 """)
-_UNDER_WAY_OR_NEWEST = """
-WHERE t.project_id = :project AND (s.status = 'running' OR (t.status NOT IN ('done', 'cancelled') AND (
-  s.status = 'waiting'
-  OR (s.forgiven = :no AND s.outcome <> 'completed')
-  OR NOT EXISTS (SELECT 1 FROM sessions n WHERE n.task_id = s.task_id AND n.purpose = s.purpose
-    AND n.attempt > s.attempt))))
+_UNDER_WAY_OR_NEWEST = f"""
+WHERE t.project_id = :project AND s.id IN (
+  SELECT id FROM sessions WHERE status = 'running'
+  UNION SELECT m.id FROM tasks w JOIN sessions m ON m.task_id = w.id
+    WHERE w.project_id = :project AND w.{_GOING} AND (m.status = 'waiting'
+      OR (m.forgiven = :no AND m.outcome <> 'completed')
+      OR NOT EXISTS (SELECT 1 FROM sessions n WHERE n.task_id = m.task_id AND n.purpose = m.purpose
+        AND n.attempt > m.attempt)))
 ORDER BY s.id
-"""
+"""  # noqa: S608  (words of this module)
 _SESSIONS = Statement(parts.COLUMNS + _UNDER_WAY_OR_NEWEST)
 _ALIKE = Statement("", "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
 

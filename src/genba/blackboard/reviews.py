@@ -26,15 +26,15 @@ _COLUMNS = """
 SELECT t.number, o.number, r."commit", r.reviewer_type, r.status, r.reviewer, r.findings
 FROM reviews r JOIN tasks t ON t.id = r.task_id JOIN tasks o ON o.id = r.of_task_id
 """
-OF_FIELD = Statement(_COLUMNS + "WHERE o.project_id = :project AND o.status NOT IN ('done', 'cancelled') ORDER BY r.id")
+OF_FIELD = Statement(_COLUMNS + "WHERE r.project_id = :project AND o.status NOT IN ('done', 'cancelled') ORDER BY r.id")
 """The reviews of every task that has not ended, oldest first."""
 _ONE = Statement(_COLUMNS + "WHERE t.id = :task")
 _OF_COMMIT = Statement(
     _COLUMNS + """WHERE o.id = :of AND r."commit" = :commit AND r.status <> 'stale' ORDER BY r.id DESC LIMIT 1"""
 )
 _INSERT = Statement("""
-INSERT INTO reviews (task_id, of_task_id, "commit", reviewer_type, created_at)
-VALUES (:task, :of, :commit, :reviewer_type, :at)
+INSERT INTO reviews (project_id, task_id, of_task_id, "commit", reviewer_type, created_at)
+VALUES (:project, :task, :of, :commit, :reviewer_type, :at)
 """)
 _DECIDE = Statement("""
 UPDATE reviews SET status = :status, reviewer = :reviewer, run = :run, findings = :findings, decided_at = :at
@@ -76,7 +76,7 @@ def ask_review(tx: Transaction, of: int, commit: str, reviewer_type: str, assign
     )
     made = add(tx, draft, _GENBA)
     at = now()
-    tx.do(_INSERT, task=made.id, of=parent.id, commit=commit, reviewer_type=reviewer_type, at=at)
+    tx.do(_INSERT, project=tx.project, task=made.id, of=parent.id, commit=commit, reviewer_type=reviewer_type, at=at)
     told = {"commit": commit, "review": made.number, "reviewer_type": reviewer_type}
     tell(tx, _GENBA, at, [Line(task=parent.id, version=parent.version, kind=REVIEW_ASKED, data=told)])
     return _review(tx, made)

@@ -451,6 +451,7 @@ reviews = Table(
     "reviews",
     metadata,
     _id(),
+    _to("projects", "project_id"),
     Column("task_id", ForeignKey("tasks.id"), nullable=False, unique=True),
     _to("tasks", "of_task_id"),
     _text("commit", None),
@@ -463,6 +464,7 @@ reviews = Table(
     _at("decided_at", required=False),
     _words("reviewer_type", ("human", "ai")),
     _words("status", ("open", "approved", "changes", "stale")),
+    Index("ix_reviews_project", "project_id", "id"),
     Index("ix_reviews_of", "of_task_id", "id"),
 )
 

@@ -208,6 +208,7 @@ def _reviews() -> None:
     op.create_table(
         "reviews",
         sa.Column("id", KEY, nullable=False),
+        _needed("project_id"),
         sa.Column("task_id", KEY, nullable=False),
         sa.Column("of_task_id", KEY, nullable=False),
         _needed("commit"),
@@ -220,11 +221,13 @@ def _reviews() -> None:
         _later("decided_at"),
         sa.CheckConstraint("reviewer_type IN ('human', 'ai')", name=op.f("ck_reviews_reviewer_type")),
         sa.CheckConstraint("status IN ('open', 'approved', 'changes', 'stale')", name=op.f("ck_reviews_status")),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_reviews_project_id")),
         sa.ForeignKeyConstraint(["of_task_id"], ["tasks.id"], name=op.f("fk_reviews_of_task_id")),
         sa.ForeignKeyConstraint(["task_id"], ["tasks.id"], name=op.f("fk_reviews_task_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_reviews")),
         sa.UniqueConstraint("task_id", name=op.f("uq_reviews_task_id")),
     )
+    op.create_index("ix_reviews_project", "reviews", ["project_id", "id"], unique=False)
     op.create_index("ix_reviews_of", "reviews", ["of_task_id", "id"], unique=False)
 
 
