@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 
 from genba.blackboard.fleet import FleetBoard
 from genba.coordination.engine import MERGES, Engine, sessions_queue
-from genba.coordination.session_plan import SessionPlan
+from genba.coordination.session_plan import SessionPlan, read_state
 from genba.coordination.watching import Watch
 from genba.definitions.fleet_file import FleetSettings
 from genba.domain.errors import GenbaError, StateConflictError
@@ -119,7 +119,8 @@ class Orchestrator:
         self.field = await asyncio.to_thread(self.board.field)
         mine = [session for session in self.field.sessions if self._is_mine(session)]
         self._park_what_is_held(mine)
-        decided = moves(self.field, self.settings, await self.crew.me(len(mine)))
+        me = msgspec.structs.replace(await self.crew.me(len(mine)), turning=await self._turning())
+        decided = moves(self.field, self.settings, me)
         self.waits = tuple(move for move in decided if isinstance(move, can.Wait))
         done = [await self._carried_out(move) for move in decided if not isinstance(move, can.Wait)]
         self.watch.see(self.field, self.waits)
@@ -139,6 +140,14 @@ class Orchestrator:
                 self.park(session.run, "it was told to pause")
             elif task is None or task.status.ended:
                 self.park(session.run, "its task has ended")
+
+    async def _turning(self) -> frozenset[str]:
+        """The targets whose queue takes a turn right now, here or elsewhere."""
+        targets = {entry.target for entry in self.field.entries if not entry.status.ended}
+        if not targets:
+            return frozenset()
+        ids = [workflow.id for workflow in await self.engine.unfinished() if workflow.kind == TURN]
+        return frozenset(target for target in targets if any(id_.startswith(turn_prefix(target)) for id_ in ids))
 
     async def _take_over_the_dead(self) -> None:
         """Sessions of executors that no longer live go on here."""
@@ -179,8 +188,8 @@ class Orchestrator:
                 await self._start(move)
             case can.Continue():
                 await self._continue(move)
-            case can.Queue(run=run, target=target):
-                await asyncio.to_thread(self._queue, run, target)
+            case can.Queue():
+                await asyncio.to_thread(self._queue, move)
             case can.AskReview():
                 asked = partial(board.ask_review, move.task, move.commit, move.reviewer_type, assignee=move.assignee)
                 await asyncio.to_thread(asked)
@@ -221,6 +230,7 @@ class Orchestrator:
             attempt=move.attempt,
             purpose=move.purpose,
             gap=move.gap,
+            paths=await asyncio.to_thread(self._conflicts_before, move.task) if works else (),
             handover=handover,
         )
         begin = partial(
@@ -235,6 +245,11 @@ class Orchestrator:
         )
         await asyncio.to_thread(begin)
         self._tell(FleetEventKind.STARTED, move.task, agent=move.agent, run=run, detail=move.reason)
+
+    def _conflicts_before(self, number: int) -> tuple[str, ...]:
+        """The paths that the attempts before got back in conflict: their markers may still be on the branch."""
+        states = (read_state(self.board.state_of(session.run)) for session in self.board.sessions(number))
+        return tuple(dict.fromkeys(path for state in states if state is not None for path in state.conflicts))
 
     async def _continue(self, move: can.Continue) -> None:
         session = next(found for found in self.field.sessions if found.run == move.run)
@@ -282,19 +297,20 @@ class Orchestrator:
 
         return enqueue
 
-    def _queue(self, run: str, target: str) -> None:
+    def _queue(self, move: can.Queue) -> None:
+        run, target = move.run, move.target
         session = self.board.session(run)
         task = self.board.board.get(session.task)
         entry = MergeEntry(
             task=session.task,
             run=run,
             branch=session.branch,
-            commit=session.verified,
+            commit=move.commit,
             target=target,
             title=task.title,
             agent=session.agent,
             priority=task.priority,
-            round=session.rounds + 1,
+            round=move.round,
         )
         self.board.enqueue_merge(entry)
         self._tell(FleetEventKind.QUEUED, session.task, agent=session.agent, run=run, detail=f"for {target}")
@@ -351,6 +367,11 @@ class Orchestrator:
         task = self.field.tasks.get(number)
         title = task.title if task is not None else ""
         self.watch.tell(FleetEvent(kind=kind, task=number, title=title, agent=agent, run=run, detail=detail))
+
+
+def turn_prefix(target: str) -> str:
+    """How the names of all turns of a target begin."""
+    return f"merge:{target}:turn:"
 
 
 def run_id(project: str, agent: str, task: int, attempt: int, purpose: Purpose) -> str:
