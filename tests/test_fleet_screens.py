@@ -305,7 +305,7 @@ def test_what_happens_is_one_line_each() -> None:
  ▸ started     #12 Add login endpoint  iterator
  · step        #12 Add login endpoint  iterator  plan 1 next
  ≠ conflict    #12 Add login endpoint  in app.py; back to its author
- ? escalated   #18 Choose a region  Which region?    genba answer 18 "…"
+ ? escalated   #18 Choose a region  Which region?   genba answer 18 "…"
  ● merged      #12 Add login endpoint  3f9c2ab into main
  ↷ taken over  2 sessions of worker-2, which is gone
 """)
@@ -377,7 +377,7 @@ def test_how_it_ended_is_one_sentence() -> None:
     ]
     assert told([ending_line(each) for each in endings]) == snapshot("""\
 there was nothing to do
-everything is done
+1 task done, and nothing is left to begin
 the field is empty, 1 task failed
 nothing more can be done without you: 1 decision
 parked: nothing was running

@@ -168,7 +168,8 @@ def _tried(each: FleetSession) -> str:
 def _evidence(evidence: Mapping[str, Any], known: Set[str]) -> Iterator[str]:
     """What whoever asked has put beside the question, word by word, but for what is told already."""
     for name, value in evidence.items():
-        lines = [] if name in known or value in (0, None, "", [], {}, ()) else list(_words(value))
+        told = f"#{value}" if name == "review" else value
+        lines = [] if name in known or value in (0, None, "", [], {}, ()) else list(_words(told))
         for at, line in enumerate(lines):
             yield from _indented("" if at else name.replace("_", " "), line)
 

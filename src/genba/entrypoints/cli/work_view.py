@@ -80,7 +80,9 @@ def event_line(event: FleetEvent) -> str:
     parts = [f" {EVENT_MARKS[event.kind]} {event.kind.replace('_', ' '):<10}"]
     if event.task is not None:
         parts.append(f"#{event.task} {cut(cell(event.title), 40)}".rstrip())
-    parts += [cell(event.agent), cell(event.detail), event.command and f"  {cell(event.command)}"]
+    detail, _, typed = event.detail.partition("  genba ")
+    command = event.command or (typed and f"genba {typed}")
+    parts += [cell(event.agent), cell(detail), command and f" {cell(command)}"]
     return "  ".join(part for part in parts if part).rstrip()
 
 
@@ -166,7 +168,7 @@ def ending_line(summary: WorkSummary) -> str:
             return f"the field is empty, {_count(summary.failed, 'task')} failed"
         case Ended.EMPTY if not summary.tasks:
             return "there was nothing to do"
-    return "everything is done"
+    return f"{_count(summary.done, 'task')} done, and nothing is left to begin"
 
 
 def _head(picture: FleetPicture, columns: int) -> Iterator[str]:
