@@ -1,13 +1,15 @@
 """Sessions of a fleet: claimed with their enqueue, continued part by part, ended once."""
 
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, make_url, text
 
 from genba.blackboard.board import Blackboard
 from genba.blackboard.fleet import FleetBoard
@@ -16,8 +18,9 @@ from genba.domain.errors import GenbaError, NotFoundError, StateConflictError
 from genba.domain.fleet import Cause, FleetSession, PartEnd, Purpose, Spending, WaitsFor
 from genba.domain.sessions import SessionStart
 from genba.domain.tasks import StatusChange, TaskStatus
-from genba.testing.conformance import a_session
+from genba.testing.conformance import a_session, an_end
 from tests.blackboard.acting import HUMAN, ORCHESTRATOR, add, block, cancel, everything, open_
+from tests.blackboard.conftest import Postgres
 from tests.blackboard.fleets import begin, fail, go_on, in_review, order, to_review, wait
 from tests.blackboard.test_at_once import at_once
 
@@ -309,6 +312,42 @@ def test_progress_is_seen_and_spending_counted_once(board: Blackboard, fleet: Fl
     assert ledger.project == ledger.today == ledger.by_agent_today["writer"] == ledger.by_task[session.task]
     assert (ledger.project.tokens, ledger.project.cost_usd) == (130, 0.75)
     assert fleet.ledger("2001-01-01").by_agent_today == {}
+
+
+def test_a_session_of_the_fleet_ends_with_its_part_alone(board: Blackboard, fleet: FleetBoard) -> None:
+    session = begin(fleet, add(board))
+    board.end_session(an_end(session.run))
+    assert fleet.session(session.run).status == "running"
+    waiting = wait(fleet, session, WaitsFor.ANSWER)
+    for _ in range(2):
+        fleet.end_part(PartEnd(run=session.run, part=1, outcome="aborted", reason="its question was rejected"))
+    given_up = fleet.session(session.run)
+    assert (given_up.status, given_up.outcome, given_up.reason) == ("ended", "aborted", "its question was rejected")
+    assert given_up.tokens == waiting.tokens
+
+
+def test_a_connection_that_was_lost_is_made_again_for_a_start(postgres: Postgres) -> None:
+    address = postgres.database()
+    with Blackboard.open(address, "x") as board:
+        fleet = FleetBoard(board)
+        for attempt in (1, 2):
+            task = add(board)
+            name = make_url(address).database
+            postgres.run(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")
+            assert begin(fleet, task, attempt).status == "running"
+
+
+def test_a_start_on_a_locked_file_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+    path = str(tmp_path / "board.db")
+    with Blackboard.open(path, "x", busy_seconds=0.05) as board:
+        task = add(board)
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StateConflictError, match="locked"):
+            begin(FleetBoard(board), task)
+        other.execute("ROLLBACK")
+        other.close()
+        assert begin(FleetBoard(board), task).status == "running"
 
 
 def test_a_cancelled_task_leaves_nothing_that_waits(board: Blackboard, fleet: FleetBoard) -> None:

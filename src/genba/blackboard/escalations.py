@@ -40,6 +40,7 @@ _TOLD_BEFORE = Statement(
     _COLUMNS
     + """
 WHERE t.id = :task AND e.kind = 'question' AND e.run = :run AND e.part = :part AND e.question = :question
+  AND e.status <> 'withdrawn'
 ORDER BY e.id DESC LIMIT 1
 """
 )

@@ -16,7 +16,7 @@ UPDATE merge_entries SET status = 'withdrawn', detail = :reason, finished_at = :
 WHERE task_id = :task AND status IN ('queued', 'stuck', 'merging')
 """)
 _WITHDRAW = Statement("""
-UPDATE escalations SET status = 'withdrawn', answer = :reason, answered_by = :by, answered_at = :at
+UPDATE escalations SET status = :status, answer = :reason, answered_by = :by, answered_at = :at
 WHERE task_id = :task AND status = 'open'
 """)
 _WITHDRAW_REVIEW = Statement(_WITHDRAW.sqlite + "AND kind = 'review'")
@@ -40,15 +40,17 @@ def let_go(tx: Transaction, task: int, start: TaskStatus, to: TaskStatus, actor:
         reason = f"its task is {to}"
         tx.do(_END_WAITING, task=task, outcome=str(outcome), reason=reason, at=at)
         tx.do(_WITHDRAW_ENTRIES, task=task, reason=reason, at=at)
-        tx.do(_WITHDRAW, task=task, reason=reason, by=by, at=at)
+        tx.do(_WITHDRAW, task=task, status="withdrawn", reason=reason, by=by, at=at)
         tx.do(_STALE_OPEN, task=task, at=at)
         tx.do(_RELEASE, task=task, yes=True, no=False)
     elif start is TaskStatus.REVIEW:
         tx.do(_WITHDRAW_ENTRIES, task=task, reason="its work is worked on again", at=at)
-        tx.do(_WITHDRAW_REVIEW, task=task, reason="its work is worked on again", by=by, at=at)
+        tx.do(_WITHDRAW_REVIEW, task=task, status="withdrawn", reason="its work is worked on again", by=by, at=at)
         tx.do(_STALE, task=task, at=at)
     elif to is TaskStatus.OPEN:
+        by_hand = actor.kind is ActorKind.HUMAN  # a person who unblocks a task says: go on
         if start is TaskStatus.BLOCKED:
-            tx.do(_WITHDRAW_BLOCKING, task=task, reason="the task was unblocked", by=by, at=at)
-        if actor.kind is ActorKind.HUMAN:
+            status = "approved" if by_hand else "withdrawn"
+            tx.do(_WITHDRAW_BLOCKING, task=task, status=status, reason="the task was unblocked", by=by, at=at)
+        if by_hand:
             tx.do(_FORGIVE, task=task, yes=True)

@@ -51,6 +51,7 @@ UPDATE sessions SET agent_id = :agent, attempt = :attempt, status = 'running', w
 _END = Statement("""
 UPDATE sessions SET status = 'ended', outcome = :outcome, reason = :reason, iterations = :iterations,
   tokens = :tokens, cost = :cost, ended_at = :at WHERE run = :run AND status = 'running'
+  AND workflow = ''
 """)
 _RUNNING = Statement("""
 SELECT s.run, a.name, s.branch, s.base, s.workdir, s.host, s.process
@@ -146,7 +147,7 @@ def _started(row: Row) -> SessionStart:
 
 
 def end_session(tx: Transaction, end: SessionEnd) -> None:
-    """Write down how a session ended. Only the first end counts."""
+    """Write down how a session ended. Only the first end counts. One of the fleet ends with its part."""
     if "\0" in end.run or tx.one(_IS_OURS, run=seen(end.run), project=tx.project) is None:
         raise NotFoundError(
             f"there is no session of the run {end.run!r}", unchanged="nothing was changed.", hint="genba task list"
