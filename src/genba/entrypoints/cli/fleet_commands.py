@@ -31,7 +31,7 @@ _TASK = click.argument("number", type=NUMBER, required=False, metavar="[TASK]")
 @_TASK
 @_JSON
 def pause(number: int | None, as_json: bool) -> None:
-    """Begin nothing new: in the whole project, or on one task. What runs now goes on to the end of its part."""
+    """Begin nothing new in the project, while what runs goes on; or let one task wait, with its session parked."""
     house = house_here()
     actor = people_only(house, "pause the fleet")
     board = fleet_board(house)
@@ -40,7 +40,13 @@ def pause(number: int | None, as_json: bool) -> None:
         _told(board, as_json, "paused: nothing new begins; what runs now goes on", "genba resume")
         return
     board.hold(number, True, actor)
-    _told(board, as_json, f"#{number} is paused: nobody begins or goes on with it", f"genba resume {number}", number)
+    _told(
+        board,
+        as_json,
+        f"#{number} is paused: what runs of it is parked, and nobody begins or goes on with it",
+        f"genba resume {number}",
+        number,
+    )
 
 
 @click.command("resume")
@@ -70,7 +76,7 @@ def resume(number: int | None, as_json: bool) -> None:
 @click.option("--reason", default="", help="Why; shown to whoever looks at it.")
 @_JSON
 def stop(number: int | None, reason: str, as_json: bool) -> None:
-    """Park what runs now: all of it, and every `genba work` ends; or one task. Nothing is lost."""
+    """Park what runs now: all of it, and every `genba work` ends; or one task, until you decide. Nothing is lost."""
     house = house_here()
     actor = people_only(house, "stop the fleet")
     board = fleet_board(house)
