@@ -13,7 +13,8 @@ from typing import Any
 
 import msgspec
 
-from genba.coordination.engine import Engine, News
+from genba.coordination.engine import Engine
+from genba.coordination.engine_news import News
 from genba.domain.ports import Steps
 from tests.coordination.waiting import until_so
 

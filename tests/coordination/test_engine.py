@@ -14,8 +14,10 @@ from sqlalchemy import inspect, text
 
 from genba.blackboard.opening import open_store
 from genba.blackboard.schema import metadata
-from genba.coordination.engine import MERGES, Engine, Handler, News, Workflow, sessions_queue
+from genba.coordination.engine import MERGES, Engine, Handler, Workflow, sessions_queue
 from genba.coordination.engine_database import EngineDatabase
+from genba.coordination.engine_news import News
+from genba.coordination.executor_lock import FileLock
 from genba.domain.errors import ConfigurationError, RateLimited, StateConflictError, UnexpectedError
 from genba.domain.ports import Steps
 from tests.coordination.waiting import DEADLINE, until_so
@@ -134,6 +136,10 @@ async def test_a_handler_that_fails_leaves_its_words(opened: Open, capfd: pytest
     await put(engine, "house", "foreign")
     house, foreign = await ended(engine, "house"), await ended(engine, "foreign")
 
+    async def told() -> bool:
+        return bool(news)
+
+    await until_so(told)
     assert (house.status, house.error) == ("error", "the branch is gone")
     assert (foreign.status, foreign.error) == ("error", "ZeroDivisionError: foreign")
     assert capfd.readouterr() == ("", "")
@@ -505,3 +511,24 @@ async def test_whoever_has_another_name_on_a_file_takes_over_what_is_there(opene
     assert dead == ["one"]
     assert sorted(taken) == ["a", "b"]
     assert await other.unfinished() == []
+
+
+async def test_a_lock_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
+    (tmp_path / "board.db.executor.lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StateConflictError, match=r"board\.db\.executor\.lock cannot be opened") as caught:
+        await Engine.open(str(tmp_path / "board.db"), executor="one", workers=1, handlers={})
+
+    assert "ls -ld" in caught.value.hint
+    assert not (tmp_path / "elsewhere").exists()
+
+
+async def test_a_file_that_somebody_works_on_is_refused_with_a_way_out(tmp_path: Path) -> None:
+    held = FileLock(tmp_path / "board.db", "another")
+    held.take(0)
+    with pytest.raises(StateConflictError, match=f"already works on .*board.db \\(process {os.getpid()}\\)") as caught:
+        await Engine.open(str(tmp_path / "board.db"), executor="one", workers=1, handlers={})
+    held.release()
+
+    assert caught.value.unchanged == "nothing was started."
+    assert "genba stop" in caught.value.hint
+    assert "postgresql://" in caught.value.hint

@@ -221,6 +221,41 @@ def test_whoever_finds_another_in_its_place_parks(fleet: Start, server: sqlalche
     assert orders.count("begin a third") == 1
 
 
+def test_whoever_parks_hands_back_what_it_took_in_the_name_of_the_other(
+    fleet: Start, server: sqlalchemy.Engine, orders: Orders
+) -> None:
+    sleeper, other = fleet("twin"), fleet("other")
+    os.kill(sleeper.process.pid, signal.SIGSTOP)
+    _cut_off(server, "twin")
+    twin = fleet("twin")
+    os.kill(twin.process.pid, signal.SIGSTOP)
+    orders.enqueue(other, "a", queue="sessions:twin", hold="second")
+    os.kill(sleeper.process.pid, signal.SIGCONT)
+    assert sleeper.process.wait() == 0, sleeper.complaint()
+    os.kill(twin.process.pid, signal.SIGCONT)
+    orders.go("a")
+    until(succeeded(orders, twin, "a"))
+
+    assert sleeper.news() == ["engine.lost", "engine.parked"]
+    assert orders.count("begin a first") == 1
+    assert orders.count("end a second") == 1
+
+
+def test_a_run_goes_on_when_every_connection_was_cut(fleet: Start, server: sqlalchemy.Engine, orders: Orders) -> None:
+    one = fleet("one")
+    orders.enqueue(one, "a", hold="second")
+    until(lambda: orders.count("begin a second") == 1)
+    ending = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'genba%'"
+    with server.connect() as connection:
+        connection.execute(sqlalchemy.text(ending + " AND datname = current_database()"))
+    until(lambda: one.news()[:2] == ["engine.lost", "engine.back"])
+    orders.go("a")
+    orders.enqueue(one, "b")
+    until(succeeded(orders, one, "a", "b"))
+
+    assert orders.count("begin a second") == 1
+
+
 def test_a_run_goes_on_when_the_connection_was_lost_for_a_moment(
     fleet: Start, server: sqlalchemy.Engine, orders: Orders
 ) -> None:

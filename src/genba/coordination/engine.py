@@ -7,7 +7,6 @@ loop that opened the engine. DBOS is one per process, and so is an engine.
 
 import asyncio
 import contextlib
-import logging
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,10 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 import sqlalchemy
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from genba.coordination import checkpoints
 from genba.coordination.engine_database import EngineDatabase
+from genba.coordination.engine_news import News, log, quieten
 from genba.coordination.executor_lock import ExecutorLock
 from genba.domain.errors import GenbaError, StateConflictError
 from genba.domain.ports import Steps
@@ -70,14 +70,6 @@ class Workflow(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
 
 
-class News(msgspec.Struct, frozen=True):
-    """What happened to the engine itself."""
-
-    kind: str
-    """engine.lost | engine.back | engine.parked | engine.error"""
-    message: str
-
-
 def sessions_queue(executor: str) -> str:
     """The queue of the parts that stay with one executor."""
     return _SESSIONS + executor
@@ -86,15 +78,19 @@ def sessions_queue(executor: str) -> str:
 class Engine:
     """The durable runs that this process carries out. There is one per process."""
 
-    def __init__(self, database: EngineDatabase, executor: str, say: Callable[[News], None] | None) -> None:
+    def __init__(
+        self, database: EngineDatabase, executor: str, workers: int, version: str, say: Callable[[News], None] | None
+    ) -> None:
         self.executor = executor
         self.parked = asyncio.Event()
         """Set when another process has taken this executor's place: leave."""
         self._database = database
-        self._say = say or _log
+        self._say = say or log
         self._loop = asyncio.get_running_loop()
         self._running: dict[asyncio.Task[Any], str] = {}
         self._told: set[asyncio.Task[Any]] = set()
+        self._unsure: set[str] = set()
+        """What was begun here since the lock was last seen to be held."""
         self._stopping = False
         self._closed = False
         self._watches: list[asyncio.Task[None]] = []
@@ -102,7 +98,9 @@ class Engine:
         self._lock: ExecutorLock = database.lock(executor)
         self._connections: sqlalchemy.Engine | None = None
         self._client: DBOSClient | None = None
-        self._version = VERSION
+        self._version = version
+        self._workers = workers
+        self._slots = asyncio.Semaphore(workers)
 
     @classmethod
     async def open(
@@ -125,9 +123,8 @@ class Engine:
             raise StateConflictError("this process has an engine already", unchanged="nothing was started.")
         engine: Engine | None = None
         try:
-            engine = cls(EngineDatabase(address), executor, say)
-            engine._version = version
-            await engine._begin(workers, handlers, poll_seconds)
+            engine = cls(EngineDatabase(address), executor, workers, version, say)
+            await engine._begin(handlers, poll_seconds)
         except BaseException as error:
             if engine is not None:
                 await engine._end()
@@ -137,22 +134,24 @@ class Engine:
             raise
         return engine
 
-    async def _begin(self, workers: int, handlers: Mapping[str, Handler], poll_seconds: float) -> None:
+    async def _begin(self, handlers: Mapping[str, Handler], poll_seconds: float) -> None:
         await self._do(self._lock.take, _PATIENCE)
-        _quieten(self._loop, self._say)
-        self._client = await self._do(self._prepare, workers, poll_seconds)
+        quieten(self._loop, self._say)
+        self._client = await self._do(self._prepare, poll_seconds)
         from dbos import DBOS  # noqa: PLC0415  (half a second, for `genba work` alone)
 
         for kind, handler in handlers.items():
             DBOS.workflow(name=kind, max_recovery_attempts=_RECOVERIES)(self._workflow(handler))
-        DBOS(config=self._settings(workers))
+        DBOS(config=self._settings())
         DBOS.listen_queues([sessions_queue(self.executor), MERGES])
         # On the loop on purpose: DBOS runs handlers on the loop that it is launched from.
         DBOS.launch()
-        self._watches.append(asyncio.create_task(self._watch_workflows()))
-        self._watches.append(asyncio.create_task(self._watch_lock()))
+        for watch in (self._watch_workflows(), self._watch_lock()):
+            task = asyncio.create_task(watch)
+            task.add_done_callback(self._tell_of)
+            self._watches.append(task)
 
-    def _settings(self, workers: int) -> Any:
+    def _settings(self) -> Any:
         return {
             "name": _APPLICATION,
             "system_database_engine": self._connections,
@@ -161,12 +160,12 @@ class Engine:
             "serializer": checkpoints.JsonSerializer(),
             "use_listen_notify": False,
             "notification_listener_polling_interval_sec": 0.25,
-            "max_executor_threads": 32 + workers,
+            "max_executor_threads": 32 + self._workers,
             "enable_otlp": False,
             "log_level": "ERROR",
         }
 
-    def _prepare(self, workers: int, poll_seconds: float) -> "DBOSClient":
+    def _prepare(self, poll_seconds: float) -> "DBOSClient":
         """The tables, the queues and a client. Two who do it at once on a new server wait for each other."""
         from dbos import DBOS, DBOSClient  # noqa: PLC0415
 
@@ -181,22 +180,27 @@ class Engine:
             )
             # Known before the launch: DBOS looks for new queues only once a second.
             own = sessions_queue(self.executor)
-            client.register_queue(own, worker_concurrency=workers, polling_interval_sec=poll_seconds)
+            client.register_queue(own, worker_concurrency=self._workers, polling_interval_sec=poll_seconds)
             client.register_queue(MERGES, partition_concurrency=1, polling_interval_sec=poll_seconds)
         return client
 
-    def _workflow(self, handler: Handler) -> Callable[[str], Awaitable[str]]:
-        async def carry_out(payload: str) -> str:
+    def _workflow(self, handler: Handler) -> Callable[[str, str], Awaitable[str]]:
+        async def carry_out(payload: str, queue: str) -> str:
             from dbos import DBOS  # noqa: PLC0415
 
             task = asyncio.current_task()
+            name = str(DBOS.workflow_id)
+            self._unsure.add(name)
             if self._stopping or task is None:
                 raise asyncio.CancelledError
-            self._running[task] = str(DBOS.workflow_id)
+            self._running[task] = name
             task.add_done_callback(self._forget)
             heed = partial(self._heed, task)
+            # DBOS counts those that run a little late, and may begin one too many.
+            slot = self._slots if queue.startswith(_SESSIONS) else contextlib.nullcontext()
             try:
-                return await handler(payload, _DurableSteps(heed))
+                async with slot:
+                    return await handler(payload, _DurableSteps(heed))
             except Exception:
                 heed()
                 raise
@@ -229,7 +233,7 @@ class Engine:
         """
         options = self._options(kind, id, queue, priority, partition)
         with _translated(self._database, id):
-            self._connected.enqueue_in_transaction(connection, options, payload)
+            self._connected.enqueue_in_transaction(connection, options, payload, queue)
 
     async def enqueue(
         self,
@@ -243,7 +247,7 @@ class Engine:
     ) -> None:
         options = self._options(kind, id, queue, priority, partition)
         with _translated(self._database, id):
-            await self._do(self._connected.enqueue, options, payload)
+            await self._do(self._connected.enqueue, options, payload, queue)
 
     def _options(self, kind: str, name: str, queue: str, priority: int, partition: str) -> "EnqueueOptions":
         options: EnqueueOptions = {
@@ -332,9 +336,8 @@ class Engine:
                 await _stopped(self._running)
                 # DBOS has put its threads under this loop, and they are gone.
                 self._loop.set_default_executor(ThreadPoolExecutor(thread_name_prefix="asyncio"))
-                if not self.parked.is_set():
-                    with contextlib.suppress(DBAPIError):
-                        await self._do(self._hand_back)
+                with contextlib.suppress(SQLAlchemyError):
+                    await self._do(self._hand_back)
         finally:
             if self._connections is not None:
                 await self._do(self._connections.dispose)
@@ -343,13 +346,18 @@ class Engine:
             await _in_thread(self._threads.shutdown)
 
     def _hand_back(self) -> None:
-        """What was stopped on purpose has killed nobody: it is enqueued again, and its recoveries are forgiven."""
+        """What was stopped on purpose has killed nobody: it is enqueued again, and its recoveries are forgiven.
+
+        Where another process has this name by now, what was begun before is that one's: only the rest is handed back.
+        """
         client = self._connected
         pending = client.list_workflows(
             status="PENDING", executor_id=self.executor, load_input=False, load_output=False
         )
         for queue in (sessions_queue(self.executor), MERGES):
             ids = [status.workflow_id for status in pending if status.queue_name == queue]
+            if self.parked.is_set():
+                ids = [name for name in ids if name in self._unsure]
             if ids:
                 client.resume_workflows(ids, queue_name=queue)
 
@@ -362,7 +370,7 @@ class Engine:
             names = list(self._running.values())
             try:
                 found = await self._list(workflow_ids=names, load_input=False, load_output=False)
-            except GenbaError:
+            except (GenbaError, SQLAlchemyError):
                 continue
             held = {
                 status.workflow_id
@@ -379,11 +387,13 @@ class Engine:
         task.cancel()
 
     async def _watch_lock(self) -> None:
-        """Hold on to the lock. Whoever finds another one in its place parks."""
+        """Hold on to the lock. Whoever finds another one in its place parks, and is to be closed."""
         lost = False
         while True:
             await asyncio.sleep(_LOCK_SECONDS)
+            begun = set(self._unsure)
             if not lost and await self._do(self._lock.held):
+                self._unsure -= begun
                 continue
             if not lost:
                 lost = True
@@ -393,10 +403,16 @@ class Engine:
             except StateConflictError as error:
                 self._park(error.message)
                 return
-            except DBAPIError:
+            except SQLAlchemyError:
                 continue
             lost = False
             self._say(News("engine.back", f"the connection to {self._database.place} is back"))
+
+    def _tell_of(self, watch: asyncio.Task[None]) -> None:
+        """A watch that ends by itself has a fault, and nobody else would tell."""
+        error = None if watch.cancelled() else watch.exception()
+        if error is not None:
+            self._say(News("engine.error", checkpoints.keep(error).message))
 
     def _park(self, why: str) -> None:
         self._stopping = True
@@ -448,37 +464,6 @@ class _DurableSteps:
             said = f"this run was begun by another version of Genba, which had another step where {name} is now"
             raise StateConflictError(said, unchanged="nothing more was done.", hint="start the task again") from error
         return checkpoints.read(came, kind)
-
-
-class _Listening(logging.Handler):
-    """The log of DBOS: errors of its own become news, everything else is nobody's business."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, say: Callable[[News], None]) -> None:
-        super().__init__(logging.ERROR)
-        self._loop = loop
-        self._say = say
-
-    def emit(self, record: logging.LogRecord) -> None:
-        error = record.exc_info[1] if record.exc_info else None
-        # How a workflow ended stands in its row; that another one has it, or that it was cancelled, is no fault.
-        if isinstance(error, GenbaError) or type(error).__module__.partition(".")[0] == "dbos":
-            return
-        said = checkpoints.keep(error).message if error else ""
-        news = News("engine.error", " ".join(f"{record.getMessage()} {said}".split()))
-        with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._say, news)
-
-
-def _quieten(loop: asyncio.AbstractEventLoop, say: Callable[[News], None]) -> None:
-    """Before DBOS is asked for anything: it puts a handler of its own where there is none."""
-    log = logging.getLogger("dbos")
-    log.handlers[:] = [_Listening(loop, say)]
-    log.setLevel(logging.ERROR)
-    log.propagate = False
-
-
-def _log(news: News) -> None:
-    logging.getLogger("genba.engine").error("%s: %s", news.kind, news.message)
 
 
 def _seen(status: "WorkflowStatus") -> Workflow:

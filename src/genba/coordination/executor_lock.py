@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from sqlalchemy import URL, Connection, NullPool, create_engine, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import SQLAlchemyError
 
 from genba.domain.errors import StateConflictError
 
@@ -61,7 +61,14 @@ class FileLock:
         self._open: int | None = None
 
     def take(self, patience: float) -> None:
-        handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            raise StateConflictError(
+                f"{self._path} cannot be opened: {error.strerror}",
+                unchanged="nothing was started.",
+                hint=f"see who may write there: ls -ld {self._path.parent} {self._path}",
+            ) from error
         deadline = time.monotonic() + patience
         while True:
             try:
@@ -138,7 +145,7 @@ class ServerLock:
             return False
         try:
             self._ask("SELECT 1")
-        except DBAPIError:
+        except SQLAlchemyError:
             self.release()
             return False
         return True
@@ -151,20 +158,20 @@ class ServerLock:
     def borrow(self, executor: str) -> Iterator[bool]:
         try:
             free = executor != self._executor and self._connection is not None and self._try(executor)
-        except DBAPIError:
+        except SQLAlchemyError:
             # Whoever cannot ask knows nothing of others.
             free = False
         try:
             yield free
         finally:
             if free:
-                with contextlib.suppress(DBAPIError):
+                with contextlib.suppress(SQLAlchemyError):
                     self._ask("SELECT pg_advisory_unlock(:key)", key=_key(executor))
 
     def release(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            with contextlib.suppress(DBAPIError):
+            with contextlib.suppress(SQLAlchemyError):
                 connection.close()
 
     def _try(self, executor: str) -> bool:

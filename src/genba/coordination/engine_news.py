@@ -1,0 +1,53 @@
+"""What the engine tells of itself.
+
+Law: DBOS writes nothing to the terminal. What it holds for an error becomes news, unless it is how a workflow ended.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+
+import msgspec
+
+from genba.coordination import checkpoints
+from genba.domain.errors import GenbaError
+
+
+class News(msgspec.Struct, frozen=True):
+    """What happened to the engine itself."""
+
+    kind: str
+    """engine.lost | engine.back | engine.parked | engine.error"""
+    message: str
+
+
+class _Listening(logging.Handler):
+    """The log of DBOS: errors of its own become news, everything else is nobody's business."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, say: Callable[[News], None]) -> None:
+        super().__init__(logging.ERROR)
+        self._loop = loop
+        self._say = say
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        # How a workflow ended stands in its row; that another one has it, or that it was cancelled, is no fault.
+        if isinstance(error, GenbaError) or type(error).__module__.partition(".")[0] == "dbos":
+            return
+        said = checkpoints.keep(error).message if error else ""
+        news = News("engine.error", " ".join(f"{record.getMessage()} {said}".split()))
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._say, news)
+
+
+def quieten(loop: asyncio.AbstractEventLoop, say: Callable[[News], None]) -> None:
+    """Before DBOS is asked for anything: it puts a handler of its own where there is none."""
+    logger = logging.getLogger("dbos")
+    logger.handlers[:] = [_Listening(loop, say)]
+    logger.setLevel(logging.ERROR)
+    logger.propagate = False
+
+
+def log(news: News) -> None:
+    logging.getLogger("genba.engine").error("%s: %s", news.kind, news.message)
