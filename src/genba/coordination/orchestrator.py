@@ -211,9 +211,7 @@ class Orchestrator:
                 change = StatusChange(to=TaskStatus.OPEN, actor=self.actor, reason=reason)
                 await asyncio.to_thread(board.board.change_status, number, change)
             case can.EndSession(run=run, outcome=outcome, reason=reason):
-                session = await asyncio.to_thread(board.session, run)
-                end = PartEnd(run=run, part=session.part, outcome=outcome, reason=reason)
-                await asyncio.to_thread(board.end_part, end)
+                await asyncio.to_thread(self._give_up, run, outcome, reason)
             case _:
                 return False
         return True
@@ -245,6 +243,18 @@ class Orchestrator:
         )
         await asyncio.to_thread(begin)
         self._tell(FleetEventKind.STARTED, move.task, agent=move.agent, run=run, detail=move.reason)
+
+    def _give_up(self, run: str, outcome: str, reason: str) -> None:
+        """End a session that waits. Work that was on its way home stays on its branch until a person says more."""
+        session = self.board.session(run)
+        task = self.board.board.get(session.task)
+        if task.status is TaskStatus.REVIEW:
+            back = StatusChange(to=TaskStatus.IN_PROGRESS, actor=self.actor, reason=reason, session=run)
+            self.board.board.change_status(session.task, back)
+            blocker = Blocker(BlockerKind.FAILED, reason)
+            stop = StatusChange(to=TaskStatus.BLOCKED, actor=self.actor, reason=reason, blocker=blocker, session=run)
+            self.board.board.change_status(session.task, stop)
+        self.board.end_part(PartEnd(run=run, part=session.part, outcome=outcome, reason=reason))
 
     def _conflicts_before(self, number: int) -> tuple[str, ...]:
         """The paths that the attempts before got back in conflict: their markers may still be on the branch."""

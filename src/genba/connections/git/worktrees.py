@@ -51,6 +51,7 @@ class GitWorkingTrees:
             )
         before = self._lock(branch, request.run)
         try:
+            base = request.base or await self._began(branch, base)
             root = self.layout.top / request.root
             self.layout.exclude(f"/{request.root.strip('/')}/")
             wanted = TreeRecord(
@@ -75,6 +76,14 @@ class GitWorkingTrees:
             isolated=True,
             taken_from=before,
         )
+
+    async def _began(self, branch: str, base: str) -> str:
+        """Where the work on a branch that is there already left its base: what came later is not its doing."""
+        tip = await self.git.commit_of(f"refs/heads/{branch}")
+        if tip is None or tip == base:
+            return base
+        found = await self.git.run("merge-base", base, tip, allow=(0, 1))
+        return found.stdout.strip() or base
 
     async def reopen(self, workspace: Workspace) -> Workspace:
         self._lock(workspace.branch, workspace.run)
