@@ -1,0 +1,200 @@
+"""A fleet beside a shell that does the least of the same: the same agents, the same trees, the same merges.
+
+Nobody is faster than the cores of the machine. So what 64 sleeping agents should take is measured and not assumed: a
+shell starts the same 64 processes in the same 64 working trees, and merges their branches.
+"""
+
+import os
+import signal
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from bench.fleet_ground import Ground
+from bench.measuring import Row, clean_environment
+
+BIN = Path(sys.executable).parent
+HERE = Path(__file__).parent
+ROUNDS = 2
+SLEEPERS, SECONDS = 64, 1.0
+INSTANT, AT_ONE_TIME = 200, 4
+COUNTED = 10
+BRANCHES = 50
+DEADLINE = 120.0
+
+Side = Callable[[], float]
+
+
+def rows() -> list[Row]:
+    return [*_sleepers(), *_instant(), *_queue(), *_recovery()]
+
+
+def _sleepers() -> list[Row]:
+    found = _taking_turns(
+        genba=lambda: _fleet(SLEEPERS, SLEEPERS, SECONDS), bare=lambda: _bare(SLEEPERS, SLEEPERS, SECONDS)
+    )
+    genba, bare = found["genba"], found["bare"]
+    what = f"{SLEEPERS} agents that sleep {SECONDS:g} s, {SLEEPERS} workers"
+    figure = f"{genba:.1f} s beside {bare:.1f} s"
+    naive = f"{genba:.1f} s; with a core for each agent and git for nothing it would be {SECONDS:g} s"
+    return [
+        Row(f"{what} / the same in a shell", figure, genba / bare, 1.5),
+        Row(f"{what} / {SECONDS:g} s", naive, genba / SECONDS),
+    ]
+
+
+def _instant() -> list[Row]:
+    found = _taking_turns(
+        rounds=1, genba=lambda: _fleet(INSTANT, AT_ONE_TIME, 0.0), bare=lambda: _bare(INSTANT, AT_ONE_TIME, 0.0)
+    )
+    each = {name: seconds / INSTANT * 1000 for name, seconds in found.items()}
+    counts = {"genba": _counted(genba=True), "bare": _counted(genba=False)}
+    figure = f"{each['genba']:.0f} ms a task beside {each['bare']:.0f} ms; "
+    figure += f"{counts['genba']:.0f} git processes a task beside {counts['bare']:.0f}"
+    return [Row(f"{INSTANT} instant tasks, {AT_ONE_TIME} workers / the same in a shell", figure,
+                found["genba"] / found["bare"])]  # fmt: skip
+
+
+def _queue() -> list[Row]:
+    rows = []
+    for name, goal in (("no goals", ""), ("a cheap goal each", "file_exists:task-{task}.txt")):
+        found = _taking_turns(genba=partial(_turns, goal), bare=_merges)
+        figure = f"{found['genba'] / BRANCHES * 1000:.0f} ms a branch, verified, beside "
+        figure += f"{found['bare'] / BRANCHES * 1000:.0f} ms unverified"
+        what = f"{BRANCHES} ready branches through the queue, {name} / bare merges"
+        rows.append(Row(what, figure, found["genba"] / found["bare"]))
+    return rows
+
+
+def _recovery() -> list[Row]:
+    found = _taking_turns(rounds=3, recovered=_recovered, idle=lambda: _fleet(0, 1, 0.0))
+    figure = f"{found['recovered'] * 1000:.0f} ms to the end of the first step, beside "
+    figure += f"{found['idle'] * 1000:.0f} ms for genba work with nothing to do"
+    what = "genba work after kill -9 of the one before / with nothing to do"
+    return [Row(what, figure, found["recovered"] / found["idle"])]
+
+
+def _taking_turns(rounds: int = ROUNDS, **sides: Side) -> dict[str, float]:
+    """The median of what each says it took; they take turns, so that a noisy machine disturbs all alike."""
+    times: dict[str, list[float]] = {name: [] for name in sides}
+    for _ in range(rounds):
+        for name, call in sides.items():
+            times[name].append(call())
+    return {name: statistics.median(found) for name, found in times.items()}
+
+
+@contextmanager
+def _ground(seconds: float = 0.0, tasks: int = 0) -> Iterator[Ground]:
+    with tempfile.TemporaryDirectory(prefix="genba-bench-", ignore_cleanup_errors=True) as folder:
+        yield Ground(Path(folder), seconds).tasks(tasks)
+
+
+def _fleet(tasks: int, workers: int, seconds: float) -> float:
+    with _ground(seconds, tasks) as ground:
+        return _timed(ground, _working(workers), tasks)
+
+
+def _bare(tasks: int, parallel: int, seconds: float) -> float:
+    with _ground(seconds, tasks) as ground:
+        return _timed(ground, ground.bare(tasks, parallel), tasks)
+
+
+def _working(workers: int) -> list[str]:
+    return [str(BIN / "genba"), "work", "--until-empty", "--plain", "--workers", str(workers)]
+
+
+def _timed(ground: Ground, words: list[str], landed: int, environment: dict[str, str] | None = None) -> float:
+    began = time.perf_counter()
+    done = subprocess.run(
+        words, cwd=ground.root, env=environment or clean_environment(), capture_output=True, text=True, check=False
+    )
+    seconds = time.perf_counter() - began
+    if done.returncode or ground.landed() != landed:
+        raise RuntimeError(f"{words[0]}: {ground.landed()} of {landed} landed\n{done.stdout}{done.stderr}")
+    return seconds
+
+
+def _counted(genba: bool) -> float:
+    """Processes of git for each task, the agent's own among them: counted by one that stands before git."""
+    with _ground(tasks=COUNTED) as ground:
+        log, folder = ground.root.parent / "git.log", ground.root.parent / "bin"
+        folder.mkdir()
+        real = subprocess.run(["sh", "-c", "command -v git"], check=True, capture_output=True, text=True).stdout
+        counting = folder / "git"
+        counting.write_text(f'#!/bin/sh\necho "$1" >>{log}\nexec {real.strip()} "$@"\n')
+        counting.chmod(0o755)
+        environment = clean_environment()
+        environment["PATH"] = f"{folder}:{environment['PATH']}"
+        words = _working(AT_ONE_TIME) if genba else ground.bare(COUNTED, AT_ONE_TIME)
+        _timed(ground, words, COUNTED, environment)
+        return len(log.read_text().splitlines()) / COUNTED
+
+
+def _turns(goal: str) -> float:
+    """Only the queue works: every branch is there, and every entry is queued."""
+    with _ground() as ground:
+        ground.queued(BRANCHES, goal)
+        words = [sys.executable, "-m", "bench.queue_turns"]
+        environment = {**clean_environment(), "PYTHONPATH": str(HERE.parent)}
+        done = subprocess.run(words, cwd=ground.root, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode or ground.landed() != BRANCHES:
+            raise RuntimeError(f"{ground.landed()} of {BRANCHES} landed\n{done.stdout}{done.stderr}")
+        return float(done.stdout)
+
+
+def _merges() -> float:
+    with _ground() as ground:
+        ground.branches(BRANCHES)
+        return _timed(ground, ["sh", str(HERE / "bare_merges.sh"), str(ground.root), str(BRANCHES)], BRANCHES)
+
+
+def _recovered() -> float:
+    """Seconds from the start of a fleet, after the one before was killed in the middle of a question, to the end of the
+    step that had been cut off. The agent has answered meanwhile: what is measured is the fleet, not the agent."""
+    with _ground(seconds=0.5, tasks=1) as ground:
+        words, questions = _working(1), ".git/genba/runs/*/supervised/*"
+        quiet = {
+            "cwd": ground.root,
+            "env": clean_environment(),
+            "stdout": subprocess.DEVNULL,
+            "stderr": subprocess.DEVNULL,
+        }
+        first = subprocess.Popen(words, **quiet)  # type: ignore[call-overload]
+        _until(lambda: any(ground.root.glob(f"{questions}/starts")))
+        before = _steps(ground)
+        os.kill(first.pid, signal.SIGKILL)
+        first.wait()
+        _until(lambda: any(ground.root.glob(f"{questions}/1/result.json")))
+        began = time.perf_counter()
+        second = _quiet(words, ground)
+        _until(lambda: _steps(ground) > before)
+        seconds = time.perf_counter() - began
+        if second.wait(DEADLINE) or ground.landed() != 1:
+            raise RuntimeError("the fleet that was killed did not recover")
+        return seconds
+
+
+def _quiet(words: list[str], ground: Ground) -> "subprocess.Popen[bytes]":
+    nowhere = subprocess.DEVNULL
+    return subprocess.Popen(words, cwd=ground.root, env=clean_environment(), stdout=nowhere, stderr=nowhere)
+
+
+def _steps(ground: Ground) -> int:
+    """The steps that the engine has written down."""
+    with sqlite3.connect(f"file:{ground.root}/.genba/genba.db?mode=ro", uri=True, timeout=30) as connection:
+        return int(connection.execute("SELECT count(*) FROM operation_outputs").fetchone()[0])
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE
+    while not holds():
+        if time.monotonic() > deadline:
+            raise TimeoutError("what was waited for did not happen")
+        time.sleep(0.005)

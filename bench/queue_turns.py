@@ -1,0 +1,51 @@
+"""Turns of the merge queue in a process of their own, through the engine; prints how long they took.
+
+Usage: python -m bench.queue_turns, in the repository.
+"""
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+
+from genba.blackboard.fleet import FleetBoard
+from genba.coordination.engine import MERGES, Engine
+from genba.coordination.merge_queue import MergeTurn
+from genba.domain.merge_queue import TurnOrder
+from genba.domain.ports import Steps
+from genba.wiring.house import House
+from genba.wiring.merging import Proving, target_of
+
+
+async def main() -> None:
+    house = await House.find(Path.cwd())
+    board = FleetBoard(house.board())
+    done = asyncio.Event()
+
+    async def turn(payload: str, steps: Steps) -> str:
+        target, proving = target_of(house, house.project.fleet), Proving(house, board)
+        report = await MergeTurn(board, target, proving.verify, lambda _news: None).handle(payload, steps)
+        done.set()
+        return report
+
+    engine = await Engine.open(house.database(), executor="bench", workers=1, handlers={"turn": turn})
+    try:
+        began = time.perf_counter()
+        number = 0
+        while board.entries("main"):
+            number += 1
+            done.clear()
+            order = TurnOrder(target="main", turn=number)
+            payload = msgspec.json.encode(order).decode()
+            await engine.enqueue(kind="turn", id=order.workflow, payload=payload, queue=MERGES, partition="main")
+            await done.wait()
+        sys.stdout.write(f"{time.perf_counter() - began}\n")
+    finally:
+        await engine.close()
+        house.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
