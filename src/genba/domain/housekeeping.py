@@ -1,0 +1,29 @@
+"""What ended tasks leave behind, and what becomes of it."""
+
+import msgspec
+
+
+class RunFact(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a run that has left something."""
+
+    run: str
+    over: bool
+    """Its task has ended, or it had none and was completed itself, longer ago than things are kept."""
+    why: str
+    """Since when it is over."""
+    task: int | None = None
+    branch: str = ""
+    base_branch: str = ""
+    recorded: bool = True
+    """Whether the blackboard remembers it. Of any other only its own folder tells that its branch is Genba's."""
+
+
+class Collected(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that was cleared away, or would be; or one that stays, and why."""
+
+    kind: str
+    name: str
+    why: str
+    size: int = 0
+    kept: bool = False
+    """It stays, for the reason that is given."""
