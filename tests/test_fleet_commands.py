@@ -495,6 +495,17 @@ def test_tables_that_are_up_to_date_stay_as_they_are(project: Project) -> None:
     assert "up to date" in project.genba("migrate", check=0).out
 
 
+def test_nothing_is_cleared_away_where_nothing_was_left(project: Project) -> None:
+    project.issue(1, "x")
+    assert project.genba("gc", "--dry-run", "--json", check=0).json == {
+        "dry_run": True,
+        "keep_days": 14,
+        "collected": [],
+    }
+    assert project.genba("gc", "--keep-days", "0", check=0).err == "nothing to clear away\n"
+    assert "an agent may not" in refused(project, "gc", GENBA_RUN=RUN)
+
+
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [

@@ -33,6 +33,7 @@ from genba.domain.fleet_picture import (
     WorkSummary,
     command_for,
 )
+from genba.domain.housekeeping import Collected
 from genba.domain.tasks import Task, TaskStatus
 from genba.entrypoints.cli.columns import cell, cut, fit, width
 from genba.entrypoints.cli.fleet_views import (
@@ -42,6 +43,7 @@ from genba.entrypoints.cli.fleet_views import (
     queue_lines,
     session_lines,
 )
+from genba.entrypoints.cli.gc_command import collected_lines
 from genba.entrypoints.cli.work_command import exit_code
 from genba.entrypoints.cli.work_view import (
     ENTRY_MARKS,
@@ -606,6 +608,19 @@ def test_sessions() -> None:
  ✗ failed   #20 Mend the till    1    iterator  work  5:10 m      $0.40  the same failure twice
  ◌ waiting  #20 Mend the till    2    builder   work  1 h ago     $1.10  waits for the merge queue
  ◐ running  #18 Choose a region  1    iterator  work  10 min ago         iterating implement 3 on laptop
+""")
+
+
+def test_what_is_cleared_away_and_what_stays() -> None:
+    found = [
+        Collected(kind="branch", name="genba/3-keep", why="1 commit is nowhere else", kept=True),
+        Collected(kind="branch", name="genba/1-done", why="all of it is on main"),
+        Collected(kind="working tree", name=".worktrees/genba-1-done", why="#1 is done", size=5 * 1024 * 1024),
+    ]
+    assert told(collected_lines(found, dry_run=True)) == snapshot("""\
+ ● would go  branch        genba/1-done             0 B   all of it is on main
+ ● would go  working tree  .worktrees/genba-1-done  5 MB  #1 is done
+ · stays     branch        genba/3-keep             0 B   1 commit is nowhere else
 """)
 
 
