@@ -144,7 +144,7 @@ class Parts:
         waiting = partial(msgspec.structs.replace, ended, outcome="")
         if live.run.handed_over:
             return waiting(waits_for=WaitsFor.REVIEW)
-        if live.paused:
+        if live.paused and self._could_go_on(order, result):
             self._let_go(order, result.reason)
             return waiting(waits_for=WaitsFor.RESUME, reason=live.paused)
         match result.outcome:
@@ -176,6 +176,10 @@ class Parts:
         )
         self.board.end_part(end)
         self._hand_over(order, end)
+
+    def _could_go_on(self, order: PartOrder, result: RunResult) -> bool:
+        """Whoever was told to stop when everything was done already, or for good, waits for nothing."""
+        return result.outcome is not Outcome.COMPLETED and not self.board.board.get(order.task).status.ended
 
     def _awaits_pull_request(self, order: PartOrder, result: RunResult) -> bool:
         return bool(result.pull_request) and self.board.board.get(order.task).status is TaskStatus.REVIEW

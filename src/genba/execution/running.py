@@ -187,10 +187,10 @@ class Run:
 
     async def _enter_again(self, opened: Opened) -> Workspace:
         """Go on where a process has died that had opened all this."""
-        if self.plan.delivered:
-            return opened.workspace
-        workspace = await self.world.trees.reopen(opened.workspace)
-        await self._sweep(self.plan.run)
+        workspace = opened.workspace
+        if not self.plan.delivered:
+            workspace = await self.world.trees.reopen(workspace)
+            await self._sweep(self.plan.run)
         task = await self.tasks.look() if self.tasks is not None else None
         await self._claim(workspace, task, fresh=False)
         self.world.journal.emit(RunResumed(process=self.plan.process, commits=self.plan.commits))
