@@ -169,7 +169,8 @@ class Orchestrator:
         self.board.leave(dead, "dead")
 
     def _out_of_money(self) -> bool:
-        return any(wait.kind is can.WaitReason.BUDGET for wait in self.waits)
+        asked = (found.kind for found in self.field.escalations if found.status == "open")
+        return any(wait.kind is can.WaitReason.BUDGET for wait in self.waits) or EscalationKind.BUDGET in asked
 
     async def _carried_out(self, move: Move) -> bool:
         """Make a move. One that no longer fits is left alone: the next look decides anew."""

@@ -36,6 +36,8 @@ from genba.judgement.moves import Wait, WaitReason
 _SHOWN = 80
 _QUIET = (WaitReason.BACKLOG, WaitReason.ELSEWHERE, WaitReason.PERSON, WaitReason.REVIEW, WaitReason.MERGE)
 """Waits that the screen tells in another place, or not at all."""
+_LEFT = (WaitReason.AGENT, WaitReason.PAUSED, WaitReason.HELD, WaitReason.RESOURCES, WaitReason.DEADLOCK)
+"""Waits of tasks that nobody begins before somebody does something: they are left, though nothing happened to them."""
 _OF_THE_QUEUE = {
     "merged": FleetEventKind.MERGED,
     "conflict": FleetEventKind.CONFLICT,
@@ -133,6 +135,8 @@ class Watch:
             if wait.task == 0 and self._told_waits.get(key) != said:
                 self.tell(FleetEvent(kind=FleetEventKind.PAUSED, detail=wait.why))
             self._told_waits[key] = said
+            if wait.task and wait.kind in _LEFT:
+                self.touched.setdefault(wait.task, None)
         self.field, self.waits = field, waits
 
     def finished(self, session: FleetSession) -> None:
@@ -254,6 +258,8 @@ class Watch:
         goals = self._live[last.run].goals if last is not None and last.run in self._live else ()
         need = next((need for need in self.needs() if need.task == number), None)
         status, detail = _came_to(task.status, last, need)
+        if status == "waits" and not detail:
+            detail = next((wait.why for wait in self.waits if wait.task == number), "")
         return TaskEnd(
             task=number,
             title=task.title,

@@ -8,6 +8,8 @@ from genba.domain.problems import did_you_mean
 from genba.domain.tasks import Task
 from genba.judgement.moves import Agent
 
+_NONE = "no agent of this name can be started"
+
 
 class Assignment(msgspec.Struct, frozen=True):
     agent: str
@@ -26,9 +28,8 @@ def assign(task: Task, agents: Sequence[Agent], default: str) -> Assignment | No
     if task.assignee:
         if task.assignee in names:
             return Assignment(task.assignee, "it is assigned to it")
-        return Nobody(
-            f'it is assigned to "{task.assignee}", who is no agent here  genba task edit {task.number} --assignee AGENT'
-        )
+        why = f'it is assigned to "{task.assignee}", and {_NONE}'
+        return Nobody(f"{why}  genba agent check {task.assignee}")
     best = max(agents, key=lambda agent: (_fit(agent, task), agent.name == default), default=None)
     if best is not None and _fit(best, task):
         fits = [word for word in dict.fromkeys((task.type, *task.labels)) if word in best.capabilities]
@@ -41,9 +42,7 @@ def named(agent: str, names: Collection[str], setting: str) -> Assignment | Nobo
     if agent in names:
         return Assignment(agent, f"{setting} says so")
     near = did_you_mean(agent, names)
-    return Nobody(
-        f'{setting} names "{agent}", and there is no such agent{f"; {near}" if near else ""}  genba agent list'
-    )
+    return Nobody(f'{setting} names "{agent}", and {_NONE}{f"; {near}" if near else ""}  genba agent check {agent}')
 
 
 def reviewers(wanted: str, configured: str, agents: Sequence[Agent], authors: Collection[str]) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from genba.judgement import escalating, spending
 from genba.judgement.assigning import reviewers
 from genba.judgement.handovers import answer_gap
 from genba.judgement.moments import is_before
-from genba.judgement.moves import AskReview, Continue, EndSession, Move, Queue, Wait, WaitReason
+from genba.judgement.moves import AskReview, Continue, EndSession, Move, Queue, Reopen, Wait, WaitReason
 from genba.judgement.paths import some
 from genba.judgement.reviews import findings_gap
 from genba.judgement.situation import Situation
@@ -66,6 +66,8 @@ def _after_answer(at: Situation, task: Task, session: FleetSession) -> Move:
 def _after_budget(at: Situation, task: Task, session: FleetSession) -> Move:
     found = spending.reached(at.field, at.settings, task, session.agent)
     if found is None:
+        if task.status is TaskStatus.BLOCKED and at.asked(task.number, EscalationKind.BUDGET) is not None:
+            return Reopen(task=task.number, reason="there is budget again")
         return _blocked_or(task, _continue(session, Cause.RESUMED, "there is budget again"))
     if found.scope != spending.TASK:
         return _wait(task, WaitReason.BUDGET, found.told, found.until)

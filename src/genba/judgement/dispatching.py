@@ -223,7 +223,13 @@ class _Look:
             other = self.field.tasks.get(blocker.task)
             if other is not None and other.status is TaskStatus.DONE:
                 return Reopen(task=task.number, reason=f"#{other.number}, which stood in its way, is done")
+        held_by_budget = self.at.asked(task.number, EscalationKind.BUDGET) is not None
+        if task.status is TaskStatus.BLOCKED and held_by_budget and not self._spent_up(task):
+            return Reopen(task=task.number, reason="there is budget again")
         return None
+
+    def _spent_up(self, task: Task) -> bool:
+        return spending.spent_up(self.field, self.at.settings, task)
 
     def _told(self, move: Move | None) -> Iterator[Move]:
         if move is not None:

@@ -58,7 +58,7 @@ def review(
 
 
 def budget(at: Situation, task: Task, session: FleetSession | None, found: Budget) -> Escalate:
-    asked = f"{found.told}. Approve to spend as much again, or raise it."
+    asked = f"{found.what}. Approve to spend as much again, or raise it:  {found.setting}"
     told = {"scope": found.scope, "spent_usd": found.spent, "limit_usd": found.limit}
     return _escalate(at, task, EscalationKind.BUDGET, asked, BlockerKind.RESOURCE, session, evidence=told)
 

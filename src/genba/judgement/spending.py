@@ -32,10 +32,14 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
         return self.spent >= self.limit
 
     @property
-    def told(self) -> str:
+    def what(self) -> str:
         names = {TASK: "its budget", AGENT: "the agent's budget of today", DAY: "the budget of today"}
         name = names.get(self.scope, "the budget of the project")
-        return f"{name} is reached: ${self.spent:.4g} of ${self.limit:.4g}  {self.setting}"
+        return f"{name} is reached: ${self.spent:.4g} of ${self.limit:.4g}"
+
+    @property
+    def told(self) -> str:
+        return f"{self.what}  {self.setting}"
 
 
 def budgets(field: Field, settings: FleetSettings, task: Task, agent: str) -> Iterator[Budget]:
@@ -71,6 +75,12 @@ def project_budgets(field: Field, settings: FleetSettings) -> Iterator[Budget]:
 def reached(field: Field, settings: FleetSettings, task: Task, agent: str) -> Budget | None:
     """The first budget that is used up; the task's own is looked at first."""
     return next((budget for budget in budgets(field, settings, task, agent) if budget.reached), None)
+
+
+def spent_up(field: Field, settings: FleetSettings, task: Task) -> bool:
+    """Whether the budget of a task is used up, whoever works on it."""
+    found = _of_task(field, settings.budget, task)
+    return found is not None and found.reached
 
 
 def allowance(field: Field, settings: FleetSettings, task: Task, agent: str) -> float | None:

@@ -24,6 +24,7 @@ from genba.judgement.moves import Agent, Me
 if TYPE_CHECKING:
     from genba.blackboard.fleet import FleetBoard
     from genba.definitions.definition import AgentDefinition
+    from genba.definitions.registry import AgentInfo
     from genba.domain.tasks import Task
     from genba.judgement.moves import Start
     from genba.judgement.plans import PlanLimits
@@ -47,15 +48,18 @@ class ProjectCrew:
         self.house = house
         self.board = board
         self.base_branch = base_branch
-        self._me = msgspec.structs.replace(me, agents=self._agents())
+        infos, broken = self.house.registry.agents()
+        self.broken = {name: problems[0] for name, problems in broken.items()}
+        """By the name of an agent that cannot be read: the first of its problems."""
+        self._me = msgspec.structs.replace(me, agents=self._agents(infos))
 
     async def me(self, running: int) -> Me:
         resources = await asyncio.to_thread(self._resources)
         return msgspec.structs.replace(self._me, running=running, resources=resources)
 
-    def _agents(self) -> tuple[Agent, ...]:
+    def _agents(self, infos: tuple[AgentInfo, ...]) -> tuple[Agent, ...]:
         found = []
-        for info in self.house.registry.agents()[0]:
+        for info in infos:
             definition = self.house.registry.load(info.name)
             if definition.adapter_type is not None:
                 found.append(Agent(name=info.name, capabilities=info.capabilities, provider=provider_of(definition)))

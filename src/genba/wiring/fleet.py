@@ -114,6 +114,9 @@ class Fleet:
     async def _begin(self, engine: Engine, base_branch: str, slots: int, only_agent: str, only_label: str) -> None:
         me = Me(executor=engine.executor, host=host(), workers=slots, only_agent=only_agent, only_label=only_label)
         crew = self.crew = ProjectCrew(self.house, self.board, me, base_branch)
+        for name, problem in crew.broken.items():
+            told = f"{name} cannot be used: {problem}  genba agent check {name}"
+            self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=told))
         own = Executor(id=engine.executor, host=host(), process=os.getpid(), workers=slots)
         await asyncio.to_thread(self.board.register, own)
         await asyncio.to_thread(self.nursery.open)
@@ -183,7 +186,8 @@ class Fleet:
         from genba.blackboard.texts import now  # noqa: PLC0415  (only with a budget)
 
         moment = now()
-        field = Field(now=moment, tasks={number: task}, ledger=self.board.ledger(moment[:10]))
+        asked = tuple(found for found in self.board.escalations(open_only=False) if found.task == number)
+        field = Field(now=moment, tasks={number: task}, escalations=asked, ledger=self.board.ledger(moment[:10]))
         budget = reached(field, self.settings, task, agent)
         return budget.told if budget is not None else ""
 
