@@ -5,7 +5,6 @@ Nothing of it is read from the branch that is verified, so a branch cannot chang
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -97,7 +96,8 @@ class Rulebook:
     async def freeze(self, base: str, base_branch: str, task: Task | None, may_change: tuple[str, ...] = ()) -> Policy:
         """The policy for a task, or for a run without one: then only the Definition of Done counts."""
         names = tuple(f"{base}:{name}" for name in (*CONFIG_FILES, *DETECTION_FILES))
-        texts, files = await asyncio.gather(self.history.read(names), self.history.files(base))
+        files = await self.history.files(base)
+        texts = await self.history.read(names)
         found = {name.partition(":")[2]: text for name, text in texts.items()}
         rules, origin = self._rules(found, base_branch or base[:7])
         detected = detect({name: found[name] for name in DETECTION_FILES if name in found}, files)

@@ -225,7 +225,7 @@ class Run:
         What comes back is what the attempt before has left open.
         """
         try:
-            if self.world.rulebook is not None:
+            if self.world.rulebook is not None and not self.plan.delivered:
                 policy = await self.world.rulebook.freeze(
                     workspace.base, workspace.base_branch, task, self.plan.may_change
                 )
@@ -441,8 +441,12 @@ class Run:
             told = msgspec.structs.replace(red, detail=alone)
         self._reached(msgspec.structs.replace(self.state, step=self._working_step()))
         again = self.state.last_failure if red.name == "verification" else None
-        before = msgspec.structs.replace(self.state, last_failure=again)
+        # The judge adds the iteration that is under way, and here none is.
+        before = msgspec.structs.replace(self.state, last_failure=again, iterations=self.state.iterations - 1)
         verdict = self.judge.failed(before, "completed", told, facts, denied)
+        reason = verdict.reason
+        if verdict.outcome is not None and red.name in _OF_ANSWERS and red.output:
+            reason = f"{reason}: {red.output.splitlines()[0]}"
         self._reached(
             msgspec.structs.replace(
                 self.state,
@@ -450,7 +454,7 @@ class Run:
                 attempts=self.state.with_failed_attempt(),
                 last_failure=verdict.failure or self.state.last_failure,
                 outcome=verdict.outcome,
-                reason=self.world.redact(verdict.reason),
+                reason=self.world.redact(reason),
                 judged="",
             )
         )

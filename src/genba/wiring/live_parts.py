@@ -12,8 +12,10 @@ import msgspec
 
 from genba.blackboard.ledger import BlackboardLedger
 from genba.connections.git.dropping import drop_branch
+from genba.connections.git.observing import changed_files
 from genba.connections.git.queueing import GitRework
 from genba.coordination.session_plan import PartState, SessionPlan, run_plan
+from genba.domain.errors import GitError
 from genba.domain.events import Notice
 from genba.domain.fleet import FleetSession, PartOrder, Purpose
 from genba.domain.outcomes import Outcome
@@ -166,9 +168,12 @@ class DressedPart:
         workspace = self.run.workspace
         if workspace is None:
             return ()
-        words = ("diff", "--name-only", "-z", "--no-renames", f"{workspace.base}...refs/heads/{workspace.branch}")
-        done = await self.parts.house.layout.git.run(*words, allow=(0, 1, 128))
-        return tuple(name for name in done.stdout.split("\0") if name) if done.returncode == 0 else ()
+        git = self.parts.house.layout.git
+        tip = await git.commit_of(f"refs/heads/{workspace.branch}")
+        try:
+            return await changed_files(git, workspace.base, tip) if tip is not None else ()
+        except GitError:
+            return ()
 
     async def leave(self) -> None:
         """Take away the working tree and the branch of a session that hands over no commit."""

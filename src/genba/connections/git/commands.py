@@ -3,12 +3,14 @@
 import asyncio
 import functools
 import os
+import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
 from genba.connections.git.mounting import mounted, read_overlay
+from genba.connections.git.remembering import Memory, is_hash
 from genba.domain.errors import DiskFullError, GitError
 
 _HARDENED = (
@@ -22,7 +24,7 @@ _FORGET = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY",
            "GIT_NAMESPACE", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CEILING_DIRECTORIES")  # fmt: skip
 _OF_FILES = r"^(core\.(autocrlf|eol|safecrlf|filemode|symlinks|ignorecase|precomposeunicode)$|filter\.)"
 _BRANCHES = "refs/heads/"
-_HEX = frozenset("0123456789abcdef")
+_PLAIN_BRANCH = re.compile(r"refs/heads(/[A-Za-z0-9_][A-Za-z0-9_+=%-]*(\.[A-Za-z0-9_+=%-]+)*)+")
 _LONGEST_REF = 4096
 _SMALLEST_ROOM = 64 * 1024
 _PIECE = 1024 * 1024
@@ -41,6 +43,15 @@ class Git:
         self.git_dir = git_dir
         self._without_filters: dict[str, str] | None = None
         self._known_settings: tuple[str, ...] | None = None
+        self.memory = Memory()
+
+    async def fixed(self, *arguments: str) -> str:
+        """The answer to a question about objects that are named by their whole hashes. Git is asked for it once."""
+        told = self.memory.answers.get(arguments)
+        if told is None:
+            told = (await self.run(*arguments)).stdout
+            self.memory.answers.put(arguments, told)
+        return told
 
     async def run(
         self,
@@ -133,12 +144,17 @@ class Git:
         done = await self.run(*words, stdin=message, allow=(0, 128))
         if done.returncode != 0:
             done = await self.run(*words, stdin=message, environment=_IDENTITY)
-        return done.stdout.strip()
+        commit = done.stdout.strip()
+        self.memory.know(commit, tree, parents)
+        return commit
 
     async def commit_of(self, ref: str) -> str | None:
-        """The commit that a name stands for. A branch that lies there as a file is read, which spares a process."""
-        if ref.startswith(_BRANCHES) and (found := _loose(self.git_dir, ref)):
-            return found
+        """The commit that a name stands for. A branch that lies there in a file is read, which spares a process."""
+        if ref.startswith(_BRANCHES):
+            if found := _loose(self.git_dir, ref) or _packed(self.git_dir, ref):
+                return found
+            if found is not None:
+                return None
         done = await self.run("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", allow=(0, 1, 128))
         return done.stdout.strip() or None
 
@@ -162,6 +178,8 @@ class Git:
         return done.stdout.strip() or None
 
     async def is_ancestor(self, commit: str, of: str) -> bool:
+        if is_hash(commit) and is_hash(of) and self.memory.is_known_ancestor(commit, of):
+            return True
         done = await self.run("merge-base", "--is-ancestor", commit, of, allow=(0, 1))
         return done.returncode == 0
 
@@ -186,7 +204,33 @@ def _loose(git_dir: Path, ref: str) -> str:
     if ".." in ref or "\0" in ref:
         return ""
     said = _read(git_dir / ref).strip()
-    return said if len(said) in (40, 64) and _HEX.issuperset(said) else ""
+    return said if is_hash(said) else ""
+
+
+def _packed(git_dir: Path, ref: str) -> str | None:
+    """The object of a branch that has no file of its own: empty when there is no such branch, None when git must tell.
+
+    It is to be asked after the file was looked for: git writes here first, and removes the file afterwards.
+    """
+    own = git_dir / ref
+    if (
+        not _PLAIN_BRANCH.fullmatch(ref)
+        or not (git_dir / "refs" / "heads").is_dir()
+        or own.is_file()
+        or own.is_symlink()
+    ):
+        return None
+    try:
+        packed = (git_dir / "packed-refs").read_bytes()
+    except FileNotFoundError:
+        return ""
+    except OSError:
+        return None
+    end = packed.find(f" {ref}\n".encode())
+    if end < 0:
+        return ""
+    said = packed[packed.rfind(b"\n", 0, end) + 1 : end].decode("ascii", "replace")
+    return said if is_hash(said) else None
 
 
 def _read(path: Path) -> str:

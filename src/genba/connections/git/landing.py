@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from genba.connections.git.history import changes_over, parse_changes
 from genba.connections.git.layout import RepositoryLayout
 from genba.domain.workspaces import MergeResult, MergeStatus, Proposal
 
@@ -90,9 +91,7 @@ class Landing:
 
     async def changes(self, base: str, commit: str) -> list[tuple[str, str]]:
         """What changes from one commit to another: the status and the name of each file."""
-        words = ("diff-tree", "-r", "-z", "--name-status", "--no-renames", base, commit)
-        fields = (await self.git.run(*words)).stdout.split("\0")
-        return list(zip(fields[::2], fields[1::2], strict=False))
+        return [(change.status, change.path) for change in parse_changes(await changes_over(self.git, base, commit))]
 
     async def _put_back(self, checkout: Path, git_dir: Path, base: str, changes: list[tuple[str, str]]) -> None:
         """Undo a fast-forward that failed: the tracked files were clean, and the added ones were not there before."""

@@ -4,7 +4,7 @@ import os
 import zlib
 from pathlib import Path
 
-from genba.connections.git.commands import Git, discover
+from genba.connections.git.commands import Git, branch_of, discover
 from genba.domain.errors import GitError
 
 _LONGEST_NAME = 200
@@ -56,6 +56,9 @@ class RepositoryLayout:
     def find_git_dir_of(self, tree: Path) -> Path | None:
         if tree == self.top:
             return self.git_dir
+        likely = self.common / "worktrees" / tree.name
+        if _pointed_to(likely) == tree:
+            return likely
         for pointer in (self.common / "worktrees").glob("*/gitdir"):
             there = Path(pointer.read_text(encoding="utf-8").strip()).parent
             if there == tree or there.resolve() == tree.resolve():
@@ -86,6 +89,11 @@ class RepositoryLayout:
             fresh.write_text(known + start + "".join(f"{pattern}\n" for pattern in missing), encoding="utf-8")
             fresh.replace(path)
 
+    def may_be_checked_out(self, branch: str) -> bool:
+        """Whether a checkout of this repository says that it is on a branch, read from files."""
+        heads = (self.common / "HEAD", *(self.common / "worktrees").glob("*/HEAD"))
+        return any(branch_of(head.parent) == f"refs/heads/{branch}" for head in heads)
+
     async def checkouts(self) -> dict[str, Path]:
         """Every branch that is checked out somewhere, and where."""
         found: dict[str, Path] = {}
@@ -98,6 +106,14 @@ class RepositoryLayout:
             elif word == "branch":
                 found[rest.removeprefix("refs/heads/")] = where
         return found
+
+
+def _pointed_to(git_dir: Path) -> Path | None:
+    """The working tree that a folder of git's own belongs to."""
+    try:
+        return Path((git_dir / "gitdir").read_text(encoding="utf-8").strip()).parent
+    except (OSError, UnicodeDecodeError):
+        return None
 
 
 def is_folder(path: str | Path) -> bool:

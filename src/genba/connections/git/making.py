@@ -66,12 +66,9 @@ class TreeMaker:
 
     async def _is_new(self, branch: str) -> bool:
         """Whether there is no such branch yet. One that is checked out somewhere can have no other working tree."""
-        checkouts, tip = await asyncio.gather(
-            self.layout.checkouts(), self.layout.git.commit_of(f"refs/heads/{branch}")
-        )
-        if branch in checkouts:
+        if self.layout.may_be_checked_out(branch) and branch in (checkouts := await self.layout.checkouts()):
             raise _checked_out(branch, checkouts[branch])
-        return tip is None
+        return await self.layout.git.commit_of(f"refs/heads/{branch}") is None
 
     async def _add(self, record: TreeRecord) -> None:
         start = ("-b", record.branch, record.path, record.base) if record.new_branch else (record.path, record.branch)

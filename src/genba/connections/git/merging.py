@@ -95,7 +95,8 @@ class GitRepository:
         """Where a branch is checked out: nearly always where the user stands, which needs no asking."""
         if branch_of(self.layout.git_dir) == ref and is_folder(self.layout.top):
             return self.layout.top
-        found = (await self.layout.checkouts()).get(ref.removeprefix("refs/heads/"))
+        branch = ref.removeprefix("refs/heads/")
+        found = (await self.layout.checkouts()).get(branch) if self.layout.may_be_checked_out(branch) else None
         return found if found is not None and is_folder(found) else None
 
     async def push(self, remote: str, branch: str) -> None:

@@ -6,6 +6,7 @@ import zlib
 
 _LONGEST_SLUG = 48
 _LONGEST_PART = 200
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}(/[A-Za-z0-9][A-Za-z0-9_-]{0,99}){0,3}")
 
 
 OWN_BRANCHES = "genba/"
@@ -19,6 +20,11 @@ def generated_branch(agent: str, run: str, issue: int | None, title: str) -> str
         return f"genba/{issue}-{slug}" if slug else f"genba/{issue}"
     stamp = run.removeprefix(f"{agent}-")
     return f"genba/{agent}-{stamp}"
+
+
+def is_plain(branch: str) -> bool:
+    """Whether a name is so plain that git takes it for a branch, without being asked."""
+    return _PLAIN.fullmatch(branch) is not None and branch != "HEAD"
 
 
 def slugify(text: str) -> str:

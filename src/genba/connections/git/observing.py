@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from genba.connections.git.commands import Git
+from genba.connections.git.history import changes_over, commits_over, parse_changes, parse_rows
 from genba.connections.git.layers import template_of, written
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.mounting import read_overlay
@@ -16,10 +17,9 @@ from genba.domain.errors import GitError
 from genba.domain.evidence import Commit
 from genba.domain.workspaces import Workspace
 
-_COMMITS = ("log", "-z", "--format=%H%x00%T%x00%s")
 _MOST_NAMED = 2000
 """Paths that are named to git one by one."""
-_NAMES = ("log", "-z", "--name-only", "--format=")
+_NAMES = ("log", "-z", "--name-only", "--no-renames", "--format=")
 
 
 class Look(msgspec.Struct, frozen=True):
@@ -27,27 +27,56 @@ class Look(msgspec.Struct, frozen=True):
 
     status: tuple[str, str, tuple[str, ...]]
     """The commit, the branch and the uncommitted paths."""
-    log: str
-    names: str
+    commits: tuple[Commit, ...] = ()
+    """Those over the base, newest first."""
+    tree: str = ""
+    """That of the newest commit."""
+    files: tuple[str, ...] = ()
+    """What the commits changed."""
     problem: str = ""
     """Why the branch could not be shown."""
 
     def of_branch(self) -> tuple[tuple[Commit, ...], str, tuple[str, ...]]:
-        """The commits over the base, newest first, the tree of the newest, and the files that they changed."""
+        """The commits over the base, the tree of the newest, and the files that they changed."""
         if self.problem:
-            raise GitError(f"git log: {self.problem}")
-        return *parse_commits(self.log), parse_names(self.names)
+            raise GitError(self.problem)
+        return self.commits, self.tree, self.files
 
 
 async def look(git: Git, workspace: Workspace) -> Look:
-    over_base = f"{workspace.base}..refs/heads/{workspace.branch}"
-    status, log, names = await asyncio.gather(
+    status, work = await asyncio.gather(
         tree_status(git, Path(workspace.path), Path(workspace.git_dir)),
-        git.run(*_COMMITS, over_base, allow=(0, 128)),
-        git.run(*_NAMES, over_base, allow=(0, 128)),
+        _work(git, workspace.base, workspace.branch),
+        return_exceptions=True,
     )
-    problem = (log.stderr if log.returncode else names.stderr if names.returncode else "").strip()
-    return Look(status, log.stdout, names.stdout, problem)
+    if isinstance(status, BaseException):
+        raise status
+    if isinstance(work, GitError):
+        return Look(status, problem=work.message)
+    if isinstance(work, BaseException):
+        raise work
+    return Look(status, *work)
+
+
+async def _work(git: Git, base: str, branch: str) -> tuple[tuple[Commit, ...], str, tuple[str, ...]]:
+    """The commits of a branch over its base, newest first, the tree of the newest, and the files that they changed."""
+    tip = await git.commit_of(f"refs/heads/{branch}")
+    if tip is None:
+        raise GitError(f"there is no branch {branch}")
+    if tip == base:
+        return (), "", ()
+    rows = [row for row in parse_rows(await commits_over(git, base, tip)) if row.is_own]
+    commits = tuple(Commit(row.sha, row.subject) for row in rows)
+    tree = rows[0].tree if rows else ""
+    return commits, tree, await changed_files(git, base, tip)
+
+
+async def changed_files(git: Git, base: str, tip: str) -> tuple[str, ...]:
+    """The files that the commits from a base to a tip changed, merges aside."""
+    rows = [row for row in parse_rows(await commits_over(git, base, tip)) if row.is_own]
+    if [row.parents for row in rows] == [base]:  # what a single commit changed is what is different
+        return tuple(sorted(change.path for change in parse_changes(await changes_over(git, base, tip))))
+    return parse_names(await git.fixed(*_NAMES, f"{base}..{tip}"))
 
 
 async def tree_status(git: Git, tree: Path, git_dir: Path) -> tuple[str, str, tuple[str, ...]]:
@@ -99,13 +128,6 @@ async def snapshot(layout: RepositoryLayout, workspace: Workspace) -> str:
         await layout.git.run("add", "-A", tree=tree, git_dir=git_dir, environment=environment)
         done = await layout.git.run("write-tree", git_dir=git_dir, environment=environment)
     return done.stdout.strip()
-
-
-def parse_commits(output: str) -> tuple[tuple[Commit, ...], str]:
-    """Commits, newest first, and the tree of the newest. No text of a commit can pose as another one."""
-    fields = output.split("\0")
-    triples = list(zip(fields[::3], fields[1::3], fields[2::3], strict=False))
-    return tuple(Commit(sha, subject) for sha, _, subject in triples), triples[0][1] if triples else ""
 
 
 def parse_names(output: str) -> tuple[str, ...]:

@@ -81,11 +81,11 @@ class GitTarget:
 
     async def _put_on(self, base: str, work: Work, history: MergeHistory) -> Stacked:
         merging = ("merge-tree", "--write-tree", "--name-only", "-z", base, work.commit)
-        done, arrived = await asyncio.gather(
-            self.git.run(*merging, allow=(0, 1)), self.git.is_ancestor(work.commit, base)
-        )
+        done = await self.git.run(*merging, allow=(0, 1))
         tree, *rest = done.stdout.split("\0")
-        if arrived:
+        # What has arrived changes nothing, so only then it is worth asking.
+        changes = self.git.memory.trees.get(base) not in (None, tree)
+        if not changes and await self.git.is_ancestor(work.commit, base):
             return Stacked(base=base, arrived=True)
         if done.returncode == 1:
             paths = tuple(dict.fromkeys(rest[: rest.index("")] if "" in rest else rest))

@@ -9,7 +9,7 @@ from genba.connections.git.commands import Git, branch_of
 from genba.connections.git.layout import RepositoryLayout, is_folder
 from genba.connections.git.locks import FileLock
 from genba.connections.git.making import Fill, TreeMaker
-from genba.connections.git.naming import generated_branch
+from genba.connections.git.naming import generated_branch, is_plain
 from genba.connections.git.observing import Look, look, snapshot, tree_status
 from genba.connections.git.records import TreeRecord, assign
 from genba.connections.git.removal import remove
@@ -210,7 +210,7 @@ class GitWorkingTrees:
 
     async def _check_name(self, branch: str | None) -> None:
         """A name that the user gave must be one for git; one that is made here always is."""
-        if branch is None:
+        if branch is None or is_plain(branch):
             return
         valid = await self.git.run("check-ref-format", "--branch", branch, allow=(0, 1, 128))
         if valid.returncode != 0:
