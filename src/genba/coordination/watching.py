@@ -15,7 +15,7 @@ from genba.domain.events import (
     ToolUsed,
     VerificationFinished,
 )
-from genba.domain.fleet import Escalation, EscalationKind, Field, FleetSession, WaitsFor
+from genba.domain.fleet import Escalation, EscalationKind, Field, FleetSession, Purpose, WaitsFor
 from genba.domain.fleet_picture import (
     Ended,
     EntryPicture,
@@ -36,6 +36,7 @@ from genba.judgement.moves import Wait, WaitReason
 _SHOWN = 80
 _QUIET = (WaitReason.BACKLOG, WaitReason.ELSEWHERE, WaitReason.PERSON, WaitReason.REVIEW, WaitReason.MERGE)
 """Waits that the screen tells in another place, or not at all."""
+_ANSWERS = {Purpose.PLAN: FleetEventKind.PLANNED, Purpose.REVIEW: FleetEventKind.REVIEW}
 _LEFT = (WaitReason.AGENT, WaitReason.PAUSED, WaitReason.HELD, WaitReason.RESOURCES, WaitReason.DEADLOCK)
 """Waits of tasks that nobody begins before somebody does something: they are left, though nothing happened to them."""
 _OF_THE_QUEUE = {
@@ -146,6 +147,8 @@ class Watch:
         if session.status == "waiting":
             detail = f"for {session.waits_for}: {session.reason}" if session.reason else f"for {session.waits_for}"
             self._tell_of(FleetEventKind.WAITS, session, detail)
+        elif session.outcome == "completed" and session.purpose in _ANSWERS:
+            self._tell_of(_ANSWERS[session.purpose], session, session.reason)
         elif session.outcome == "completed":
             if session.task not in self._statuses or self._statuses[session.task] is not TaskStatus.DONE:
                 self._statuses[session.task] = TaskStatus.DONE
