@@ -1,0 +1,48 @@
+"""Killed around each command of git that changes something: before it, after it, and while it goes on alone."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.fleet.chaos import Chaos
+from tests.fleet.yard import Yard
+
+WRITING = ("worktree add", "reset --hard", "commit-tree", "read-tree -m", "update-ref -m", "update-ref --stdin")
+"""What a worker has git do for one task, besides reading."""
+
+STRIKING = """#!/bin/sh
+case "$GENBA_RUN: $* " in
+:*" {command} "*)
+    if mkdir {mark} 2>/dev/null; then
+        case {when} in
+        before) kill -9 $PPID; exit 1 ;;
+        after) {git} "$@"; kill -9 $PPID; exit 1 ;;
+        during) kill -9 $PPID ;;
+        esac
+    fi ;;
+esac
+exec {git} "$@"
+"""
+"""A git that kills whoever called it, once, at one command. Agents are spared."""
+
+
+@pytest.mark.parametrize("when", ["before", "after", "during"])
+@pytest.mark.parametrize("command", WRITING)
+def test_whoever_dies_around_a_command_of_git_is_gone_on_from(
+    small_yard: Yard, tmp_path: Path, command: str, when: str
+) -> None:
+    chaos = Chaos(small_yard)
+    mark, shim = tmp_path / "struck", tmp_path / "shim" / "git"
+    shim.parent.mkdir()
+    shim.write_text(STRIKING.format(command=command, mark=mark, when=when, git=shutil.which("git")), "utf-8")
+    shim.chmod(0o755)
+    worker = small_yard.start("--until-empty", PATH=f"{shim.parent}:{os.environ['PATH']}")
+
+    assert worker.wait(120) == -9, small_yard.log()
+
+    assert mark.is_dir()
+    chaos.check_sane()
+    small_yard.work()
+    chaos.check_done(starts=1)
