@@ -181,7 +181,8 @@ class Engine:
             # Known before the launch: DBOS looks for new queues only once a second.
             own = sessions_queue(self.executor)
             client.register_queue(own, worker_concurrency=self._workers, polling_interval_sec=poll_seconds)
-            client.register_queue(MERGES, partition_concurrency=1, polling_interval_sec=poll_seconds)
+            # A turn takes many entries, so it is looked for less often: to look is the dearest thing that DBOS does.
+            client.register_queue(MERGES, partition_concurrency=1, polling_interval_sec=2 * poll_seconds)
         return client
 
     def _workflow(self, handler: Handler) -> Callable[[str, str], Awaitable[str]]:

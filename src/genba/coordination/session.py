@@ -34,6 +34,8 @@ from genba.execution.running import Run, RunResult
 T = TypeVar("T")
 
 _LEAVES_NOTHING = (Purpose.PLAN, Purpose.REVIEW)
+_SHORT = ("start", "end")
+"""Phases that are over before anybody could look at them."""
 _SLOTS = 1000
 """Iterations of one part, at most: the number of an iteration within its session is its part and its place in it."""
 
@@ -221,7 +223,8 @@ class _PartSteps:
         return await self.steps.run(name, partial(self._phase, name, work), kind)
 
     async def _phase(self, name: str, work: Callable[[], Awaitable[T]]) -> T:
-        await asyncio.to_thread(partial(self.board.progress, self.order.run, phase=name))
+        if name not in _SHORT:
+            await asyncio.to_thread(partial(self.board.progress, self.order.run, phase=name))
         return await work()
 
     async def _iteration(self, count: int, work: Callable[[], Awaitable[LoopState]]) -> LoopState:

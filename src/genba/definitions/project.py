@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +72,7 @@ def load_project(root: Path) -> Project:
     return Project(root, ProjectFile(), "defaults")
 
 
+@lru_cache(maxsize=16)
 def rules_from(text: str, shown: str) -> RulesFile | None:
     """What the settings in a text call done, such as those of another commit."""
     return _shaped(_yaml(lambda: text, shown), shown, None)[1]

@@ -38,6 +38,11 @@ class IssueKeeper:
         label = self.settings.labels.requirements
         return issue, await self.world.tracker.labelled(label) if label else ()
 
+    @property
+    def starts(self) -> bool:
+        """Whether anything is done to the issue when the work on it begins."""
+        return self.number is not None and not change_on_start(self.settings).empty
+
     async def start(self) -> None:
         await self._change(change_on_start(self.settings), "start")
 

@@ -147,7 +147,8 @@ class Run:
         began = self.world.clock.elapsed()
         finalized = Finalized(done=False)
         try:
-            await self.world.steps.run("start", self.issues.start, type(None))
+            if self.issues.starts:
+                await self.world.steps.run("start", self.issues.start, type(None))
             finalized = await self._work(workspace, opened)
         except asyncio.CancelledError:
             if self.world.durable:

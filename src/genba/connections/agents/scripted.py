@@ -1,5 +1,6 @@
 """An agent that plays a script: deterministic, needs no model, and does real work in a real process."""
 
+import contextlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,8 @@ from genba.domain.problems import Problem
 from genba.domain.processes import Command, Heard
 from genba.domain.replies import AgentSession, Ask, Reply, Usage
 from genba.domain.shapes import read_plain, shape
+
+_DEEPEST = 500
 
 
 class _Node(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -161,13 +164,25 @@ def _raw_script(folder: Path, name: str, shown: str) -> tuple[Any, tuple[Problem
         path = (folder / name).resolve()
         if not path.is_relative_to(folder.resolve()):
             return None, (Problem(shown, "", "leaves the agent's folder"),)
-        return read_plain(lambda: yaml.safe_load(path.read_text(encoding="utf-8")), shown, "YAML")
+        return read_plain(lambda: _parsed(path.read_text(encoding="utf-8")), shown, "YAML")
     except OSError as error:
         return None, (Problem(shown[:80], "", f"cannot be read: {error.strerror}"),)
     except RuntimeError as error:
         return None, (Problem(shown[:80], "", f"cannot be read: {error}"),)
     except yaml.YAMLError as error:
         return None, (Problem(shown, "", f"not YAML: {error}"),)
+
+
+def _parsed(text: str) -> Any:
+    """The quick parser reads what is right; what is wrong is told in the words of the slow one.
+
+    The quick one dies of what is nested too deep, so it gets nothing that could be.
+    """
+    quick = getattr(yaml, "CSafeLoader", None)
+    if quick is not None and sum(map(text.count, "[{-?:")) < _DEEPEST:
+        with contextlib.suppress(yaml.YAMLError):
+            return yaml.load(text, quick)  # noqa: S506  (a safe one, too)
+    return yaml.safe_load(text)
 
 
 def _turn_problems(turn: Turn) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,6 @@ from pathlib import Path
 from genba.connections.git.layout import RepositoryLayout
 
 _DELETE = """
-    renice -n 19 $$ >/dev/null 2>&1
     { rm -rf -- "$@" || { chmod -R u+rwX -- "$@"; rm -rf -- "$@"; }; } >/dev/null 2>&1 &
 """
 """In a shell that ends at once: what deletes is then a child of nobody's. The second try is for folders of an agent,
@@ -40,7 +39,7 @@ def delete_later(*places: Path | None) -> None:
         return
     with contextlib.suppress(OSError):  # then the next run sweeps it
         subprocess.run(
-            ["sh", "-c", _DELETE, "sh", *paths],
+            ["nice", "-n", "19", "sh", "-c", _DELETE, "sh", *paths],
             cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
