@@ -137,6 +137,11 @@ def test_the_time_after_which_agents_that_nobody_watches_are_parked_is_read(conf
     )
 
 
+def test_how_long_a_session_waits_for_its_provider_is_read(config: Settings) -> None:
+    assert config.read("work: {}\n").work.patience_seconds == 30
+    assert config.read("work: {patience_seconds: 5}\n").work.patience_seconds == 5
+
+
 def test_how_often_the_blackboard_is_looked_at_is_read(config: Settings) -> None:
     assert config.read("work: {poll_seconds: 2}\n").work.poll_seconds == 2
 

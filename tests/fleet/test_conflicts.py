@@ -1,8 +1,11 @@
 """Work that does not fit what has landed meanwhile: it comes back to its author, and never lands broken."""
 
+from pathlib import Path
+
 from genba.domain.fleet import EscalationKind
 from genba.domain.tasks import TaskStatus
 from tests.fleet.yard import Yard, summary
+from tests.project import until
 
 RESOLVES = (
     "if grep -q '<<<<<<<' shared.txt; then printf 'both\\n' > shared.txt; else echo $GENBA_ISSUE > shared.txt; fi"
@@ -145,3 +148,54 @@ def test_what_is_green_alone_and_red_together_is_mended_and_main_is_green_at_eve
     told = yard.project.prompts(runs_of(yard, late)[0])[-1]
     assert "fails together with what main has now" in told
     assert "both.txt" in told, "the failing goal is named"
+
+
+def held_up(yard: Yard) -> Path:
+    """An agent that works until its gate is opened, and a task for it."""
+    gate = yard.project.root.parent / "gate"
+    yard.agent(script=f"until [ -f {gate} ]; do sleep 0.02; done; echo $GENBA_ISSUE > task-$GENBA_ISSUE.txt")
+    yard.task(1)
+    return gate
+
+
+def test_a_target_that_a_person_moves_meanwhile_is_landed_on(small_yard: Yard) -> None:
+    yard = small_yard
+    yard.set()
+    gate = held_up(yard)
+    process = yard.start("--until-empty")
+    until(lambda: yard.started() == ["1"])
+
+    yard.project.write("mine.txt", "by hand\n")
+    mine = yard.project.commit("By hand")
+    gate.touch()
+
+    assert process.wait(60) == 0
+    assert yard.look(1).status is TaskStatus.DONE
+    assert yard.landed()[-2:] == ["By hand", "Merge Task 1 (#1)"]
+    assert mine in yard.project.git("rev-list", "main").split()
+    assert (yard.project.root / "task-1.txt").is_file(), "a clean checkout is brought along"
+    assert not yard.project.git("status", "--porcelain")
+
+
+def test_a_checkout_with_changes_in_the_way_is_left_alone_until_it_is_clean(small_yard: Yard) -> None:
+    yard = small_yard
+    yard.set(merge={"retry_seconds": 0.2})
+    gate = held_up(yard)
+    process = yard.start("--until-empty")
+    until(lambda: yard.started() == ["1"])
+
+    yard.project.write("task-1.txt", "my own\n")
+    gate.touch()
+    until(lambda: "stuck" in yard.log())
+
+    queue = yard.genba("queue").out
+    assert "main was not moved" in queue
+    assert "task-1.txt" in yard.log(), "the log says which file is in the way"
+    assert yard.project.read("task-1.txt") == "my own\n", "what is not committed is never touched"
+    assert process.poll() is None
+    (yard.project.root / "task-1.txt").unlink()
+
+    assert process.wait(60) == 0
+    assert yard.look(1).status is TaskStatus.DONE
+    assert yard.project.read("task-1.txt") == "1\n"
+    assert yard.started() == ["1"], "nobody was asked again"

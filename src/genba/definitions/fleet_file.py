@@ -40,6 +40,10 @@ class WorkSettings(_Section, frozen=True, kw_only=True):
     grace_seconds: Annotated[
         float, Meta(gt=0, description="Agents that nobody watches are parked after this time.")
     ] = 60
+    patience_seconds: Annotated[
+        float,
+        Meta(ge=0, description="A session whose provider says to wait longer than this gives its worker away."),
+    ] = 30
     poll_seconds: Annotated[float, Meta(gt=0, description="How often the blackboard is looked at.")] = 0.5
 
 

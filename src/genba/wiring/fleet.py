@@ -53,7 +53,7 @@ class Fleet:
         self.board = board
         self.watch = watch
         self.settings: FleetSettings = house.project.fleet
-        self.gate = ProviderGate(board)
+        self.gate = ProviderGate(board, self.settings.work.patience_seconds)
         self.nursery = nursery_of(house.layout)
         self.crew: ProjectCrew | None = None
         self.orchestrator: Orchestrator | None = None

@@ -14,16 +14,14 @@ from genba.domain.ports import AgentAdapter, AgentInstance
 from genba.domain.processes import Heard
 from genba.domain.replies import Ask, InstanceStatus, Reply
 
-PATIENCE_SECONDS = 30.0
-"""A session that would have to wait longer gives its worker away, and goes on when the time has come."""
-
 
 class ProviderGate:
     """Who may ask whom, and from when on."""
 
-    def __init__(self, board: FleetBoard, patience: float = PATIENCE_SECONDS) -> None:
+    def __init__(self, board: FleetBoard, patience: float) -> None:
         self.board = board
         self.patience = patience
+        """Seconds. A session that would have to wait longer gives its worker away until the time has come."""
         self._until: dict[str, datetime] = {}
 
     def know(self, pauses: tuple[ProviderPause, ...]) -> None:
