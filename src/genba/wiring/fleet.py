@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from genba.blackboard.fleet import FleetBoard
-from genba.coordination.engine import Engine, News
+from genba.coordination.engine import Engine
+from genba.coordination.engine_news import News
 from genba.coordination.merge_queue import MergeTurn
 from genba.coordination.orchestrator import PART, TURN, Orchestrator, waking
 from genba.coordination.planning import finish_plan
