@@ -78,12 +78,6 @@ def test_a_question_that_is_rejected_ends_the_session() -> None:
     assert only(EndSession, decide(here)).reason == "its question was rejected: drop it"
 
 
-def test_a_task_that_somebody_unblocks_without_an_answer_goes_on_without_one() -> None:
-    gone = asked(1, EscalationKind.QUESTION, "withdrawn", evidence={"part": 1})
-    onward = only(Continue, decide(field(task(1), sessions=(_asks(),), escalations=(gone,))))
-    assert (onward.cause, onward.gap) == (Cause.RESUMED, None)
-
-
 def _asks(part: int = 1) -> FleetSession:
     return session(1, waits_for=WaitsFor.ANSWER, reason="MIT or Apache?", part=part)
 

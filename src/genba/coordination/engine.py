@@ -13,13 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import msgspec
 import sqlalchemy
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from genba.coordination import checkpoints
 from genba.coordination.engine_database import EngineDatabase
 from genba.coordination.engine_news import News, log, quieten
+from genba.coordination.engine_workflows import MERGES, SESSIONS, UNFINISHED, Names, Workflow, sessions_queue
 from genba.coordination.executor_lock import ExecutorLock
 from genba.domain.errors import GenbaError, StateConflictError
 from genba.domain.ports import Steps
@@ -27,59 +27,35 @@ from genba.domain.ports import Steps
 if TYPE_CHECKING:
     from dbos import DBOSClient, EnqueueOptions, WorkflowStatus
 
+__all__ = ["MERGES", "VERSION", "Engine", "Handler", "Workflow", "sessions_queue"]
+
 T = TypeVar("T")
 Handler = Callable[[str, Steps], Awaitable[str]]
 """Takes the payload of a workflow and returns its result, both JSON. It may be cancelled."""
-
-MERGES = "merges"
-"""The queue of the merge turns: one at a time for each partition, over all executors."""
 
 VERSION = "1"
 """What recorded steps mean. A workflow goes on only under the version that it began with."""
 
 _APPLICATION = "genba"
 _RECOVERIES = 5
-_SESSIONS = "sessions:"
 _RECOVERED = "recovered"
 _WATCH_SECONDS = 0.25
 _LOCK_SECONDS = 1.0
 _PATIENCE = 3.0
-_STATUSES = {
-    "DELAYED": "enqueued",
-    "ENQUEUED": "enqueued",
-    "PENDING": "pending",
-    "SUCCESS": "success",
-    "ERROR": "error",
-    "CANCELLED": "cancelled",
-    "MAX_RECOVERY_ATTEMPTS_EXCEEDED": "poisoned",
-}
-_UNFINISHED = ["ENQUEUED", "PENDING", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
 _OPEN = threading.Lock()
-
-
-class Workflow(msgspec.Struct, frozen=True, kw_only=True):
-    """One durable run, as the engine keeps it."""
-
-    id: str
-    kind: str
-    status: str
-    """enqueued | pending | success | error | cancelled | poisoned: its process died with it again and again"""
-    executor: str = ""
-    queue: str = ""
-    result: str = ""
-    error: str = ""
-
-
-def sessions_queue(executor: str) -> str:
-    """The queue of the parts that stay with one executor."""
-    return _SESSIONS + executor
 
 
 class Engine:
     """The durable runs that this process carries out. There is one per process."""
 
     def __init__(
-        self, database: EngineDatabase, executor: str, workers: int, version: str, say: Callable[[News], None] | None
+        self,
+        database: EngineDatabase,
+        executor: str,
+        workers: int,
+        version: str,
+        say: Callable[[News], None] | None,
+        project: str = "",
     ) -> None:
         self.executor = executor
         self.parked = asyncio.Event()
@@ -95,7 +71,10 @@ class Engine:
         self._closed = False
         self._watches: list[asyncio.Task[None]] = []
         self._threads = ThreadPoolExecutor(4, thread_name_prefix="genba-engine")
-        self._lock: ExecutorLock = database.lock(executor)
+        self._names = Names(project)
+        self._own_queue = self._names.inside(sessions_queue(executor))
+        self._merges = self._names.inside(MERGES)
+        self._lock: ExecutorLock = database.lock(executor, self._names.prefix)
         self._connections: sqlalchemy.Engine | None = None
         self._client: DBOSClient | None = None
         self._version = version
@@ -110,6 +89,7 @@ class Engine:
         executor: str,
         workers: int,
         handlers: Mapping[str, Handler],
+        project: str = "",
         version: str = VERSION,
         poll_seconds: float = 0.1,
         say: Callable[[News], None] | None = None,
@@ -117,13 +97,13 @@ class Engine:
         """Work on a database, and go on with what this executor left unfinished.
 
         The address is that of the blackboard. Refused while somebody else works there under the same name, or at all if
-        it is a file.
+        it is a file. Several projects on one server neither see nor touch each other.
         """
         if not _OPEN.acquire(blocking=False):
             raise StateConflictError("this process has an engine already", unchanged="nothing was started.")
         engine: Engine | None = None
         try:
-            engine = cls(EngineDatabase(address), executor, workers, version, say)
+            engine = cls(EngineDatabase(address), executor, workers, version, say, project)
             await engine._begin(handlers, poll_seconds)
         except BaseException as error:
             if engine is not None:
@@ -143,7 +123,7 @@ class Engine:
         for kind, handler in handlers.items():
             DBOS.workflow(name=kind, max_recovery_attempts=_RECOVERIES)(self._workflow(handler))
         DBOS(config=self._settings())
-        DBOS.listen_queues([sessions_queue(self.executor), MERGES])
+        DBOS.listen_queues([self._own_queue, self._merges])
         # On the loop on purpose: DBOS runs handlers on the loop that it is launched from.
         DBOS.launch()
         for watch in (self._watch_workflows(), self._watch_lock()):
@@ -156,7 +136,7 @@ class Engine:
             "name": _APPLICATION,
             "system_database_engine": self._connections,
             "application_version": self._version,
-            "executor_id": self.executor,
+            "executor_id": self._name,
             "serializer": checkpoints.JsonSerializer(),
             "use_listen_notify": False,
             "notification_listener_polling_interval_sec": 0.25,
@@ -179,10 +159,9 @@ class Engine:
                 retry_connection_errors=False,
             )
             # Known before the launch: DBOS looks for new queues only once a second.
-            own = sessions_queue(self.executor)
-            client.register_queue(own, worker_concurrency=self._workers, polling_interval_sec=poll_seconds)
+            client.register_queue(self._own_queue, worker_concurrency=self._workers, polling_interval_sec=poll_seconds)
             # A turn takes many entries, so it is looked for less often: to look is the dearest thing that DBOS does.
-            client.register_queue(MERGES, partition_concurrency=1, polling_interval_sec=2 * poll_seconds)
+            client.register_queue(self._merges, partition_concurrency=1, polling_interval_sec=2 * poll_seconds)
         return client
 
     def _workflow(self, handler: Handler) -> Callable[[str, str], Awaitable[str]]:
@@ -198,7 +177,7 @@ class Engine:
             task.add_done_callback(self._forget)
             heed = partial(self._heed, task)
             # DBOS counts those that run a little late, and may begin one too many.
-            slot = self._slots if queue.startswith(_SESSIONS) else contextlib.nullcontext()
+            slot = self._slots if queue.startswith(SESSIONS) else contextlib.nullcontext()
             try:
                 async with slot:
                     return await handler(payload, _DurableSteps(heed))
@@ -253,8 +232,8 @@ class Engine:
     def _options(self, kind: str, name: str, queue: str, priority: int, partition: str) -> "EnqueueOptions":
         options: EnqueueOptions = {
             "workflow_name": kind,
-            "queue_name": queue,
-            "workflow_id": name,
+            "queue_name": self._names.inside(queue),
+            "workflow_id": self._names.inside(name),
             "app_version": self._version,
             "priority": priority + 1,
         }
@@ -266,17 +245,18 @@ class Engine:
         """Cancel what has not ended, wherever it runs: its handler gets a CancelledError within half a second."""
         if ids:
             with _translated(self._database):
-                await self._do(self._connected.cancel_workflows, list(ids))
+                await self._do(self._connected.cancel_workflows, [self._names.inside(id_) for id_ in ids])
 
     async def unfinished(self, executor: str | None = None) -> list[Workflow]:
-        """What is enqueued, pending or poisoned, oldest first; that of one executor, or all."""
-        found = await self._list(status=_UNFINISHED, load_input=False, load_output=False)
-        workflows = [_seen(status) for status in found]
+        """What is enqueued, pending or poisoned in this project, oldest first; that of one executor, or all."""
+        ours = self._names.prefix or None
+        found = await self._list(status=UNFINISHED, workflow_id_prefix=ours, load_input=False, load_output=False)
+        workflows = [self._names.seen(status) for status in found]
         return [one for one in workflows if executor is None or one.executor == executor]
 
     async def status(self, id: str) -> Workflow | None:  # noqa: A002
-        found = await self._list(workflow_ids=[id], load_input=False)
-        return _seen(found[0]) if found else None
+        found = await self._list(workflow_ids=[self._names.inside(id)], load_input=False)
+        return self._names.seen(found[0]) if found else None
 
     async def dead(self, executors: Sequence[str]) -> list[str]:
         """Those of these executors that nobody is: their lock is free."""
@@ -293,17 +273,17 @@ class Engine:
             if not dead:
                 return []
             listed = partial(client.list_workflows, load_input=False, load_output=False)
-            pending = listed(status="PENDING", executor_id=executor)
-            waiting = listed(status="ENQUEUED", queue_name=sessions_queue(executor))
+            pending = listed(status="PENDING", executor_id=self._names.inside(executor))
+            waiting = listed(status="ENQUEUED", queue_name=self._names.inside(sessions_queue(executor)))
             going = [status.workflow_id for status in pending if self._may_go_on(client, status)]
-            merging = {status.workflow_id for status in pending if status.queue_name == MERGES}
+            merging = {status.workflow_id for status in pending if status.queue_name == self._merges}
             here = [name for name in going if name not in merging] + [status.workflow_id for status in waiting]
             turns = [name for name in going if name in merging]
             if here:
-                client.resume_workflows(here, queue_name=sessions_queue(self.executor))
+                client.resume_workflows(here, queue_name=self._own_queue)
             if turns:
-                client.resume_workflows(turns, queue_name=MERGES)
-            return here + turns
+                client.resume_workflows(turns, queue_name=self._merges)
+            return [self._names.outside(name) for name in here + turns]
 
     def _may_go_on(self, client: "DBOSClient", status: "WorkflowStatus") -> bool:
         """Whether it has not killed too many processes. Counted here: resuming sets the count of DBOS to zero."""
@@ -352,10 +332,8 @@ class Engine:
         Where another process has this name by now, what was begun before is that one's: only the rest is handed back.
         """
         client = self._connected
-        pending = client.list_workflows(
-            status="PENDING", executor_id=self.executor, load_input=False, load_output=False
-        )
-        for queue in (sessions_queue(self.executor), MERGES):
+        pending = client.list_workflows(status="PENDING", executor_id=self._name, load_input=False, load_output=False)
+        for queue in (self._own_queue, self._merges):
             ids = [status.workflow_id for status in pending if status.queue_name == queue]
             if self.parked.is_set():
                 ids = [name for name in ids if name in self._unsure]
@@ -377,7 +355,7 @@ class Engine:
                 status.workflow_id
                 for status in found
                 if status.status in ("SUCCESS", "ERROR")
-                or (status.status == "PENDING" and status.executor_id == self.executor)
+                or (status.status == "PENDING" and status.executor_id == self._name)
             }
             for task, name in list(self._running.items()):
                 if name in names and name not in held and task not in self._told:
@@ -423,6 +401,11 @@ class Engine:
         self._say(News("engine.parked", f"{why}: this one starts nothing more"))
 
     @property
+    def _name(self) -> str:
+        """What this executor is called in the database."""
+        return self._names.inside(self.executor)
+
+    @property
     def _connected(self) -> "DBOSClient":
         if self._client is None:
             raise _gone()
@@ -465,21 +448,6 @@ class _DurableSteps:
             said = f"this run was begun by another version of Genba, which had another step where {name} is now"
             raise StateConflictError(said, unchanged="nothing more was done.", hint="start the task again") from error
         return checkpoints.read(came, kind)
-
-
-def _seen(status: "WorkflowStatus") -> Workflow:
-    queue = status.queue_name or ""
-    waits = status.status in ("ENQUEUED", "DELAYED")
-    executor = queue.removeprefix(_SESSIONS) if waits and queue.startswith(_SESSIONS) else ""
-    return Workflow(
-        id=status.workflow_id,
-        kind=status.name,
-        status=_STATUSES[status.status],
-        executor=executor if waits else status.executor_id or "",
-        queue=queue,
-        result=status.output if isinstance(status.output, str) else "",
-        error=str(status.error) if status.error else "",
-    )
 
 
 def _gone() -> StateConflictError:

@@ -38,8 +38,9 @@ class EngineDatabase:
             else str(self.url.database)
         )
 
-    def lock(self, executor: str) -> ExecutorLock:
-        return ServerLock(self.url, executor) if self.on_postgres else FileLock(Path(self.place), executor)
+    def lock(self, executor: str, prefix: str = "") -> ExecutorLock:
+        """The lock of an executor; on a server, among those whose names have this prefix there."""
+        return ServerLock(self.url, executor, prefix) if self.on_postgres else FileLock(Path(self.place), executor)
 
     def open(self) -> Engine:
         return _postgres(self.url) if self.on_postgres else _sqlite(self.url)

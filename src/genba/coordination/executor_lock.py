@@ -114,9 +114,11 @@ class FileLock:
 class ServerLock:
     """On a PostgreSQL server: an advisory lock for each executor, on a connection that is used for nothing else."""
 
-    def __init__(self, url: URL, executor: str) -> None:
+    def __init__(self, url: URL, executor: str, prefix: str = "") -> None:
         self._url = url
         self._executor = executor
+        self._prefix = prefix
+        """What the names of executors of this project begin with on the server."""
         self._connection: Connection | None = None
 
     def take(self, patience: float) -> None:
@@ -166,7 +168,7 @@ class ServerLock:
         finally:
             if free:
                 with contextlib.suppress(SQLAlchemyError):
-                    self._ask("SELECT pg_advisory_unlock(:key)", key=_key(executor))
+                    self._ask("SELECT pg_advisory_unlock(:key)", key=self._key(executor))
 
     def release(self) -> None:
         connection, self._connection = self._connection, None
@@ -175,16 +177,21 @@ class ServerLock:
                 connection.close()
 
     def _try(self, executor: str) -> bool:
-        return bool(self._ask("SELECT pg_try_advisory_lock(:key)", key=_key(executor)))
+        return bool(self._ask("SELECT pg_try_advisory_lock(:key)", key=self._key(executor)))
 
     def _ask(self, query: str, **values: int) -> object:
         if self._connection is None:
             return None
         return self._connection.execute(text(query), values).scalar()
 
+    def _key(self, executor: str) -> int:
+        """The number of an executor's lock: one of the 2⁶⁴ that a server has."""
+        name = f"genba executor {self._prefix}{executor}"
+        return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big", signed=True)
+
     def _holder(self) -> str:
         """Where the holder of the lock comes from, as the server sees it."""
-        key = _key(self._executor) & 0xFFFFFFFFFFFFFFFF
+        key = self._key(self._executor) & 0xFFFFFFFFFFFFFFFF
         found = self._ask(
             "SELECT coalesce(host(a.client_addr), 'its own host') FROM pg_locks l"
             " JOIN pg_stat_activity a ON a.pid = l.pid AND a.datname = current_database()"
@@ -207,8 +214,3 @@ class ServerLock:
 def patient(url: URL, wanted: dict[str, str | int]) -> dict[str, str | int]:
     """What a connection is opened with: a server that cannot be reached is told within seconds."""
     return wanted if "connect_timeout" in url.query else {"connect_timeout": 5, **wanted}
-
-
-def _key(executor: str) -> int:
-    """The number of an executor's lock: one of the 2⁶⁴ that a server has."""
-    return int.from_bytes(hashlib.sha256(f"genba executor {executor}".encode()).digest()[:8], "big", signed=True)

@@ -7,6 +7,7 @@ anything to schedule, to watch or to wait.
 
 import asyncio
 import hashlib
+import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Protocol
@@ -15,13 +16,15 @@ import msgspec
 from sqlalchemy import Connection
 
 from genba.blackboard.fleet import FleetBoard
-from genba.coordination.engine import MERGES, Engine, sessions_queue
+from genba.coordination.engine import MERGES, Engine, Workflow, sessions_queue
+from genba.coordination.session import bury
 from genba.coordination.session_plan import SessionPlan, read_state
 from genba.coordination.watching import Watch
 from genba.definitions.fleet_file import FleetSettings
-from genba.domain.errors import GenbaError, StateConflictError
+from genba.domain.errors import ConfigurationError, GenbaError, NotFoundError, StateConflictError, UsageError
 from genba.domain.fleet import (
     Cause,
+    EntryStatus,
     Escalation,
     EscalationKind,
     Field,
@@ -30,6 +33,7 @@ from genba.domain.fleet import (
     PartEnd,
     PartOrder,
     Purpose,
+    part_workflow,
 )
 from genba.domain.fleet_picture import Ended, FleetEvent, FleetEventKind
 from genba.domain.merge_queue import MergeHistory, TurnOrder
@@ -42,6 +46,7 @@ PART, TURN = "part", "turn"
 """The kinds of workflows."""
 _BY_OTHERS = (can.WaitReason.ELSEWHERE, can.WaitReason.MERGE, can.WaitReason.WORKERS, can.WaitReason.LIMIT)
 """Waits that end when somebody else, here or on another host, has done what they are about."""
+_BEAT_SECONDS = 10.0
 _LANDING_FIRST = 1
 _BY_PRIORITY = {"critical": 2, "high": 3, "medium": 4, "low": 5}
 
@@ -74,6 +79,7 @@ class Orchestrator:
         watch: Watch,
         park: Callable[[str, str], None],
         host: str,
+        looked: Callable[[Field], None] = lambda _field: None,
     ) -> None:
         self.board = board
         self.engine = engine
@@ -82,10 +88,13 @@ class Orchestrator:
         self.watch = watch
         self.park = park
         self.host = host
+        self.looked = looked
+        """Hears what every look at the field has shown."""
         self.wake = asyncio.Event()
         self.actor = Actor(ActorKind.ORCHESTRATOR, engine.executor)
         self.field = Field(now="", tasks={})
         self.waits: tuple[can.Wait, ...] = ()
+        self._beaten = 0.0
         self._turns: dict[str, str] = {}
         self._turn = 0
 
@@ -117,9 +126,14 @@ class Orchestrator:
         """One look and what follows from it. Says whether anything goes on, or will by itself."""
         await self._take_over_the_dead()
         self.field = await asyncio.to_thread(self.board.field)
+        self.looked(self.field)
+        await self._beat()
         mine = [session for session in self.field.sessions if self._is_mine(session)]
         self._park_what_is_held(mine)
-        me = msgspec.structs.replace(await self.crew.me(len(mine)), turning=await self._turning())
+        open_entries = any(not entry.status.ended for entry in self.field.entries)
+        unfinished = await self.engine.unfinished() if mine or open_entries else []
+        lost = await self._bury_what_is_lost(mine, unfinished)
+        me = msgspec.structs.replace(await self.crew.me(len(mine) - lost), turning=await self._turning(unfinished))
         decided = moves(self.field, self.settings, me)
         self.waits = tuple(move for move in decided if isinstance(move, can.Wait))
         done = [await self._carried_out(move) for move in decided if not isinstance(move, can.Wait)]
@@ -128,7 +142,7 @@ class Orchestrator:
         merging = any(not entry.status.ended for entry in self.field.entries)
         timed = any(wait.until and wait.kind is not can.WaitReason.BUDGET for wait in self.waits)
         elsewhere = any(wait.kind in _BY_OTHERS for wait in self.waits)
-        return any(done) or running or merging or timed or elsewhere
+        return any(done) or running or merging or timed or elsewhere or lost > 0
 
     def _is_mine(self, session: FleetSession) -> bool:
         return session.status == "running" and session.executor == self.engine.executor
@@ -141,13 +155,52 @@ class Orchestrator:
             elif task is None or task.status.ended:
                 self.park(session.run, "its task has ended")
 
-    async def _turning(self) -> frozenset[str]:
+    async def _bury_what_is_lost(self, mine: list[FleetSession], unfinished: list[Workflow]) -> int:
+        """End sessions whose part the engine does not carry out any more, whatever happened to it. Says how many."""
+        alive = {workflow.id for workflow in unfinished if workflow.status != "poisoned"}
+        lost = 0
+        for session in mine:
+            workflow = part_workflow(session.run, session.part)
+            if workflow in alive:
+                continue
+            known = await self.engine.status(workflow)
+            why = known.error or known.status if known is not None else "nobody knows of it"
+            reason = f"its part was lost: {why}"
+            if await asyncio.to_thread(bury, self.board, session.run, session.part, reason):
+                lost += 1
+                self._tell(FleetEventKind.FAILED, session.task, agent=session.agent, run=session.run, detail=reason)
+            if known is not None and known.status == "poisoned":
+                await self.engine.cancel([workflow])
+        return lost
+
+    async def _turning(self, unfinished: list[Workflow]) -> frozenset[str]:
         """The targets whose queue takes a turn right now, here or elsewhere."""
+        turns = [workflow for workflow in unfinished if workflow.kind == TURN]
         targets = {entry.target for entry in self.field.entries if not entry.status.ended}
-        if not targets:
-            return frozenset()
-        ids = [workflow.id for workflow in await self.engine.unfinished() if workflow.kind == TURN]
-        return frozenset(target for target in targets if any(id_.startswith(turn_prefix(target)) for id_ in ids))
+        found = set()
+        for target in targets:
+            own = [turn for turn in turns if turn.id.startswith(turn_prefix(target))]
+            if any(turn.status != "poisoned" for turn in own):
+                found.add(target)
+            for turn in own:
+                if turn.status == "poisoned":
+                    await self._give_up_turn(target, turn.id)
+        return frozenset(found)
+
+    async def _give_up_turn(self, target: str, turn: str) -> None:
+        """A turn that kills its process again and again is not taken again at once."""
+        told = "whoever tried to land it died again and again: look at what its goals do   genba logs"
+        for entry in self.field.entries:
+            if entry.target == target and entry.status is EntryStatus.MERGING:
+                await asyncio.to_thread(partial(self.board.settle, entry.id, EntryStatus.STUCK, detail=told))
+        await self.engine.cancel([turn])
+        self.watch.tell(FleetEvent(kind=FleetEventKind.STUCK, detail=f"{target}: {told}"))
+
+    async def _beat(self) -> None:
+        """Say now and then that this executor lives."""
+        if time.monotonic() - self._beaten >= _BEAT_SECONDS:
+            self._beaten = time.monotonic()
+            await asyncio.to_thread(self.board.beat, self.engine.executor)
 
     async def _take_over_the_dead(self) -> None:
         """Sessions of executors that no longer live go on here."""
@@ -356,7 +409,8 @@ class Orchestrator:
     async def _in_the_way(self, move: Move, error: GenbaError) -> bool:
         """What cannot begin at all is a person's to mend; what else goes wrong is told, and tried again."""
         self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=error.message))
-        if not isinstance(move, can.Start):
+        lasting = isinstance(error, ConfigurationError | NotFoundError | UsageError)
+        if not isinstance(move, can.Start) or not lasting:
             return False
         task = self.field.tasks.get(move.task)
         if task is None or task.status is not TaskStatus.OPEN:

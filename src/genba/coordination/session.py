@@ -85,6 +85,8 @@ class Parts:
     async def carry_out(self, payload: str, steps: Steps) -> str:
         """The handler of the engine: one part, whole."""
         order = msgspec.json.decode(payload, type=PartOrder)
+        if not await asyncio.to_thread(self._is_due, order):
+            return "{}"
         plan = msgspec.json.decode(await asyncio.to_thread(self.board.plan_of, order.run), type=SessionPlan)
         kept = read_state(await asyncio.to_thread(self.board.state_of, order.run)) if order.part > 1 else None
         watched = _PartSteps(steps, self.board, order, self.afford)
@@ -93,13 +95,20 @@ class Parts:
             live = await self.prepare(order, plan, kept, watched)
             watched.live = live
             result = await live.execute()
-            end = partial(self._end, order, live, result)
         except GenbaError as error:
-            end = partial(self._refused, order, live, error)
+            # Not a step: what refuses a part may come before steps that it did long ago, and has no place among them.
+            await asyncio.to_thread(self._refused, order, live, error)
+            return "{}"
+        end = partial(self._end, order, live, result)
         await steps.run("end part", lambda: asyncio.to_thread(end), type(None))
         if live is not None and order.purpose in _LEAVES_NOTHING and await self._has_ended(order):
             await steps.run("leave", live.leave, type(None))
         return "{}"
+
+    def _is_due(self, order: PartOrder) -> bool:
+        """Whether the session is still at this part: who died after its end was written down finds it over."""
+        session = self.board.session(order.run)
+        return session.part == order.part and session.status == SessionStatus.RUNNING
 
     async def _has_ended(self, order: PartOrder) -> bool:
         return (await asyncio.to_thread(self.board.session, order.run)).status == SessionStatus.ENDED
@@ -146,12 +155,15 @@ class Parts:
         waiting = partial(msgspec.structs.replace, ended, outcome="")
         if live.run.handed_over:
             return waiting(waits_for=WaitsFor.REVIEW)
-        if live.paused and self._could_go_on(order, result):
+        paused = live.run.state.parked or live.paused
+        if paused and self._could_go_on(order, result):
             self._let_go(order, result.reason)
-            return waiting(waits_for=WaitsFor.RESUME, reason=live.paused)
+            return waiting(waits_for=WaitsFor.RESUME, reason=paused)
         match result.outcome:
             case Outcome.COMPLETED:
                 return waiting(waits_for=WaitsFor.PULL_REQUEST) if self._awaits_pull_request(order, result) else ended
+            case Outcome.BLOCKED if self.board.board.get(order.task).status.ended:
+                return ended
             case Outcome.BLOCKED:
                 self._ask(order, result)
                 return waiting(waits_for=WaitsFor.ANSWER)
@@ -166,15 +178,15 @@ class Parts:
         kind = "configuration: " if isinstance(error, ConfigurationError) else ""
         reason = f"{kind}{error.message}"
         self._let_go(order, reason)
-        state = live.run.state if live is not None else None
+        known, state = self.board.session(order.run), live.run.state if live is not None else None
         end = PartEnd(
             run=order.run,
             part=order.part,
             outcome=Outcome.FAILED,
             reason=reason,
-            iterations=state.iterations if state is not None else 0,
-            tokens=state.usage.tokens if state is not None else 0,
-            cost_usd=state.usage.cost_usd if state is not None else 0.0,
+            iterations=state.iterations if state is not None else known.iterations,
+            tokens=state.usage.tokens if state is not None else known.tokens,
+            cost_usd=state.usage.cost_usd if state is not None else known.cost_usd,
         )
         self.board.end_part(end)
         self._hand_over(order, end)
@@ -188,20 +200,49 @@ class Parts:
 
     def _ask(self, order: PartOrder, result: RunResult) -> None:
         """Only a person can say how it goes on."""
-        evidence = {"branch": result.branch, "agent": order.agent, "attempt": order.attempt, "run": order.run}
+        evidence = {
+            "branch": result.branch,
+            "agent": order.agent,
+            "attempt": order.attempt,
+            "run": order.run,
+            "part": order.part,
+        }
         question = Escalation(
             task=order.task, kind=EscalationKind.QUESTION, question=result.reason, run=order.run, evidence=evidence
         )
         self.board.escalate(question, Blocker(BlockerKind.NEEDS_INPUT, result.reason))
 
     def _let_go(self, order: PartOrder, reason: str) -> None:
-        """A task whose session does not go on by itself is open again. Safe to repeat."""
-        task = self.board.board.get(order.task)
-        if task.status is not TaskStatus.IN_PROGRESS:
-            return
-        actor = Actor(ActorKind.ORCHESTRATOR, order.run)
-        change = StatusChange(to=TaskStatus.OPEN, actor=actor, reason=reason or "its session ended", session=order.run)
-        self.board.board.change_status(order.task, change)
+        let_go(self.board, order.task, order.run, reason)
+
+
+def let_go(board: FleetBoard, number: int, run: str, reason: str) -> None:
+    """A task whose session does not go on by itself is open again. Safe to repeat."""
+    task = board.board.get(number)
+    if task.status is not TaskStatus.IN_PROGRESS:
+        return
+    actor = Actor(ActorKind.ORCHESTRATOR, run)
+    change = StatusChange(to=TaskStatus.OPEN, actor=actor, reason=reason or "its session ended", session=run)
+    board.board.change_status(number, change)
+
+
+def bury(board: FleetBoard, run: str, part: int, reason: str) -> bool:
+    """End a session whose part nobody carries out any more. Says whether it was still there. Safe to repeat."""
+    session = board.session(run)
+    if session.part != part or session.status != SessionStatus.RUNNING:
+        return False
+    let_go(board, session.task, run, reason)
+    end = PartEnd(
+        run=run,
+        part=part,
+        outcome=Outcome.FAILED,
+        reason=reason,
+        iterations=session.iterations,
+        tokens=session.tokens,
+        cost_usd=session.cost_usd,
+    )
+    board.end_part(end)
+    return True
 
 
 class _PartSteps:
@@ -236,6 +277,8 @@ class _PartSteps:
             return before.end(Outcome.BUDGET_EXHAUSTED, spent)
         await asyncio.to_thread(partial(self.board.progress, self.order.run, phase="iterate", step=before.step))
         after = await work()
+        if after.ended and self.live.paused:
+            after = msgspec.structs.replace(after, parked=self.live.paused)
         await self.live.share()
         cost = after.usage.cost_usd - before.usage.cost_usd
         spending = Spending(

@@ -55,6 +55,11 @@ class Cause(StrEnum):
     RESUMED = "resumed"
 
 
+def part_workflow(run: str, part: int) -> str:
+    """The name of the workflow that carries out a part of a run."""
+    return f"session:{run}:part:{part}"
+
+
 class PartOrder(msgspec.Struct, frozen=True, kw_only=True):
     """What one durable part is told to do. It is the input of its workflow, so it only ever grows fields."""
 
@@ -79,7 +84,7 @@ class PartOrder(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def workflow(self) -> str:
         """The same for the same part of the same run, however often it is ordered."""
-        return f"session:{self.run}:part:{self.part}"
+        return part_workflow(self.run, self.part)
 
 
 class FleetSession(msgspec.Struct, frozen=True, kw_only=True):

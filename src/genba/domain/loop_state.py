@@ -71,6 +71,8 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     hint: str = ""
     """What the error that ended it says about the way on."""
+    parked: str = ""
+    """Why it was told to stop asking, although nothing is wrong with it."""
 
     @property
     def ended(self) -> bool:

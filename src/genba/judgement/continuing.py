@@ -53,8 +53,6 @@ def _after_answer(at: Situation, task: Task, session: FleetSession) -> Move:
         return _wait(task, WaitReason.PERSON, f'it asks: {asked.question}  genba answer {task.number} "…"')
     found = at.decided(task.number, EscalationKind.QUESTION, part=session.part)
     if found is None or (found.run and found.run != session.run):
-        if at.withdrawn(task.number, EscalationKind.QUESTION, session.run, session.part):
-            return _blocked_or(task, _continue(session, Cause.RESUMED, "somebody unblocked it without an answer"))
         return escalating.question(at, task, session)
     if found.status == "rejected":
         return _end(session, _words("its question was rejected", found))

@@ -153,13 +153,6 @@ class Situation:
         ]
         return max(found, key=lambda one: (one.answered_at, one.id), default=None)
 
-    def withdrawn(self, number: int, kind: EscalationKind, run: str, part: int) -> bool:
-        """Whether somebody unblocked a task without deciding what was asked after this part."""
-        return any(
-            one.kind is kind and one.status == "withdrawn" and one.run == run and one.evidence.get("part", part) == part
-            for one in self._escalations.get(number, ())
-        )
-
     def reviews(self, number: int) -> list[Review]:
         return self._reviews.get(number, [])
 

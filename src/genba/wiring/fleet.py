@@ -106,6 +106,7 @@ class Fleet:
                     executor=name,
                     workers=slots,
                     handlers={kind: waking(handler, self._wake) for kind, handler in handlers.items()},
+                    project=self.board.board.store.project,
                     say=self._say,
                 )
             except StateConflictError:
@@ -121,7 +122,9 @@ class Fleet:
         own = Executor(id=engine.executor, host=host(), process=os.getpid(), workers=slots)
         await asyncio.to_thread(self.board.register, own)
         await asyncio.to_thread(self.nursery.open)
-        self.orchestrator = Orchestrator(self.board, engine, self.settings, crew, self.watch, self._park_part, host())
+        self.orchestrator = Orchestrator(
+            self.board, engine, self.settings, crew, self.watch, self._park_part, host(), self._looked
+        )
         self.watch.tell(FleetEvent(kind=FleetEventKind.OPENED, detail=f"{engine.executor}, {slots} workers"))
 
     async def work(self, until_empty: bool = False) -> WorkSummary:
@@ -166,6 +169,9 @@ class Fleet:
             share = SessionSharing.of(self.house)
             self.parts = LiveParts(self.house, self.board, self.nursery, self.gate, self.watch, self._accepts, share)
         return self.parts
+
+    def _looked(self, field: Field) -> None:
+        self.gate.know(field.pauses)
 
     def _park_part(self, run: str, why: str) -> None:
         if self.parts is not None:
