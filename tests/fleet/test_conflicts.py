@@ -43,10 +43,11 @@ def test_the_second_of_two_conflicting_tasks_comes_back_with_the_paths_and_lands
     yard.set(work={"workers": 2})
     conflicting(yard, RESOLVES)
 
-    done = summary(yard.work())
+    worked = yard.work()
 
     assert set(yard.statuses().values()) == {TaskStatus.DONE}
-    assert done["merged"] == 2
+    assert summary(worked)["merged"] == 2
+    assert "nothing can go on" not in worked.err, "whoever waits to land waits for nobody"
     assert yard.project.git("show", "main:shared.txt") == "both"
     late = came_back(yard)
     assert len(runs_of(yard, late)) == 1, "the same session went on"
