@@ -236,6 +236,8 @@ class GitHousekeeping:
             return "it has moved"
         if ref.kind == "heads" and (where := (await self.layout.checkouts()).get(ref.rest)):
             return f"it is checked out at {where}"
+        if ref.kind == "base" and ref.rest.partition("/")[0] in await asyncio.to_thread(self._runs_with_cells, set()):
+            return "a cell borrows from it"
         lines = []
         if keeper:
             at = await self.git.commit_of(keeper)
