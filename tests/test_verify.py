@@ -8,6 +8,7 @@ from typing import Any
 
 import psutil
 import pytest
+import yaml
 
 from genba.domain.tasks import TaskStatus
 from tests.project import GENBA, Project, ordinary_environment, until
@@ -183,6 +184,23 @@ def test_a_service_is_started_asked_and_ended(project: Project) -> None:
     assert verified(project, "work")["status"] == "done"
     branch(project, "wrong", **{"answer.json": '{"token": 8}'})
     assert results(verified(project, "wrong", check=1))["response_contains"] == "failed"
+
+
+def test_setups_goals_and_services_are_an_agent_to_genba(project: Project) -> None:
+    kept = project.root.parent / "who.txt"
+    who = f"echo >> {kept} $GENBA_RUN $GENBA_AGENT"
+    serve = f"{who} serve; exec {sys.executable} -m http.server {{port}} --bind 127.0.0.1"
+    config = {
+        "sandbox": {"kind": "worktree"},
+        "verification": {"setup": f"{who} setup", "serve": serve, "environment": {"GENBA_RUN": ""}},
+        "dod": [{"custom_script": f"{who} goal"}, {"endpoint_responds": "GET / → 200"}],
+    }
+    started(project, yaml.safe_dump(config, allow_unicode=True))
+    branch(project, more_="x")
+    assert verified(project, "work")["status"] == "done"
+    said = [line.split() for line in kept.read_text("utf-8").splitlines()]
+    assert {words[-1] for words in said} == {"setup", "goal", "serve"}
+    assert all(words[0].startswith("verify-") and words[1] == "goals" for words in said)
 
 
 def test_a_tag_does_not_stand_for_the_branch_of_its_name(project: Project) -> None:

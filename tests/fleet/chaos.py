@@ -82,8 +82,8 @@ class Chaos:
         return [holder.process for holder in holders if holder is not None]
 
     def agents(self) -> list[int]:
-        """Processes of agents, the first of each."""
-        mark, inside = b"GENBA_RUN=", str(self.home).encode()
+        """Processes of agents, the first of each. Commands of goals are none."""
+        mark, inside = b"GENBA_ISSUE=", str(self.home).encode()
         found = [pid for pid, environment, command in _processes() if mark in environment and inside in environment]
         return [pid for pid in found if _parent(pid) not in found]
 

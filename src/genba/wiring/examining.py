@@ -49,7 +49,8 @@ async def look(house: House, examination: Examination, fresh: bool, told: Callab
 
     assert examination.subject is not None  # noqa: S101  (asked for with needs_commit)
     mark = f"{VERIFY}{os.getpid()}-{os.urandom(3).hex()}"
-    judge = verifier(house.layout, house.processes, Redactor(os.environ).text, mark, house.fence())
+    author = examination.agent if examination.number is not None else ""
+    judge = verifier(house.layout, house.processes, Redactor(os.environ).text, mark, house.fence(), author)
     found = await judge.verify(examination.subject, examination.policy, told, fresh)
     if examination.number is not None and examination.recorded:
         house.board().record_verification(examination.number, "", found)

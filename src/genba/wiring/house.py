@@ -339,7 +339,8 @@ class House:
             return {}
         from genba.wiring.judging import rulebook, verifier  # noqa: PLC0415  (only a run with goals pays for it)
 
-        judge = verifier(self.layout, self.processes, redactor.text, plan.run, self.fence(kind, sandbox))
+        fence, agent = self.fence(kind, sandbox), plan.definition.name
+        judge = verifier(self.layout, self.processes, redactor.text, plan.run, fence, agent)
         return {
             "ledger": ledger,
             "rulebook": rulebook(self.layout, self.project),

@@ -33,6 +33,8 @@ from genba.execution.verifying import Verifier
 
 VERIFY = "verify-"
 """Begins the mark of everything that `genba verify` starts."""
+_NOBODY = "goals"
+"""Who the commands of goals are where no agent is known that wrote what they run."""
 
 
 class Examination(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,14 +68,23 @@ def results(layout: RepositoryLayout) -> FileResults:
 
 
 def verifier(
-    layout: RepositoryLayout, processes: Processes, redact: Callable[[str], str], mark: str, fence: Fence | None = None
+    layout: RepositoryLayout,
+    processes: Processes,
+    redact: Callable[[str], str],
+    mark: str,
+    fence: Fence | None = None,
+    agent: str = "",
 ) -> Verifier:
-    """Looks at commits. With a fence around them, commands of goals run behind walls."""
+    """Looks at commits. With a fence around them, commands of goals run behind walls.
+
+    What they run was written by an agent, so to Genba they are no person, but that agent.
+    """
     environment = passed_on(os.environ)
+    known_as = {"GENBA_RUN": mark, "GENBA_AGENT": agent or _NOBODY}
 
     def runner_for(policy: Policy) -> GoalEngine:
         around = fence.around(policy, processes) if fence is not None and policy.walls else processes
-        return engine(layout, around, {**environment, **policy.environment})
+        return engine(layout, around, {**environment, **policy.environment, **known_as})
 
     async def left_by(dead: str) -> None:
         """End what a killed `genba verify` left running. A run may have been resumed, and ends its own."""

@@ -35,7 +35,8 @@ class Proving:
         task = await asyncio.to_thread(self.board.board.get, entry.task)
         policy = await rulebook(self.house.layout, self.house.project).freeze(subject.base, subject.base_branch, task)
         mark = f"{entry.run}.merge"
-        judge = verifier(self.house.layout, self.house.processes, Redactor(os.environ).text, mark, self.house.fence())
+        house, redact = self.house, Redactor(os.environ).text
+        judge = verifier(house.layout, house.processes, redact, mark, house.fence(), entry.agent)
         found = await judge.verify(subject, policy, lambda _result: None)
         await asyncio.to_thread(self.board.board.record_verification, entry.task, entry.run, found)
         return None if found.done else evidence(found)
