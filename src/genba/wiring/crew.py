@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import time
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -39,6 +40,8 @@ _LEAVES_NOTHING: dict[str, Any] = {
 }
 """A plan and a review change nothing but the blackboard."""
 _NEVER = "0" * 40
+_MOMENT_SECONDS = 0.5
+"""How long an agent that was read counts as read just now."""
 
 
 class ProjectCrew:
@@ -48,6 +51,7 @@ class ProjectCrew:
         self.house = house
         self.board = board
         self.base_branch = base_branch
+        self._read: dict[tuple[str, bool], tuple[float, AgentDefinition]] = {}
         infos, broken = self.house.registry.agents()
         self.broken = {name: problems[0] for name, problems in broken.items()}
         """By the name of an agent that cannot be read: the first of its problems."""
@@ -78,8 +82,7 @@ class ProjectCrew:
             raise NotFoundError(f"there is no task #{move.task}", hint="genba task list")
         quiet = move.purpose in (Purpose.PLAN, Purpose.REVIEW)
         layers = [Layer(_FLEET, _LEAVES_NOTHING)] if quiet else []
-        definition = self.house.registry.load(move.agent, layers)
-        self.house.check(definition)
+        definition = self._definition(move.agent, layers)
         subject = field.tasks.get(task.review_of, task) if task.review_of is not None else task
         base_branch = await self._base_branch(subject, field)
         plan = SessionPlan(
@@ -91,6 +94,16 @@ class ProjectCrew:
             start_at=task.review_commit if move.purpose is Purpose.REVIEW else "",
         )
         return plan, provider_of(definition)
+
+    def _definition(self, agent: str, layers: list[Layer]) -> AgentDefinition:
+        """An agent as its files say now. Those that begin at one time begin with the same one."""
+        key, moment = (agent, bool(layers)), time.monotonic()
+        if key in self._read and moment - self._read[key][0] < _MOMENT_SECONDS:
+            return self._read[key][1]
+        definition = self.house.registry.load(agent, layers)
+        self.house.check(definition)
+        self._read[key] = (moment, definition)
+        return definition
 
     async def _parameters(
         self, definition: AgentDefinition, task: Task, subject: Task, purpose: Purpose, base_branch: str

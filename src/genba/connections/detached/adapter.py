@@ -18,7 +18,7 @@ import msgspec
 from genba.connections.detached.hearing import Hearing
 from genba.connections.detached.holding import Holder
 from genba.connections.detached.nursery import Nursery
-from genba.connections.detached.places import Attempt, Question, Request
+from genba.connections.detached.places import Attempt, Question, Request, questions
 from genba.connections.detached.results import Result
 from genba.domain.errors import AgentUnavailable, UnrecoverableError
 from genba.domain.events import Event
@@ -30,7 +30,7 @@ from genba.domain.workspaces import Workspace
 
 _MOST_DEATHS = 3
 """So many supervisors may die of one question before it is told that the agent is unavailable."""
-_POLL_SECONDS = 0.05
+_POLL_SECONDS = 0.15
 _QUICK_POLL_SECONDS = 0.02
 """Where the end of a process can only be seen by looking."""
 _PARKING_SECONDS = 20.0
@@ -226,6 +226,14 @@ class DetachedAdapter:
         if not await asyncio.to_thread(_told_to_end, question, signal.SIGTERM, self.parking_seconds):
             await asyncio.to_thread(_told_to_end, question, signal.SIGKILL, _KILLING_SECONDS)
             await self.processes.sweep(self.posting.run)
+
+
+async def end_all(run_folder: Path, run: str, processes: Processes) -> None:
+    """End every agent of a run that a supervisor still holds, with all that it started. Safe to repeat."""
+    for question in questions(run_folder):
+        if not await asyncio.to_thread(_told_to_end, question, signal.SIGTERM, _PARKING_SECONDS):
+            await asyncio.to_thread(_told_to_end, question, signal.SIGKILL, _KILLING_SECONDS)
+    await processes.sweep(run)
 
 
 class _End(asyncio.Event):

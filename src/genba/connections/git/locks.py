@@ -8,10 +8,13 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from genba.domain.errors import StateConflictError
 
 _POLL_SECONDS = 0.01
+_LINES: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Path, asyncio.Lock]] = WeakKeyDictionary()
+"""By loop and by lock: those who wait for it here."""
 
 
 class FileLock:
@@ -60,20 +63,37 @@ class FileLock:
 
 @asynccontextmanager
 async def held(path: Path, holder: str, patience_seconds: float = 120.0) -> AsyncIterator[None]:
-    """Hold a lock for a short piece of work, waiting for the others."""
-    lock = FileLock(path)
+    """Hold a lock for a short piece of work, waiting for the others.
+
+    Those of one process stand in line: of however many there are, one looks whether another process has let go.
+    """
+    lock, line = FileLock(path), _line(path)
     deadline = time.monotonic() + patience_seconds
-    while not lock.try_acquire(holder):
-        if time.monotonic() > deadline:
-            raise StateConflictError(
-                f"the repository is busy: {lock.holder()} holds {path.name}",
-                hint="wait for it, or end it, then try again",
-            )
-        await asyncio.sleep(_POLL_SECONDS)
     try:
-        yield
+        async with asyncio.timeout(patience_seconds):
+            await line.acquire()
+    except TimeoutError:
+        raise _busy(lock) from None
+    try:
+        while not lock.try_acquire(holder):
+            if time.monotonic() > deadline:
+                raise _busy(lock)
+            await asyncio.sleep(_POLL_SECONDS)
+        try:
+            yield
+        finally:
+            lock.release()
     finally:
-        lock.release()
+        line.release()
+
+
+def _line(path: Path) -> asyncio.Lock:
+    return _LINES.setdefault(asyncio.get_running_loop(), {}).setdefault(path, asyncio.Lock())
+
+
+def _busy(lock: FileLock) -> StateConflictError:
+    told = f"the repository is busy: {lock.holder()} holds {lock.path.name}"
+    return StateConflictError(told, hint="wait for it, or end it, then try again")
 
 
 def is_held(path: Path) -> bool:

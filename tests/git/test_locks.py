@@ -1,0 +1,63 @@
+"""Locks for a short piece of work: between processes, and between those of one."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from genba.connections.git.locks import FileLock, held
+from genba.domain.errors import StateConflictError
+
+
+async def test_those_of_one_process_get_a_lock_in_the_order_in_which_they_asked(tmp_path: Path) -> None:
+    order: list[int] = []
+    inside = 0
+
+    async def work(number: int) -> None:
+        nonlocal inside
+        async with held(tmp_path / "lock", f"worker {number}"):
+            inside += 1
+            assert inside == 1
+            await asyncio.sleep(0)
+            order.append(number)
+            inside -= 1
+
+    await asyncio.gather(*(work(number) for number in range(50)))
+
+    assert order == list(range(50))
+
+
+async def test_who_waits_too_long_in_the_line_is_told_who_holds_the_lock(tmp_path: Path) -> None:
+    async with held(tmp_path / "lock", "somebody"):
+        with pytest.raises(StateConflictError, match="somebody"):
+            async with held(tmp_path / "lock", "impatient", patience_seconds=0.01):
+                pass
+
+    async with held(tmp_path / "lock", "patient"):
+        pass
+
+
+async def test_who_is_cancelled_in_the_line_holds_up_nobody(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with held(tmp_path / "lock", "worker"):
+            pass
+
+    async with held(tmp_path / "lock", "somebody"):
+        waiting = [asyncio.ensure_future(work()) for _ in range(3)]
+        await asyncio.sleep(0)
+        waiting[0].cancel()
+
+    await asyncio.gather(*waiting[1:])
+    assert waiting[0].cancelled()
+
+
+async def test_the_first_in_the_line_waits_for_another_process(tmp_path: Path) -> None:
+    other = FileLock(tmp_path / "lock")
+    assert other.try_acquire("another process")
+    with pytest.raises(StateConflictError, match="another process"):
+        async with held(tmp_path / "lock", "worker", patience_seconds=0.02):
+            pass
+
+    other.release()
+    async with held(tmp_path / "lock", "worker"):
+        assert not FileLock(tmp_path / "lock").try_acquire("late")
