@@ -79,7 +79,8 @@ class Orchestrator:
         watch: Watch,
         park: Callable[[str, str], None],
         host: str,
-        looked: Callable[[Field], None] = lambda _field: None,
+        looked: Callable[[Field], None],
+        end_agents: Callable[[str], Awaitable[None]],
     ) -> None:
         self.board = board
         self.engine = engine
@@ -90,6 +91,8 @@ class Orchestrator:
         self.host = host
         self.looked = looked
         """Hears what every look at the field has shown."""
+        self.end_agents = end_agents
+        """Ends what still runs of a session that nobody carries on."""
         self.wake = asyncio.Event()
         self.actor = Actor(ActorKind.ORCHESTRATOR, engine.executor)
         self.field = Field(now="", tasks={})
@@ -167,6 +170,7 @@ class Orchestrator:
             why = known.error or known.status if known is not None else "nobody knows of it"
             reason = f"its part was lost: {why}"
             if await asyncio.to_thread(bury, self.board, session.run, session.part, reason):
+                await self.end_agents(session.run)
                 lost += 1
                 self._tell(FleetEventKind.FAILED, session.task, agent=session.agent, run=session.run, detail=reason)
             if known is not None and known.status == "poisoned":

@@ -60,6 +60,8 @@ class Fleet:
         self.orchestrator: Orchestrator | None = None
         self.parts: LiveParts | None = None
         self._parking = asyncio.Event()
+        self._opened = asyncio.Event()
+        """Whatever this executor left goes on as soon as the engine runs; it waits for the rest of the fleet."""
 
     @classmethod
     @asynccontextmanager
@@ -123,9 +125,10 @@ class Fleet:
         await asyncio.to_thread(self.board.register, own)
         await asyncio.to_thread(self.nursery.open)
         self.orchestrator = Orchestrator(
-            self.board, engine, self.settings, crew, self.watch, self._park_part, host(), self._looked
+            self.board, engine, self.settings, crew, self.watch, self._park_part, host(), self._looked, self._end_agents
         )
         self.watch.tell(FleetEvent(kind=FleetEventKind.OPENED, detail=f"{engine.executor}, {slots} workers"))
+        self._opened.set()
 
     async def work(self, until_empty: bool = False) -> WorkSummary:
         """Move the tasks on, until somebody stops it or there is nothing left."""
@@ -152,6 +155,7 @@ class Fleet:
 
     async def _part(self, payload: str, steps: Steps) -> str:
         """One part of a session, and what it came to."""
+        await self._opened.wait()
         parts = self._live_parts()
         order = msgspec.json.decode(payload, type=PartOrder)
         done = await Parts(self.board, parts.prepare, self._afford, self._finish).carry_out(payload, steps)
@@ -160,6 +164,7 @@ class Fleet:
 
     async def _turn(self, payload: str, steps: Steps) -> str:
         """One turn of the merge queue of a target."""
+        await self._opened.wait()
         target = target_of(self.house, self.settings)
         proving = Proving(self.house, self.board)
         return await MergeTurn(self.board, target, proving.verify, self.watch.hear_queue).handle(payload, steps)
@@ -172,6 +177,9 @@ class Fleet:
 
     def _looked(self, field: Field) -> None:
         self.gate.know(field.pauses)
+
+    async def _end_agents(self, run: str) -> None:
+        await self._live_parts().end(run)
 
     def _park_part(self, run: str, why: str) -> None:
         if self.parts is not None:

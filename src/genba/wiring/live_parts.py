@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from genba.blackboard.ledger import BlackboardLedger
+from genba.connections.detached.adapter import end_all
 from genba.connections.git.dropping import drop_branch
 from genba.connections.git.observing import changed_files
 from genba.connections.git.queueing import GitRework
@@ -67,6 +68,11 @@ class LiveParts:
         live = self._live.get(run)
         if live is not None and live.paced is not None:
             live.paced.park(why)
+
+    async def end(self, run: str) -> None:
+        """End the agents of a run that nobody carries on."""
+        layout, processes = self.house.layout, self.house.processes
+        await end_all(layout.run_folder(run), run, processes)
 
     async def prepare(self, order: PartOrder, plan: SessionPlan, kept: PartState | None, steps: Steps) -> DressedPart:
         session = await asyncio.to_thread(self.board.session, order.run)
