@@ -59,8 +59,9 @@ def executor_at(tmp_path: Path) -> Iterator[Callable[..., Executor]]:
     """Starts executors; those that are left are killed in the end."""
     started: list[Executor] = []
 
-    def start(place: str, name: str = "one", workers: int = 4, wait: bool = True) -> Executor:
+    def start(place: str, name: str = "one", workers: int = 4, wait: bool = True, project: str = "") -> Executor:
         words = [sys.executable, "-m", "tests.coordination.engine_process", place, name, str(workers), str(tmp_path)]
+        words += [project] if project else []
         environment = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{ROOT}/src:{ROOT}", "HOME": str(tmp_path)}
         with (tmp_path / f"{name}.stderr").open("ab") as complaint:
             process = subprocess.Popen(words, cwd=ROOT, env=environment, stderr=complaint, start_new_session=True)

@@ -1,4 +1,4 @@
-"""An executor: `python -m tests.coordination.engine_process ADDRESS NAME WORKERS FOLDER`.
+"""An executor: `python -m tests.coordination.engine_process ADDRESS NAME WORKERS FOLDER [PROJECT]`.
 
 It answers the questions that are put into the folder for it, and carries out workflows whose payload says what each of
 their steps does: write a line, wait for a file, die.
@@ -105,11 +105,13 @@ def hear(news: News) -> None:
     tell(TOLD, f"{news.kind} {news.message}")
 
 
-async def main(address: str, name: str, workers: int) -> None:
+async def main(address: str, name: str, workers: int, project: str = "") -> None:
     leave = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, leave.set)
     handlers = {"part": carry_out}
-    engine = await Engine.open(address, executor=name, workers=workers, handlers=handlers, poll_seconds=0.05, say=hear)
+    engine = await Engine.open(
+        address, executor=name, workers=workers, handlers=handlers, project=project, poll_seconds=0.05, say=hear
+    )
     tell(TOLD, "open")
     listening = asyncio.create_task(listen(engine))
     done, _ = await asyncio.wait(
@@ -124,4 +126,4 @@ async def main(address: str, name: str, workers: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))
+    asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3]), *sys.argv[5:]))

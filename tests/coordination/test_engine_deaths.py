@@ -299,6 +299,36 @@ def test_an_executor_of_the_same_name_is_refused(fleet: Start) -> None:
     assert "the executor one already works on postgresql://" in second.complaint()
 
 
+def test_two_projects_on_one_server_neither_see_nor_touch_each_other(fleet: Start, orders: Orders) -> None:
+    first = fleet("one", project="prj_first")
+    orders.enqueue(first, "a", hold="second")
+    until(lambda: orders.count("begin a second") == 1)
+    first.kill()
+    other = fleet("one", project="prj_other")
+    orders.enqueue(other, "b", queue="merges", partition="main")
+    until(succeeded(orders, other, "b"))
+
+    assert orders.ask(other, {"do": "unfinished", "executor": None}) == []
+    assert orders.status(other, "a") == "none"
+    assert orders.ask(other, {"do": "take over", "executor": "one"}) == []
+    orders.go("a")
+    again = fleet("one", project="prj_first")
+    until(succeeded(orders, again, "a"))
+    assert orders.count("begin a second") == 2
+
+
+def test_a_turn_of_another_project_does_not_hold_up_the_same_target(fleet: Start, orders: Orders) -> None:
+    first, other = fleet("one", project="prj_first"), fleet("two", project="prj_other")
+    orders.enqueue(first, "a", queue="merges", partition="main", hold="second")
+    until(lambda: orders.count("begin a second one") == 1)
+    orders.enqueue(other, "b", queue="merges", partition="main")
+    until(succeeded(orders, other, "b"))
+
+    assert orders.count("begin b first two") == 1
+    orders.go("a")
+    until(succeeded(orders, first, "a"))
+
+
 def test_a_second_executor_on_one_file_is_refused(executor_at: Start, tmp_path: Path) -> None:
     place = str(tmp_path / "board.db")
     first = executor_at(place, "first")
