@@ -13,6 +13,7 @@ from genba.domain.fleet import (
     FleetSession,
     MergeEntry,
     Plan,
+    Purpose,
     Review,
     Subtask,
     WaitsFor,
@@ -84,7 +85,18 @@ def review_task(number: int, of: int, **more: Any) -> Task:
 def field(*tasks: Task, **more: Any) -> Field:
     """A field with these tasks; the open ones are ready, unless it is said which are."""
     ready = tuple(one.number for one in tasks if one.status is TaskStatus.OPEN)
-    return Field(**{"now": NOW, "tasks": {one.number: one for one in tasks}, "ready": ready, **more})
+    told = {"now": NOW, "tasks": {one.number: one for one in tasks}, "ready": ready, "authors": _authors(more)}
+    return Field(**{**told, **more})
+
+
+def _authors(more: dict[str, Any]) -> dict[int, frozenset[str]]:
+    """Everybody who has worked on a task, as the blackboard tells it."""
+    found: dict[int, frozenset[str]] = {}
+    failures = [one for each in more.get("failures", {}).values() for one in each]
+    for one in (*more.get("sessions", ()), *failures):
+        if one.purpose in (Purpose.WORK, Purpose.INTEGRATE):
+            found[one.task] = found.get(one.task, frozenset()) | {one.agent}
+    return found
 
 
 def settings(**sections: dict[str, Any]) -> FleetSettings:

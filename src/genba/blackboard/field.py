@@ -85,6 +85,7 @@ class FieldView:
             entries=merge_entries.of_field(tx),
             escalations=escalations.of_field(tx),
             reviews=tuple(reviews.review_of(row) for row in tx.all(reviews.OF_FIELD, project=tx.project)),
+            authors=reviews.authors_of_field(tx) if _any_in_review(tasks) else {},
             plans=plans.of_field(tx),
             pauses=executors.pauses(tx, at),
             executors=executors.executors(tx),
@@ -148,6 +149,10 @@ def _approved(tx: Transaction, tasks: dict[int, Task]) -> dict[int, Task]:
         if commit and number in tasks
     }
     return tasks | told
+
+
+def _any_in_review(tasks: dict[int, Task]) -> bool:
+    return any(task.status is TaskStatus.REVIEW for task in tasks.values())
 
 
 def _ready(tasks: dict[int, Task]) -> tuple[int, ...]:

@@ -100,6 +100,10 @@ class FleetBoard:
     def end_part(self, end: PartEnd) -> None:
         self.store.write(lambda tx: parts.end_part(tx, end))
 
+    def give_up(self, run: str, part: int, reason: str, actor: Actor) -> None:
+        """End a session that waits after this part; one that has gone on since is left alone."""
+        self.store.write(lambda tx: parts.give_up(tx, run, part, reason, actor))
+
     def take_over(self, run: str, executor: str, host: str) -> FleetSession:
         return self.store.write(lambda tx: parts.take_over(tx, run, executor, host))
 

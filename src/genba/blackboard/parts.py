@@ -22,7 +22,7 @@ from genba.domain.errors import NotFoundError, StateConflictError
 from genba.domain.fleet import Cause, FleetSession, PartEnd, PartOrder, Purpose, Spending, WaitsFor
 from genba.domain.outcomes import Outcome
 from genba.domain.sessions import SessionStatus
-from genba.domain.tasks import Actor, ActorKind, StatusChange, Task, TaskStatus
+from genba.domain.tasks import Actor, ActorKind, Blocker, BlockerKind, StatusChange, Task, TaskStatus
 
 COLUMNS = """
 SELECT s.run, t.number, a.name, s.attempt, s.purpose, s.status, s.waits_for, s.part, s.executor, s.host, s.branch,
@@ -178,6 +178,23 @@ def end_part(tx: Transaction, end: PartEnd) -> None:
     told = {"part": end.part, "waits_for": end.waits_for, "outcome": end.outcome, "reason": seen(end.reason)}
     line = Line(task=task.id, version=task.version, kind=PART_ENDED, data=told)
     tell(tx, Actor(ActorKind.ORCHESTRATOR, there.executor or end.run), at, [line], end.run)
+
+
+def give_up(tx: Transaction, run: str, part: int, reason: str, actor: Actor) -> None:
+    """End a session that waits after this part. Its work stays on its branch until a person says more."""
+    number = session(tx, run).task
+    hold_line(tx, number, with_itself=False)
+    task = hold(tx, number).task
+    there = session(tx, run)
+    if there.part != part or there.status != SessionStatus.WAITING:
+        return
+    on_its_way_home = task.status is TaskStatus.REVIEW and tx.one(_OTHERS, task=task.id, run=run) is None
+    if on_its_way_home:
+        change = StatusChange(to=TaskStatus.IN_PROGRESS, actor=actor, reason=reason, session=run)
+        change_status(tx, number, change)
+        blocker = Blocker(BlockerKind.FAILED, reason)
+        change_status(tx, number, msgspec.structs.replace(change, to=TaskStatus.BLOCKED, blocker=blocker))
+    end_part(tx, PartEnd(run=run, part=part, outcome=Outcome.ABORTED, reason=reason))
 
 
 def _write_end(tx: Transaction, end: PartEnd, waits: bool, at: str) -> None:

@@ -44,6 +44,10 @@ _AUTHORS = Statement("""
 SELECT DISTINCT a.name FROM sessions s JOIN agents a ON a.id = s.agent_id JOIN tasks t ON t.id = s.task_id
 WHERE t.project_id = :project AND t.number = :number AND s.purpose IN ('work', 'integrate')
 """)
+_AUTHORS_OF_FIELD = Statement("""
+SELECT DISTINCT t.number, a.name FROM tasks t JOIN sessions s ON s.task_id = t.id JOIN agents a ON a.id = s.agent_id
+WHERE t.project_id = :project AND t.status = 'review' AND s.purpose IN ('work', 'integrate')
+""")
 
 _texts = msgspec.json.Decoder(tuple[str, ...])
 
@@ -127,6 +131,14 @@ def settle_by_hand(
         return False
     verdict(tx, int(there[0]), approved, findings, actor.name, actor)
     return True
+
+
+def authors_of_field(tx: Transaction) -> dict[int, frozenset[str]]:
+    """By task that is in review: who has worked on it."""
+    found: dict[int, frozenset[str]] = {}
+    for number, agent in tx.all(_AUTHORS_OF_FIELD, project=tx.project):
+        found[number] = found.get(number, frozenset()) | {agent}
+    return found
 
 
 def check_reviewer(tx: Transaction, review_task: Task, agent: str) -> None:

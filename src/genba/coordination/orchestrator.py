@@ -30,23 +30,24 @@ from genba.domain.fleet import (
     Field,
     FleetSession,
     MergeEntry,
-    PartEnd,
     PartOrder,
     Purpose,
     part_workflow,
 )
-from genba.domain.fleet_picture import Ended, FleetEvent, FleetEventKind
+from genba.domain.fleet_picture import Ended, FleetEvent, FleetEventKind, command_for
 from genba.domain.merge_queue import MergeHistory, TurnOrder
 from genba.domain.tasks import Actor, ActorKind, Blocker, BlockerKind, StatusChange, TaskStatus
 from genba.judgement import moves as can
 from genba.judgement.dispatching import moves
 from genba.judgement.moves import Me, Move
+from genba.judgement.situation import held_by
 
 PART, TURN = "part", "turn"
 """The kinds of workflows."""
 _BY_OTHERS = (can.WaitReason.ELSEWHERE, can.WaitReason.MERGE, can.WaitReason.WORKERS, can.WaitReason.LIMIT)
 """Waits that end when somebody else, here or on another host, has done what they are about."""
 _BEAT_SECONDS = 10.0
+_REFUSED_AGAIN = 2
 _LANDING_FIRST = 1
 _BY_PRIORITY = {"critical": 2, "high": 3, "medium": 4, "low": 5}
 
@@ -98,6 +99,9 @@ class Orchestrator:
         self.field = Field(now="", tasks={})
         self.waits: tuple[can.Wait, ...] = ()
         self._beaten = 0.0
+        self._refusals: dict[bytes, int] = {}
+        self._refused_before: dict[bytes, int] = {}
+        """By move that was refused at the last look: how often in a row."""
         self._turns: dict[str, str] = {}
         self._turn = 0
 
@@ -139,6 +143,7 @@ class Orchestrator:
         me = msgspec.structs.replace(await self.crew.me(len(mine) - lost), turning=await self._turning(unfinished))
         decided = moves(self.field, self.settings, me)
         self.waits = tuple(move for move in decided if isinstance(move, can.Wait))
+        self._refused_before, self._refusals = self._refusals, {}
         done = [await self._carried_out(move) for move in decided if not isinstance(move, can.Wait)]
         self.watch.see(self.field, self.waits)
         running = any(session.status == "running" for session in self.field.sessions)
@@ -153,7 +158,7 @@ class Orchestrator:
     def _park_what_is_held(self, mine: list[FleetSession]) -> None:
         for session in mine:
             task = self.field.tasks.get(session.task)
-            if session.task in self.field.held:
+            if task is not None and held_by(self.field, task) is not None:
                 self.park(session.run, "it was told to pause")
             elif task is None or task.status.ended:
                 self.park(session.run, "its task has ended")
@@ -233,11 +238,20 @@ class Orchestrator:
         """Make a move. One that no longer fits is left alone: the next look decides anew."""
         try:
             return await self._carry_out(move)
-        except StateConflictError:
-            self.wake.set()
-            return True
+        except StateConflictError as error:
+            return self._is_decided_anew(move, error)
         except GenbaError as error:
             return await self._in_the_way(move, error)
+
+    def _is_decided_anew(self, move: Move, error: StateConflictError) -> bool:
+        """A move that was refused is decided anew at once; one that is refused again is told, and left for a while."""
+        key = msgspec.json.encode(move)
+        times = self._refusals[key] = self._refused_before.get(key, 0) + 1
+        if times == 1:
+            self.wake.set()
+        elif times == _REFUSED_AGAIN:
+            self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=error.message))
+        return times <= _REFUSED_AGAIN
 
     async def _carry_out(self, move: Move) -> bool:
         board = self.board
@@ -264,12 +278,12 @@ class Orchestrator:
             case can.RejectPlan():
                 await asyncio.to_thread(board.reject_plan, move.plan, move.reason, self.actor)
             case can.Withdraw():
-                await asyncio.to_thread(board.withdraw, move.task)
+                await asyncio.to_thread(board.withdraw, move.task, move.reason)
             case can.Reopen(task=number, reason=reason):
                 change = StatusChange(to=TaskStatus.OPEN, actor=self.actor, reason=reason)
                 await asyncio.to_thread(board.board.change_status, number, change)
-            case can.EndSession(run=run, outcome=outcome, reason=reason):
-                await asyncio.to_thread(self._give_up, run, outcome, reason)
+            case can.EndSession(run=run, part=part, reason=reason):
+                await asyncio.to_thread(board.give_up, run, part, reason, self.actor)
             case _:
                 return False
         return True
@@ -301,18 +315,6 @@ class Orchestrator:
         )
         await asyncio.to_thread(begin)
         self._tell(FleetEventKind.STARTED, move.task, agent=move.agent, run=run, detail=move.reason)
-
-    def _give_up(self, run: str, outcome: str, reason: str) -> None:
-        """End a session that waits. Work that was on its way home stays on its branch until a person says more."""
-        session = self.board.session(run)
-        task = self.board.board.get(session.task)
-        if task.status is TaskStatus.REVIEW:
-            back = StatusChange(to=TaskStatus.IN_PROGRESS, actor=self.actor, reason=reason, session=run)
-            self.board.board.change_status(session.task, back)
-            blocker = Blocker(BlockerKind.FAILED, reason)
-            stop = StatusChange(to=TaskStatus.BLOCKED, actor=self.actor, reason=reason, blocker=blocker, session=run)
-            self.board.board.change_status(session.task, stop)
-        self.board.end_part(PartEnd(run=run, part=session.part, outcome=outcome, reason=reason))
 
     def _conflicts_before(self, number: int) -> tuple[str, ...]:
         """The paths that the attempts before got back in conflict: their markers may still be on the branch."""
@@ -408,7 +410,16 @@ class Orchestrator:
 
     async def _escalate(self, escalation: Escalation, blocker: Blocker | None) -> None:
         made = await asyncio.to_thread(self.board.escalate, escalation, blocker)
-        self._tell(FleetEventKind.ESCALATED, made.task, run=made.run, detail=made.question)
+        task = self.field.tasks.get(made.task)
+        told = FleetEvent(
+            kind=FleetEventKind.ESCALATED,
+            task=made.task,
+            title=task.title if task is not None else "",
+            run=made.run,
+            detail=made.question,
+            command=command_for(made.kind, made.task),
+        )
+        self.watch.tell(told)
 
     async def _in_the_way(self, move: Move, error: GenbaError) -> bool:
         """What cannot begin at all is a person's to mend; what else goes wrong is told, and tried again."""

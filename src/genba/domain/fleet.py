@@ -328,6 +328,8 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     escalations: tuple[Escalation, ...] = ()
     """Open ones, and the newest answered one of each task."""
     reviews: tuple[Review, ...] = ()
+    authors: dict[int, frozenset[str]] = {}
+    """By task that is in review: every agent that has worked on it, and so may not judge it."""
     plans: tuple[Plan, ...] = ()
     """The newest plan of each task."""
     pauses: tuple[ProviderPause, ...] = ()

@@ -146,7 +146,7 @@ def _person_reviews(at: Situation, task: Task, session: FleetSession, why: str, 
 def _ask_review(at: Situation, task: Task, session: FleetSession) -> AskReview:
     kind, assignee = task.reviewer_type, ""
     if kind == "ai":
-        able = reviewers("", at.settings.review.agent, at.me.agents, at.authors(task.number) | {session.agent})
+        able = reviewers("", at.settings.review.agent, at.me.agents, at.authors(task.number))
         kind, assignee = ("ai", able[0]) if able else ("human", "")
     return AskReview(task=task.number, commit=session.verified, reviewer_type=kind, assignee=assignee)
 
@@ -233,7 +233,7 @@ def _continue(session: FleetSession, cause: Cause, reason: str, gap: Gap | None 
 
 
 def _end(session: FleetSession, reason: str) -> EndSession:
-    return EndSession(run=session.run, task=session.task, outcome=ABORTED, reason=reason)
+    return EndSession(run=session.run, task=session.task, part=session.part, outcome=ABORTED, reason=reason)
 
 
 def _blocked_or(task: Task, move: Move) -> Move:

@@ -91,7 +91,7 @@ class _Look:
         for other in live[1:]:
             if other.status != "running":
                 reason = f"{live[0].run} took its place"
-                yield EndSession(run=other.run, task=other.task, outcome=ABORTED, reason=reason)
+                yield EndSession(run=other.run, task=other.task, part=other.part, outcome=ABORTED, reason=reason)
 
     def _continued(self, onward: list[tuple[Task, FleetSession, Continue]]) -> Iterator[Move]:
         """Landed work first, since others wait for it; then by number, the older first."""

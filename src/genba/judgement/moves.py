@@ -163,6 +163,8 @@ class EndSession(_Move, frozen=True, kw_only=True):
 
     run: str
     task: int
+    part: int
+    """The last part that began: a session that has gone on since is left alone."""
     outcome: str
     reason: str
 

@@ -21,6 +21,24 @@ from genba.judgement.moves import Agent, Me
 DECIDED = ("answered", "approved", "rejected")
 
 
+def line_of(field: Field, task: Task) -> list[Task]:
+    """The task, what it is a part of, and so on up; what a review judges is above it as well."""
+    found, above = [task], task.parent if task.parent is not None else task.review_of
+    seen = {task.number}
+    while above is not None and above not in seen and above in field.tasks:
+        seen.add(above)
+        found.append(field.tasks[above])
+        above = found[-1].parent
+    return found
+
+
+def held_by(field: Field, task: Task) -> int | None:
+    """The task that somebody holds: this one, or one above it."""
+    if not field.held:
+        return None
+    return next((one.number for one in line_of(field, task) if one.number in field.held), None)
+
+
 class Situation:
     """Looks up, and decides nothing."""
 
@@ -33,20 +51,10 @@ class Situation:
     # ── tasks ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def line(self, task: Task) -> list[Task]:
-        """The task, what it is a part of, and so on up; what a review judges is above it as well."""
-        found, above = [task], task.parent if task.parent is not None else task.review_of
-        seen = {task.number}
-        while above is not None and above not in seen and above in self.field.tasks:
-            seen.add(above)
-            found.append(self.field.tasks[above])
-            above = found[-1].parent
-        return found
+        return line_of(self.field, task)
 
     def held(self, task: Task) -> int | None:
-        """The task that somebody holds: this one, or one above it."""
-        if not self.field.held:
-            return None
-        return next((one.number for one in self.line(task) if one.number in self.field.held), None)
+        return held_by(self.field, task)
 
     def depth(self, task: Task) -> int:
         return len(self.line(task)) - 1
@@ -104,8 +112,8 @@ class Situation:
         return max((session.attempt for session in known), default=0) + 1
 
     def authors(self, number: int) -> frozenset[str]:
-        known = (*self.sessions.get(number, ()), *self.field.failures.get(number, ()))
-        return frozenset(session.agent for session in known if session.purpose is not Purpose.REVIEW)
+        """Who has ever worked on a task that is in review."""
+        return self.field.authors.get(number, frozenset())
 
     @cached_property
     def _live_executors(self) -> frozenset[str]:
