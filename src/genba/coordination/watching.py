@@ -15,7 +15,7 @@ from genba.domain.events import (
     ToolUsed,
     VerificationFinished,
 )
-from genba.domain.fleet import Escalation, EscalationKind, Field, FleetSession, Purpose, WaitsFor
+from genba.domain.fleet import Escalation, Field, FleetSession, Purpose, WaitsFor
 from genba.domain.fleet_picture import (
     Ended,
     EntryPicture,
@@ -28,6 +28,7 @@ from genba.domain.fleet_picture import (
     WaitPicture,
     WorkerPicture,
     WorkSummary,
+    command_for,
 )
 from genba.domain.merge_queue import QueueNews
 from genba.domain.tasks import TaskStatus
@@ -75,6 +76,8 @@ class Watch:
         self.touched: dict[int, None] = {}
         """The tasks that something happened to, in the order in which it began."""
         self.runs: set[str] = set()
+        self.failed: set[int] = set()
+        """The tasks of which a session came to nothing."""
         self.merged: dict[int, str] = {}
         self._live: dict[str, _Live] = {}
         self._statuses: dict[int, TaskStatus] = {}
@@ -85,6 +88,8 @@ class Watch:
             self.touched.setdefault(event.task, None)
         if event.run:
             self.runs.add(event.run)
+        if event.kind is FleetEventKind.FAILED and event.task is not None:
+            self.failed.add(event.task)
         self.listener(event)
 
     def hear(self, session: FleetSession, title: str, event: Event) -> None:
@@ -184,6 +189,7 @@ class Watch:
             open=len(open_tasks),
             done=sum(1 for number in self.touched if self._statuses.get(number) is TaskStatus.DONE),
             merged=len(self.merged),
+            failed=sum(1 for found in self.failed if self._statuses.get(found) is not TaskStatus.DONE),
             seconds=time.monotonic() - self.began,
             tokens=sum(session.tokens for session in field.sessions if session.run in self.runs),
             cost_usd=sum(session.cost_usd for session in field.sessions if session.run in self.runs),
@@ -223,13 +229,11 @@ class Watch:
 
     def _need(self, escalation: Escalation) -> NeedPicture:
         task = self.field.tasks.get(escalation.task)
-        decides = escalation.kind in (EscalationKind.REVIEW, EscalationKind.PLAN)
-        word = f"genba approve {escalation.task}" if decides else f'genba answer {escalation.task} "…"'
         return NeedPicture(
             task=escalation.task,
             kind=escalation.kind,
             question=escalation.question,
-            command=word,
+            command=command_for(escalation.kind, escalation.task),
             title=task.title if task is not None else "",
             since=escalation.created_at,
         )

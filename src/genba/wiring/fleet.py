@@ -151,7 +151,8 @@ class Fleet:
         self._parking.set()
 
     def picture(self) -> FleetPicture:
-        return self.watch.picture()
+        limits = [limit for limit in (self.settings.budget.day_usd, self.settings.budget.project_usd) if limit]
+        return msgspec.structs.replace(self.watch.picture(), budget_usd=min(limits, default=None))
 
     async def _part(self, payload: str, steps: Steps) -> str:
         """One part of a session, and what it came to."""
