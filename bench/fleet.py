@@ -5,6 +5,7 @@ shell starts the same 64 processes in the same 64 working trees, and merges thei
 """
 
 import os
+import resource
 import signal
 import sqlite3
 import statistics
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from bench.fleet_ground import Ground
 from bench.measuring import Row, clean_environment
@@ -29,7 +31,16 @@ COUNTED = 10
 BRANCHES = 50
 DEADLINE = 120.0
 
-Side = Callable[[], float]
+
+class Taken(NamedTuple):
+    """What something took. A busy machine stretches the one and hardly the other."""
+
+    seconds: float
+    processor: float = 0.0
+    """Seconds of all cores together."""
+
+
+Side = Callable[[], Taken]
 
 
 def rows() -> list[Row]:
@@ -40,9 +51,10 @@ def _sleepers() -> list[Row]:
     found = _taking_turns(
         genba=lambda: _fleet(SLEEPERS, SLEEPERS, SECONDS), bare=lambda: _bare(SLEEPERS, SLEEPERS, SECONDS)
     )
-    genba, bare = found["genba"], found["bare"]
+    genba, bare = found["genba"].seconds, found["bare"].seconds
     what = f"{SLEEPERS} agents that sleep {SECONDS:g} s, {SLEEPERS} workers"
-    figure = f"{genba:.1f} s beside {bare:.1f} s"
+    figure = f"{genba:.1f} s beside {bare:.1f} s; {_processor(found)}, {os.cpu_count()} cores, "
+    figure += f"{os.getloadavg()[0]:.1f} processes wanted them"
     naive = f"{genba:.1f} s; with a core for each agent and git for nothing it would be {SECONDS:g} s"
     return [
         Row(f"{what} / the same in a shell", figure, genba / bare, 1.5),
@@ -54,40 +66,50 @@ def _instant() -> list[Row]:
     found = _taking_turns(
         rounds=1, genba=lambda: _fleet(INSTANT, AT_ONE_TIME, 0.0), bare=lambda: _bare(INSTANT, AT_ONE_TIME, 0.0)
     )
-    each = {name: seconds / INSTANT * 1000 for name, seconds in found.items()}
+    each = {name: taken.seconds / INSTANT * 1000 for name, taken in found.items()}
     counts = {"genba": _counted(genba=True), "bare": _counted(genba=False)}
-    figure = f"{each['genba']:.0f} ms a task beside {each['bare']:.0f} ms; "
+    figure = f"{each['genba']:.0f} ms a task beside {each['bare']:.0f} ms; {_processor(found)}; "
     figure += f"{counts['genba']:.0f} git processes a task beside {counts['bare']:.0f}"
     return [Row(f"{INSTANT} instant tasks, {AT_ONE_TIME} workers / the same in a shell", figure,
-                found["genba"] / found["bare"])]  # fmt: skip
+                found["genba"].seconds / found["bare"].seconds)]  # fmt: skip
 
 
 def _queue() -> list[Row]:
     rows = []
     for name, goal in (("no goals", ""), ("a cheap goal each", "file_exists:task-{task}.txt")):
         found = _taking_turns(genba=partial(_turns, goal), bare=_merges)
-        figure = f"{found['genba'] / BRANCHES * 1000:.0f} ms a branch, verified, beside "
-        figure += f"{found['bare'] / BRANCHES * 1000:.0f} ms unverified"
+        genba, bare = found["genba"].seconds, found["bare"].seconds
+        figure = f"{genba / BRANCHES * 1000:.0f} ms a branch, verified and durable, beside "
+        figure += f"{bare / BRANCHES * 1000:.0f} ms, neither"
         what = f"{BRANCHES} ready branches through the queue, {name} / bare merges"
-        rows.append(Row(what, figure, found["genba"] / found["bare"]))
+        rows.append(Row(what, figure, genba / bare))
     return rows
 
 
 def _recovery() -> list[Row]:
     found = _taking_turns(rounds=3, recovered=_recovered, idle=lambda: _fleet(0, 1, 0.0))
-    figure = f"{found['recovered'] * 1000:.0f} ms to the end of the first step, beside "
-    figure += f"{found['idle'] * 1000:.0f} ms for genba work with nothing to do"
-    what = "genba work after kill -9 of the one before / with nothing to do"
-    return [Row(what, figure, found["recovered"] / found["idle"])]
+    recovered, idle = found["recovered"].seconds, found["idle"].seconds
+    figure = f"{recovered * 1000:.0f} ms from its start to the end of the step that was cut off, beside "
+    figure += f"{idle * 1000:.0f} ms for one that finds nothing to do, start and end"
+    return [Row("genba work after kill -9 of the one before / with nothing to do", figure, recovered / idle)]
 
 
-def _taking_turns(rounds: int = ROUNDS, **sides: Side) -> dict[str, float]:
+def _processor(found: dict[str, Taken]) -> str:
+    return f"{found['genba'].processor:.1f} s of processor beside {found['bare'].processor:.1f} s"
+
+
+def _taking_turns(rounds: int = ROUNDS, **sides: Side) -> dict[str, Taken]:
     """The median of what each says it took; they take turns, so that a noisy machine disturbs all alike."""
-    times: dict[str, list[float]] = {name: [] for name in sides}
+    times: dict[str, list[Taken]] = {name: [] for name in sides}
     for _ in range(rounds):
         for name, call in sides.items():
             times[name].append(call())
-    return {name: statistics.median(found) for name, found in times.items()}
+    return {
+        name: Taken(
+            statistics.median(taken.seconds for taken in found), statistics.median(taken.processor for taken in found)
+        )
+        for name, found in times.items()
+    }
 
 
 @contextmanager
@@ -96,12 +118,12 @@ def _ground(seconds: float = 0.0, tasks: int = 0) -> Iterator[Ground]:
         yield Ground(Path(folder), seconds).tasks(tasks)
 
 
-def _fleet(tasks: int, workers: int, seconds: float) -> float:
+def _fleet(tasks: int, workers: int, seconds: float) -> Taken:
     with _ground(seconds, tasks) as ground:
         return _timed(ground, _working(workers), tasks)
 
 
-def _bare(tasks: int, parallel: int, seconds: float) -> float:
+def _bare(tasks: int, parallel: int, seconds: float) -> Taken:
     with _ground(seconds, tasks) as ground:
         return _timed(ground, ground.bare(tasks, parallel), tasks)
 
@@ -110,15 +132,21 @@ def _working(workers: int) -> list[str]:
     return [str(BIN / "genba"), "work", "--until-empty", "--plain", "--workers", str(workers)]
 
 
-def _timed(ground: Ground, words: list[str], landed: int, environment: dict[str, str] | None = None) -> float:
-    began = time.perf_counter()
+def _timed(ground: Ground, words: list[str], landed: int, environment: dict[str, str] | None = None) -> Taken:
+    began, before = time.perf_counter(), _spent()
     done = subprocess.run(
         words, cwd=ground.root, env=environment or clean_environment(), capture_output=True, text=True, check=False
     )
-    seconds = time.perf_counter() - began
+    taken = Taken(time.perf_counter() - began, _spent() - before)
     if done.returncode or ground.landed() != landed:
         raise RuntimeError(f"{words[0]}: {ground.landed()} of {landed} landed\n{done.stdout}{done.stderr}")
-    return seconds
+    return taken
+
+
+def _spent() -> float:
+    """Seconds of processor of everything that was started here and has ended."""
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime
 
 
 def _counted(genba: bool) -> float:
@@ -137,7 +165,7 @@ def _counted(genba: bool) -> float:
         return len(log.read_text().splitlines()) / COUNTED
 
 
-def _turns(goal: str) -> float:
+def _turns(goal: str) -> Taken:
     """Only the queue works: every branch is there, and every entry is queued."""
     with _ground() as ground:
         ground.queued(BRANCHES, goal)
@@ -146,16 +174,16 @@ def _turns(goal: str) -> float:
         done = subprocess.run(words, cwd=ground.root, env=environment, capture_output=True, text=True, check=False)
         if done.returncode or ground.landed() != BRANCHES:
             raise RuntimeError(f"{ground.landed()} of {BRANCHES} landed\n{done.stdout}{done.stderr}")
-        return float(done.stdout)
+        return Taken(float(done.stdout))
 
 
-def _merges() -> float:
+def _merges() -> Taken:
     with _ground() as ground:
         ground.branches(BRANCHES)
         return _timed(ground, ["sh", str(HERE / "bare_merges.sh"), str(ground.root), str(BRANCHES)], BRANCHES)
 
 
-def _recovered() -> float:
+def _recovered() -> Taken:
     """Seconds from the start of a fleet, after the one before was killed in the middle of a question, to the end of the
     step that had been cut off. The agent has answered meanwhile: what is measured is the fleet, not the agent."""
     with _ground(seconds=0.5, tasks=1) as ground:
@@ -175,10 +203,10 @@ def _recovered() -> float:
         began = time.perf_counter()
         second = _quiet(words, ground)
         _until(lambda: _steps(ground) > before)
-        seconds = time.perf_counter() - began
+        taken = Taken(time.perf_counter() - began)
         if second.wait(DEADLINE) or ground.landed() != 1:
             raise RuntimeError("the fleet that was killed did not recover")
-        return seconds
+        return taken
 
 
 def _quiet(words: list[str], ground: Ground) -> "subprocess.Popen[bytes]":
