@@ -106,9 +106,13 @@ class Parts:
         return "{}"
 
     def _is_due(self, order: PartOrder) -> bool:
-        """Whether the session is still at this part: who died after its end was written down finds it over."""
+        """Whether the session is still at this part: who died after its end was written down finds it over.
+
+        One that leaves nothing has its working tree to take away, even then.
+        """
         session = self.board.session(order.run)
-        return session.part == order.part and session.status == SessionStatus.RUNNING
+        leaves = order.purpose in _LEAVES_NOTHING and session.status == SessionStatus.ENDED
+        return session.part == order.part and (session.status == SessionStatus.RUNNING or leaves)
 
     async def _has_ended(self, order: PartOrder) -> bool:
         return (await asyncio.to_thread(self.board.session, order.run)).status == SessionStatus.ENDED

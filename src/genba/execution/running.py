@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from genba.definitions.definition import AgentDefinition
-from genba.domain.errors import CheckBrokenError, ConfigurationError, DiskFullError, GenbaError
+from genba.domain.errors import CheckBrokenError, ConfigurationError, DiskFullError, GenbaError, NotFoundError
 from genba.domain.events import LoopEnded, Notice, RunEnded, RunResumed, RunStarted, WorkSentBack
 from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.issues import Issue
@@ -26,6 +26,7 @@ from genba.execution.issue_keeping import IssueKeeper
 from genba.execution.loop import Loop
 from genba.execution.observing import Observing
 from genba.execution.prompting import Prompts
+from genba.execution.steps import GroundlessSteps
 from genba.execution.uncut import uncut
 from genba.execution.world import World
 from genba.judgement.budgets import exhausted, raised_limit
@@ -190,7 +191,10 @@ class Run:
         """Go on where a process has died that had opened all this."""
         workspace = opened.workspace
         if not self.plan.delivered:
-            workspace = await self.world.trees.reopen(workspace)
+            try:
+                workspace = await self.world.trees.reopen(workspace)
+            except NotFoundError as gone:  # who delivered may have taken it away before they died
+                self.world = msgspec.structs.replace(self.world, steps=GroundlessSteps(self.world.steps, gone))
             await self._sweep(self.plan.run)
         task = await self.tasks.look() if self.tasks is not None else None
         await self._claim(workspace, task, fresh=False)
