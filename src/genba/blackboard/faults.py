@@ -4,7 +4,7 @@ import os
 import sqlite3
 from typing import Any
 
-from genba.domain.errors import DiskFullError, GenbaError, StateConflictError, UnrecoverableError
+from genba.domain.errors import DiskFullError, GenbaError, StateConflictError, UnavailableError, UnrecoverableError
 
 _UNCHANGED = "nothing was changed."
 _SMALLEST_ROOM = 64 * 1024
@@ -28,7 +28,7 @@ def _of_sqlite(error: sqlite3.Error, place: str, waited: float) -> GenbaError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     match code:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            return StateConflictError(
+            return UnavailableError(
                 f"the blackboard is locked: another process has been writing to {place} for more than {waited:g} s",
                 unchanged=_UNCHANGED,
                 hint=f"see who has it open with `fuser {place}`, end that or wait, then try again",
@@ -77,7 +77,7 @@ def _of_postgres(error: Any, place: str, waited: float) -> GenbaError:
     said = " ".join(str(error).split()) or type(error).__name__
     match state[:2], state:
         case _, "55P03":
-            return StateConflictError(
+            return UnavailableError(
                 f"the blackboard is locked: another session has held a task in {place} for more than {waited:g} s",
                 unchanged=_UNCHANGED,
                 hint="see who: psql -c 'select pid, state, query from pg_stat_activity'",
@@ -89,7 +89,7 @@ def _of_postgres(error: Any, place: str, waited: float) -> GenbaError:
         case "23", _:
             return _contradiction(error)
         case (("08" | "57" | "28" | "3D" | "53" | ""), _):
-            return StateConflictError(
+            return UnavailableError(
                 f"the database {place} cannot be reached: {said}",
                 unchanged=_UNCHANGED,
                 hint="see that it runs, and that the address, the name and the password are right",

@@ -5,6 +5,7 @@ Law: a piece of work runs in one transaction, whole or not at all. SQLite takes 
 way. SQL is compiled once and handed to the driver: a status change costs few statements and no ceremony.
 """
 
+import copy
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
@@ -13,6 +14,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from genba.blackboard.faults import can_be_tried_again, translated
+from genba.domain.errors import UnavailableError
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -75,6 +77,8 @@ class Store:
         self.busy_seconds = busy_seconds
         self.project = project
         self.on_postgres = engine.dialect.name == "postgresql"
+        self.endure: Callable[[UnavailableError], bool] | None = None
+        """Waits while the database is out of reach, and says whether to ask again. Only for work that may repeat."""
         self._driver_error: type[Exception] = engine.dialect.loaded_dbapi.Error
 
     def read(self, work: Callable[[Transaction], T]) -> T:
@@ -88,6 +92,12 @@ class Store:
         """Like `write`, for work that also hands the transaction to somebody who speaks SQLAlchemy."""
         return self._tried(lambda: self._once_with(work))
 
+    def impatient(self) -> "Store":
+        """The same store, over the same connections, for somebody who is told at once."""
+        twin = copy.copy(self)
+        twin.endure = None
+        return twin
+
     def close(self) -> None:
         self.engine.dispose()
 
@@ -95,6 +105,14 @@ class Store:
         return self._tried(lambda: self._once(begin, work))
 
     def _tried(self, once: Callable[[], T]) -> T:
+        while True:
+            try:
+                return self._tried_at_once(once)
+            except UnavailableError as error:
+                if self.endure is None or not self.endure(error):
+                    raise
+
+    def _tried_at_once(self, once: Callable[[], T]) -> T:
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 return once()

@@ -60,6 +60,8 @@ class Engine:
         self.executor = executor
         self.parked = asyncio.Event()
         """Set when another process has taken this executor's place: leave."""
+        self.lost = False
+        """Whether the lock of this executor is gone for now: others hold it for dead."""
         self._database = database
         self._say = say or log
         self._loop = asyncio.get_running_loop()
@@ -367,15 +369,14 @@ class Engine:
 
     async def _watch_lock(self) -> None:
         """Hold on to the lock. Whoever finds another one in its place parks, and is to be closed."""
-        lost = False
         while True:
             await asyncio.sleep(_LOCK_SECONDS)
             begun = set(self._unsure)
-            if not lost and await self._do(self._lock.held):
+            if not self.lost and await self._do(self._lock.held):
                 self._unsure -= begun
                 continue
-            if not lost:
-                lost = True
+            if not self.lost:
+                self.lost = True
                 self._say(News("engine.lost", f"the connection to {self._database.place} is lost; trying again"))
             try:
                 await self._do(self._lock.take, _PATIENCE)
@@ -384,7 +385,7 @@ class Engine:
                 return
             except SQLAlchemyError:
                 continue
-            lost = False
+            self.lost = False
             self._say(News("engine.back", f"the connection to {self._database.place} is back"))
 
     def _tell_of(self, watch: asyncio.Task[None]) -> None:

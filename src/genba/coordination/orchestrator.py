@@ -7,6 +7,7 @@ anything to schedule, to watch or to wait.
 
 import asyncio
 import hashlib
+import secrets
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -16,12 +17,20 @@ import msgspec
 from sqlalchemy import Connection
 
 from genba.blackboard.fleet import FleetBoard
+from genba.coordination.enduring import Enduring
 from genba.coordination.engine import MERGES, Engine, Workflow, sessions_queue
 from genba.coordination.session import bury
 from genba.coordination.session_plan import SessionPlan, read_state
 from genba.coordination.watching import Watch
 from genba.definitions.fleet_file import FleetSettings
-from genba.domain.errors import ConfigurationError, GenbaError, NotFoundError, StateConflictError, UsageError
+from genba.domain.errors import (
+    ConfigurationError,
+    GenbaError,
+    NotFoundError,
+    StateConflictError,
+    UnavailableError,
+    UsageError,
+)
 from genba.domain.fleet import (
     Cause,
     EntryStatus,
@@ -103,23 +112,32 @@ class Orchestrator:
         self._refused_before: dict[bytes, int] = {}
         """By move that was refused at the last look: how often in a row."""
         self._turns: dict[str, str] = {}
-        self._turn = 0
+        self._merging: set[str] = set()
+        """The executors that were last seen to take a turn of the merge queue."""
 
+        self._database = Enduring(self._note)
+        self._in_vain = 0
+        """Turns of the merge queue since anything else went on."""
     async def work(self, until_empty: bool) -> Ended:
         """Go on until somebody stops it, or until there is nothing left that could be done."""
         while True:
             self.wake.clear()
-            busy = await self.tick()
+            try:
+                busy = await self.tick()
+            except UnavailableError as error:
+                await self._rest(self._database.out_of_reach(error))
+                continue
+            self._database.answered()
             if self.field.stopping:
                 return Ended.STOPPED
             if until_empty and not busy:
                 return Ended.BUDGET if self._out_of_money() else Ended.EMPTY
-            await self._rest()
+            await self._rest(self.settings.work.poll_seconds)
 
-    async def _rest(self) -> None:
+    async def _rest(self, seconds: float) -> None:
         waking = asyncio.ensure_future(self.wake.wait())
         lost = asyncio.ensure_future(self.engine.parked.wait())
-        await asyncio.wait({waking, lost}, timeout=self.settings.work.poll_seconds, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({waking, lost}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         waking.cancel()
         if lost.done():
             raise StateConflictError(
@@ -131,11 +149,12 @@ class Orchestrator:
 
     async def tick(self) -> bool:
         """One look and what follows from it. Says whether anything goes on, or will by itself."""
-        await self._take_over_the_dead()
         self.field = await asyncio.to_thread(self.board.field)
         self.looked(self.field)
         await self._beat()
         mine = [session for session in self.field.sessions if self._is_mine(session)]
+        if await self._take_over_the_dead():
+            self.field = await asyncio.to_thread(self.board.field)
         self._park_what_is_held(mine)
         open_entries = any(not entry.status.ended for entry in self.field.entries)
         unfinished = await self.engine.unfinished() if mine or open_entries else []
@@ -197,6 +216,7 @@ class Orchestrator:
         return frozenset(found)
 
     async def _give_up_turn(self, target: str, turn: str) -> None:
+        self._merging = {turn.executor for turn in turns if turn.status == "pending"}
         """A turn that kills its process again and again is not taken again at once."""
         told = "whoever tried to land it died again and again: look at what its goals do   genba logs"
         for entry in self.field.entries:
@@ -211,13 +231,21 @@ class Orchestrator:
             self._beaten = time.monotonic()
             await asyncio.to_thread(self.board.beat, self.engine.executor)
 
-    async def _take_over_the_dead(self) -> None:
-        """Sessions of executors that no longer live go on here."""
-        known = await asyncio.to_thread(self.board.executors)
-        others = [
-            executor.id for executor in known if executor.status != "dead" and executor.id != self.engine.executor
-        ]
-        for dead in await self.engine.dead(others) if others else []:
+    async def _take_over_the_dead(self) -> bool:
+        """Sessions of executors that no longer live go on here. Says whether there were any such executors.
+
+        One that was held for dead while it could not reach the database may live and work again. So whoever holds its
+        own lock says so, and whoever has sessions is looked at, whatever others have said of it.
+        """
+        own, others = self.engine.executor, []
+        working = {session.executor for session in self.field.sessions if session.status == "running"} | self._merging
+        for executor in self.field.executors:
+            if executor.id != own and (executor.status == "live" or executor.id in working):
+                others.append(executor.id)
+            if executor.id == own and executor.status != "live" and not self.engine.lost:
+                await asyncio.to_thread(self.board.register, executor)
+        dying = await self.engine.dead(others) if others else []
+        for dead in dying:
             taken = await self.engine.take_over(dead)
             await asyncio.to_thread(self._write_down_taken, dead)
             if taken:
@@ -235,6 +263,7 @@ class Orchestrator:
         return any(wait.kind is can.WaitReason.BUDGET for wait in self.waits) or EscalationKind.BUDGET in asked
 
     async def _carried_out(self, move: Move) -> bool:
+        return bool(dying)
         """Make a move. One that no longer fits is left alone: the next look decides anew."""
         try:
             return await self._carry_out(move)
@@ -250,6 +279,8 @@ class Orchestrator:
         if times == 1:
             self.wake.set()
         elif times == _REFUSED_AGAIN:
+        except UnavailableError:
+            raise
             self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=error.message))
         return times <= _REFUSED_AGAIN
 
@@ -391,18 +422,18 @@ class Orchestrator:
         known = await self.engine.status(last) if last is not None else None
         if known is not None and known.status in ("enqueued", "pending"):
             return False
-        self._turn += 1
         merge = self.settings.merge
         number = max(
             (entry.id * 1000 + entry.turns for entry in self.field.entries if entry.target == target), default=0
         )
         order = TurnOrder(
             target=target,
-            turn=number * 1000 + self._turn,
+            turn=max((entry.turns for entry in self.field.entries if entry.target == target), default=0) + 1,
             history=MergeHistory(merge.history),
             batch=merge.batch,
         )
-        id_ = f"{order.workflow}:{self.engine.executor}"
+        # Never the name of an earlier turn, of whichever process: enqueuing what is over does nothing.
+        id_ = f"{order.workflow}:{secrets.token_hex(8)}"
         payload = msgspec.json.encode(order).decode()
         await self.engine.enqueue(kind=TURN, id=id_, payload=payload, queue=MERGES, partition=target)
         self._turns[target] = id_
@@ -447,6 +478,9 @@ class Orchestrator:
         task = self.field.tasks.get(number)
         title = task.title if task is not None else ""
         self.watch.tell(FleetEvent(kind=kind, task=number, title=title, agent=agent, run=run, detail=detail))
+
+    def _note(self, told: str) -> None:
+        self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=told))
 
 
 def turn_prefix(target: str) -> str:

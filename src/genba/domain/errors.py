@@ -10,6 +10,7 @@
         ├── ConfigurationError      3  a definition is wrong; carries every problem at once
         ├── NotFoundError           4  no such agent, run, issue, branch
         ├── StateConflictError      5  the world is not in the state that this needs
+        │   └── UnavailableError    5  the database cannot be reached, or is locked, for now
         ├── SchemaViolationError    1  a reply did not fit after all re-asks
         ├── BoundaryViolationError  1  an agent did what it may not do
         ├── CheckBrokenError        1  a check could not be run: neither passed nor failed
@@ -80,6 +81,10 @@ class NotFoundError(UnrecoverableError):
 
 class StateConflictError(UnrecoverableError):
     exit_code = 5
+
+
+class UnavailableError(StateConflictError):
+    """The database cannot be reached, or is locked. Whoever has time asks it again."""
 
 
 class SchemaViolationError(UnrecoverableError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from genba.blackboard.board import Blackboard
 from genba.blackboard.fleet import FleetBoard
 from genba.coordination.engine import Engine
 from genba.coordination.engine_news import News
@@ -20,7 +22,7 @@ from genba.coordination.planning import finish_plan
 from genba.coordination.reviewing import finish_review
 from genba.coordination.session import Parts
 from genba.coordination.watching import Watch
-from genba.domain.errors import DiskFullError, NotFoundError, StateConflictError
+from genba.domain.errors import DiskFullError, NotFoundError, StateConflictError, UnavailableError
 from genba.domain.fleet import Executor, Field, PartEnd, PartOrder, Purpose
 from genba.domain.fleet_picture import Ended, FleetEvent, FleetEventKind, FleetPicture, WorkSummary
 from genba.execution.running import RunResult
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 Listener = Callable[[FleetEvent], None]
 HOST_VARIABLE, EXECUTOR_VARIABLE = "GENBA_HOST", "GENBA_EXECUTOR"
 _MOST_ON_ONE_HOST = 64
+_ASK_AGAIN_SECONDS = 1.0
 
 
 class Fleet:
@@ -52,6 +55,9 @@ class Fleet:
     def __init__(self, house: House, board: FleetBoard, watch: Watch) -> None:
         self.house = house
         self.board = board
+        """Of the parts and the turns: when the database is out of reach, they wait for it."""
+        self.looking = watch.board
+        """Of whoever decides and watches, who is told."""
         self.watch = watch
         self.settings: FleetSettings = house.project.fleet
         self.gate = ProviderGate(board, self.settings.work.patience_seconds)
@@ -60,6 +66,8 @@ class Fleet:
         self.orchestrator: Orchestrator | None = None
         self.parts: LiveParts | None = None
         self._parking = asyncio.Event()
+        self._leaving = threading.Event()
+        board.store.endure = lambda _error: not self._leaving.wait(_ASK_AGAIN_SECONDS)
         self._opened = asyncio.Event()
         """Whatever this executor left goes on as soon as the engine runs; it waits for the rest of the fleet."""
 
@@ -79,8 +87,9 @@ class Fleet:
         settings = house.project.fleet
         base_branch = await check_ground(house, settings)
         board = FleetBoard(house.board())
+        looking = FleetBoard(Blackboard(board.store.impatient()))
         slots = workers or settings.work.workers
-        watch = Watch(board, "", slots, house.project.name or house.layout.main.name, listener)
+        watch = Watch(looking, "", slots, house.project.name or house.layout.main.name, listener)
         fleet = cls(house, board, watch)
         engine = await fleet._engine(executor, slots)
         try:
@@ -88,9 +97,10 @@ class Fleet:
             yield fleet
         finally:
             watch.parking = True
+            fleet._leaving.set()
             await engine.close()
             fleet.nursery.close()
-            await asyncio.to_thread(board.leave, engine.executor, "parked")
+            await asyncio.to_thread(fleet.looking.leave, engine.executor, "parked")
 
     async def _engine(self, executor: str, slots: int) -> Engine:
         """The engine under the name that was given, or under the first free one of this host."""
@@ -111,21 +121,31 @@ class Fleet:
                     project=self.board.board.store.project,
                     say=self._say,
                 )
+            except UnavailableError:
+                raise
             except StateConflictError:
                 if not names:
                     raise
 
     async def _begin(self, engine: Engine, base_branch: str, slots: int, only_agent: str, only_label: str) -> None:
         me = Me(executor=engine.executor, host=host(), workers=slots, only_agent=only_agent, only_label=only_label)
-        crew = self.crew = ProjectCrew(self.house, self.board, me, base_branch)
+        crew = self.crew = ProjectCrew(self.house, self.looking, me, base_branch)
         for name, problem in crew.broken.items():
             told = f"{name} cannot be used: {problem}  genba agent check {name}"
             self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=told))
         own = Executor(id=engine.executor, host=host(), process=os.getpid(), workers=slots)
-        await asyncio.to_thread(self.board.register, own)
+        await asyncio.to_thread(self.looking.register, own)
         await asyncio.to_thread(self.nursery.open)
         self.orchestrator = Orchestrator(
-            self.board, engine, self.settings, crew, self.watch, self._park_part, host(), self._looked, self._end_agents
+            self.looking,
+            engine,
+            self.settings,
+            crew,
+            self.watch,
+            self._park_part,
+            host(),
+            self._looked,
+            self._end_agents,
         )
         self.watch.tell(FleetEvent(kind=FleetEventKind.OPENED, detail=f"{engine.executor}, {slots} workers"))
         self._opened.set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ import msgspec
 from genba.blackboard.ledger import BlackboardLedger
 from genba.connections.detached.adapter import end_all
 from genba.connections.git.dropping import drop_branch
+from genba.connections.git.locks import FileLock, is_held
 from genba.connections.git.observing import changed_files
 from genba.connections.git.queueing import GitRework
 from genba.coordination.session_plan import PartState, SessionPlan, run_plan
@@ -36,6 +38,9 @@ if TYPE_CHECKING:
     from genba.wiring.house import House, PreparedRun
     from genba.wiring.quarters import QuartersKeeper
     from genba.wiring.sharing import SessionSharing
+
+_LETTING_GO_SECONDS = 30.0
+_LOOK_AGAIN_SECONDS = 0.1
 
 Accepts = Callable[[PartOrder], Callable[[dict[str, Any] | None], "CheckResult | None"]]
 """By order: what is wrong with the answer that its session gives."""
@@ -76,6 +81,7 @@ class LiveParts:
 
     async def prepare(self, order: PartOrder, plan: SessionPlan, kept: PartState | None, steps: Steps) -> DressedPart:
         session = await asyncio.to_thread(self.board.session, order.run)
+        await self._until_let_go(session.branch or plan.branch, order.run)
         if plan.start_at and kept is None:
             await self._begin_branch(plan.branch, plan.start_at)
         live = DressedPart(self, order, session, plan.start_at)
@@ -83,6 +89,15 @@ class LiveParts:
         live.prepared = self.house.prepare(run_plan(order, plan, kept, os.getpid()), (live.hear,), dress)
         self._live[order.run] = live
         return live
+
+    async def _until_let_go(self, branch: str, run: str) -> None:
+        """Wait a while for a process that had this run, has lost it to us, and has not yet let go of its branch."""
+        path = self.house.layout.branch_lock(branch)
+        deadline = time.monotonic() + _LETTING_GO_SECONDS
+        while time.monotonic() < deadline and path.is_file() and is_held(path):
+            if FileLock(path).holder().partition(" (process")[0] != run:
+                return
+            await asyncio.sleep(_LOOK_AGAIN_SECONDS)
 
     async def _begin_branch(self, branch: str, commit: str) -> None:
         """A branch at a commit; one that is there already is left as it is."""
