@@ -53,9 +53,12 @@ from genba.judgement.situation import held_by
 
 PART, TURN = "part", "turn"
 """The kinds of workflows."""
-_BY_OTHERS = (can.WaitReason.ELSEWHERE, can.WaitReason.MERGE, can.WaitReason.WORKERS, can.WaitReason.LIMIT)
+_BY_OTHERS = (can.WaitReason.ELSEWHERE, can.WaitReason.WORKERS, can.WaitReason.LIMIT)
 """Waits that end when somebody else, here or on another host, has done what they are about."""
 _BEAT_SECONDS = 10.0
+_ENDS_ANYWAY = (can.WaitReason.BUDGET, can.WaitReason.MERGE)
+"""Waits with a time at which something is tried, and nothing need have changed."""
+_TRIES_TO_LAND = 3
 _REFUSED_AGAIN = 2
 _LANDING_FIRST = 1
 _BY_PRIORITY = {"critical": 2, "high": 3, "medium": 4, "low": 5}
@@ -111,13 +114,13 @@ class Orchestrator:
         self._refusals: dict[bytes, int] = {}
         self._refused_before: dict[bytes, int] = {}
         """By move that was refused at the last look: how often in a row."""
+        self._database = Enduring(self._note)
+        self._in_vain = 0
+        """Turns of the merge queue since anything else went on."""
         self._turns: dict[str, str] = {}
         self._merging: set[str] = set()
         """The executors that were last seen to take a turn of the merge queue."""
 
-        self._database = Enduring(self._note)
-        self._in_vain = 0
-        """Turns of the merge queue since anything else went on."""
     async def work(self, until_empty: bool) -> Ended:
         """Go on until somebody stops it, or until there is nothing left that could be done."""
         while True:
@@ -150,11 +153,11 @@ class Orchestrator:
     async def tick(self) -> bool:
         """One look and what follows from it. Says whether anything goes on, or will by itself."""
         self.field = await asyncio.to_thread(self.board.field)
+        if await self._take_over_the_dead():
+            self.field = await asyncio.to_thread(self.board.field)
         self.looked(self.field)
         await self._beat()
         mine = [session for session in self.field.sessions if self._is_mine(session)]
-        if await self._take_over_the_dead():
-            self.field = await asyncio.to_thread(self.board.field)
         self._park_what_is_held(mine)
         open_entries = any(not entry.status.ended for entry in self.field.entries)
         unfinished = await self.engine.unfinished() if mine or open_entries else []
@@ -163,13 +166,22 @@ class Orchestrator:
         decided = moves(self.field, self.settings, me)
         self.waits = tuple(move for move in decided if isinstance(move, can.Wait))
         self._refused_before, self._refusals = self._refusals, {}
-        done = [await self._carried_out(move) for move in decided if not isinstance(move, can.Wait)]
+        done = [(move, await self._carried_out(move)) for move in decided if not isinstance(move, can.Wait)]
         self.watch.see(self.field, self.waits)
+        turned = sum(made for move, made in done if isinstance(move, can.Turn))
         running = any(session.status == "running" for session in self.field.sessions)
-        merging = any(not entry.status.ended for entry in self.field.entries)
-        timed = any(wait.until and wait.kind is not can.WaitReason.BUDGET for wait in self.waits)
+        timed = any(wait.until and wait.kind not in _ENDS_ANYWAY for wait in self.waits)
         elsewhere = any(wait.kind in _BY_OTHERS for wait in self.waits)
-        return any(done) or running or merging or timed or elsewhere or lost > 0
+        if sum(made for _, made in done) > turned or running or timed or elsewhere or lost > 0:
+            self._in_vain = 0
+            return True
+        return self._may_still_land(turned, bool(me.turning))
+
+    def _may_still_land(self, turned: int, turning: bool) -> bool:
+        """Whether the merge queue goes on by itself. What is stuck is tried a few times, and then left to a person."""
+        statuses = {entry.status for entry in self.field.entries if not entry.status.ended}
+        self._in_vain += turned
+        return turning or bool(statuses - {EntryStatus.STUCK}) or (bool(statuses) and self._in_vain < _TRIES_TO_LAND)
 
     def _is_mine(self, session: FleetSession) -> bool:
         return session.status == "running" and session.executor == self.engine.executor
@@ -204,6 +216,7 @@ class Orchestrator:
     async def _turning(self, unfinished: list[Workflow]) -> frozenset[str]:
         """The targets whose queue takes a turn right now, here or elsewhere."""
         turns = [workflow for workflow in unfinished if workflow.kind == TURN]
+        self._merging = {turn.executor for turn in turns if turn.status == "pending"}
         targets = {entry.target for entry in self.field.entries if not entry.status.ended}
         found = set()
         for target in targets:
@@ -216,7 +229,6 @@ class Orchestrator:
         return frozenset(found)
 
     async def _give_up_turn(self, target: str, turn: str) -> None:
-        self._merging = {turn.executor for turn in turns if turn.status == "pending"}
         """A turn that kills its process again and again is not taken again at once."""
         told = "whoever tried to land it died again and again: look at what its goals do   genba logs"
         for entry in self.field.entries:
@@ -251,6 +263,7 @@ class Orchestrator:
             if taken:
                 told = f"{len(taken)} of {dead}"
                 self.watch.tell(FleetEvent(kind=FleetEventKind.TAKEN_OVER, detail=told))
+        return bool(dying)
 
     def _write_down_taken(self, dead: str) -> None:
         for session in self.board.field().sessions:
@@ -263,10 +276,11 @@ class Orchestrator:
         return any(wait.kind is can.WaitReason.BUDGET for wait in self.waits) or EscalationKind.BUDGET in asked
 
     async def _carried_out(self, move: Move) -> bool:
-        return bool(dying)
         """Make a move. One that no longer fits is left alone: the next look decides anew."""
         try:
             return await self._carry_out(move)
+        except UnavailableError:
+            raise
         except StateConflictError as error:
             return self._is_decided_anew(move, error)
         except GenbaError as error:
@@ -279,8 +293,6 @@ class Orchestrator:
         if times == 1:
             self.wake.set()
         elif times == _REFUSED_AGAIN:
-        except UnavailableError:
-            raise
             self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=error.message))
         return times <= _REFUSED_AGAIN
 
@@ -423,9 +435,6 @@ class Orchestrator:
         if known is not None and known.status in ("enqueued", "pending"):
             return False
         merge = self.settings.merge
-        number = max(
-            (entry.id * 1000 + entry.turns for entry in self.field.entries if entry.target == target), default=0
-        )
         order = TurnOrder(
             target=target,
             turn=max((entry.turns for entry in self.field.entries if entry.target == target), default=0) + 1,
@@ -470,6 +479,9 @@ class Orchestrator:
         await self._escalate(escalation, Blocker(BlockerKind.FAILED, error.message))
         return True
 
+    def _note(self, told: str) -> None:
+        self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=told))
+
     def _rank(self, number: int) -> int:
         task = self.field.tasks.get(number)
         return _BY_PRIORITY[str(task.priority)] if task is not None else _BY_PRIORITY["medium"]
@@ -478,9 +490,6 @@ class Orchestrator:
         task = self.field.tasks.get(number)
         title = task.title if task is not None else ""
         self.watch.tell(FleetEvent(kind=kind, task=number, title=title, agent=agent, run=run, detail=detail))
-
-    def _note(self, told: str) -> None:
-        self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=told))
 
 
 def turn_prefix(target: str) -> str:
