@@ -15,7 +15,7 @@ from genba.domain.fleet import Executor, Purpose, WaitsFor
 from genba.domain.tasks import Priority, StatusChange, TaskDraft, TaskEdit, TaskStatus
 from tests.blackboard.acting import HUMAN, ORCHESTRATOR, add, block, cancel, complete, open_
 from tests.blackboard.conftest import Postgres
-from tests.blackboard.fleets import begin, fail, order, wait
+from tests.blackboard.fleets import begin, fail, order, to_review, wait
 
 _FILL = """
 INSERT INTO tasks (project_id, number, title, status, created_at, updated_at)
@@ -216,3 +216,15 @@ def test_two_projects_do_not_see_each_other(postgres: Postgres) -> None:
         one.pause_project(True, HUMAN)
         field = two.field()
         assert (field.tasks, field.sessions, field.executors, field.paused) == ({}, (), (), False)
+
+
+def test_the_authors_of_a_task_in_review_are_all_who_ever_worked_on_it(board: Blackboard, fleet: FleetBoard) -> None:
+    task = add(board)
+    fail(fleet, begin(fleet, task, agent="first"))
+    block(board, task)
+    open_(board, task)
+    session = begin(fleet, task, 2, agent="second")
+    assert fleet.field().authors == {}
+    to_review(board, fleet, session)
+    assert fleet.field().failures == {}, "a person forgave what failed"
+    assert fleet.field().authors == {task: frozenset({"first", "second"})}

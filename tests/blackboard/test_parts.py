@@ -355,3 +355,41 @@ def test_a_cancelled_task_leaves_nothing_that_waits(board: Blackboard, fleet: Fl
     board.change_status(session.task, StatusChange(to=TaskStatus.CANCELLED, actor=HUMAN))
     ended = fleet.session(session.run)
     assert (ended.status, ended.outcome, ended.reason) == ("ended", "aborted", "its task is cancelled")
+
+
+def test_a_session_that_is_given_up_blocks_its_task_at_once_and_only_if_it_still_waits(
+    board: Blackboard, fleet: FleetBoard
+) -> None:
+    session = in_review(board, fleet)
+    fleet.give_up(session.run, session.part + 1, "too late", ORCHESTRATOR)
+    assert fleet.session(session.run).status == "waiting"
+    fleet.give_up(session.run, session.part, "a person rejected it", ORCHESTRATOR)
+    ended, task = fleet.session(session.run), board.get(session.task)
+    assert (ended.status, ended.outcome, ended.reason) == ("ended", "aborted", "a person rejected it")
+    assert task.status is TaskStatus.BLOCKED
+    assert task.blocker is not None
+    assert task.blocker.reason == "a person rejected it"
+    before = everything(board)
+    fleet.give_up(session.run, session.part, "again", ORCHESTRATOR)
+    assert everything(board) == before
+
+
+def test_a_session_is_given_up_whole_or_not_at_all(board: Blackboard, fleet: FleetBoard) -> None:
+    parent = add(board)
+    session = begin(fleet, add(board, "Part", parent))
+    to_review(board, fleet, session)
+    block(board, parent)
+    before = everything(board)
+    with pytest.raises(StateConflictError, match="which is blocked"):
+        fleet.give_up(session.run, session.part, "a person rejected it", ORCHESTRATOR)
+    assert everything(board) == before
+
+
+def test_work_that_leaves_the_merge_queue_and_is_looked_at_again_counts_as_a_round(
+    board: Blackboard, fleet: FleetBoard
+) -> None:
+    session = in_review(board, fleet)
+    again = fleet.continue_(go_on(session), executor="here")
+    assert (again.rounds, board.get(session.task).status) == (1, TaskStatus.REVIEW)
+    parked = wait(fleet, begin(fleet, add(board)), WaitsFor.RESUME)
+    assert fleet.continue_(go_on(parked), executor="here").rounds == 0

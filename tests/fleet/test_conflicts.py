@@ -1,5 +1,6 @@
 """Work that does not fit what has landed meanwhile: it comes back to its author, and never lands broken."""
 
+import signal
 from pathlib import Path
 
 from genba.domain.fleet import EscalationKind
@@ -182,7 +183,7 @@ def test_a_checkout_with_changes_in_the_way_is_left_alone_until_it_is_clean(smal
     yard = small_yard
     yard.set(merge={"retry_seconds": 0.2})
     gate = held_up(yard)
-    process = yard.start("--until-empty")
+    process = yard.start()
     until(lambda: yard.started() == ["1"])
 
     yard.project.write("task-1.txt", "my own\n")
@@ -196,7 +197,8 @@ def test_a_checkout_with_changes_in_the_way_is_left_alone_until_it_is_clean(smal
     assert process.poll() is None
     (yard.project.root / "task-1.txt").unlink()
 
-    assert process.wait(60) == 0
+    until(lambda: yard.look(1).status is TaskStatus.DONE)
+    yard.kill(process, signal.SIGTERM)
     assert yard.look(1).status is TaskStatus.DONE
     assert yard.project.read("task-1.txt") == "1\n"
     assert yard.started() == ["1"], "nobody was asked again"

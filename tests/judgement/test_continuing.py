@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from genba.domain.fleet import Cause, EntryStatus, EscalationKind, FleetSession, Ledger, Spent, WaitsFor
+from genba.domain.fleet import Cause, EntryStatus, Escalation, EscalationKind, FleetSession, Ledger, Spent, WaitsFor
 from genba.domain.loop_state import ANSWER
 from genba.domain.tasks import Blocker, BlockerKind, Task, TaskStatus
 from genba.judgement.moves import (
@@ -20,6 +20,7 @@ from genba.judgement.moves import (
 )
 from tests.judgement.fleets import (
     COMMIT,
+    NOW,
     asked,
     decide,
     entry,
@@ -274,3 +275,19 @@ def test_a_session_that_was_parked_goes_on_unless_somebody_stopped_it() -> None:
 def test_a_session_of_a_task_that_has_ended_ends() -> None:
     here = field(task(1, status=TaskStatus.CANCELLED), sessions=(session(1, waits_for=WaitsFor.ANSWER),))
     assert only(EndSession, decide(here)).reason == "#1 is cancelled"
+
+
+def test_work_that_leaves_the_queue_again_and_again_is_put_to_a_person() -> None:
+    out = entry(1, EntryStatus.WITHDRAWN, detail="genba/1-x is gone", finished_at=NOW)
+    told = settings(merge={"rounds": 2})
+
+    def with_(rounds: int, *told_before: Escalation) -> tuple[Move, ...]:
+        here = field(in_review(1), sessions=(verified(1, rounds=rounds),), entries=(out,), escalations=told_before)
+        return decide(here, told)
+
+    assert only(Continue, with_(1)).cause is Cause.RESUMED
+    found = only(Escalate, with_(2)).escalation
+    assert (found.kind, found.evidence["round"]) == (EscalationKind.CONFLICT, 2)
+    assert "genba/1-x is gone" in found.question
+    assert only(Continue, with_(2, asked(1, found.kind, "approved", evidence={"round": 2}))).cause is Cause.RESUMED
+    assert only(EndSession, with_(2, asked(1, found.kind, "rejected", evidence={"round": 2}))).part == 1

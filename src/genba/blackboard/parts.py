@@ -145,6 +145,8 @@ def continue_(tx: Transaction, order: PartOrder, *, executor: str, host: str) ->
         )
     _may_go_on(tx, task, order)
     actor = Actor(ActorKind.ORCHESTRATOR, executor)
+    out_of_the_queue = order.cause is Cause.RESUMED and task.status is TaskStatus.REVIEW
+    came_back = order.cause in (Cause.CONFLICT, Cause.RED) or out_of_the_queue
     task = _moved(tx, task, order, actor)
     tx.do(
         _CONTINUE,
@@ -153,7 +155,7 @@ def continue_(tx: Transaction, order: PartOrder, *, executor: str, host: str) ->
         workflow=order.workflow,
         executor=executor,
         host=seen(host),
-        rounds=1 if order.cause in (Cause.CONFLICT, Cause.RED) else 0,
+        rounds=1 if came_back else 0,
         reviews=1 if order.cause is Cause.FINDINGS else 0,
         at=now(),
     )

@@ -15,7 +15,7 @@ from genba.domain.events import (
     ToolUsed,
     VerificationFinished,
 )
-from genba.domain.fleet import Escalation, Field, FleetSession, Purpose, WaitsFor
+from genba.domain.fleet import EntryStatus, Escalation, Field, FleetSession, Purpose, WaitsFor
 from genba.domain.fleet_picture import (
     Ended,
     EntryPicture,
@@ -255,8 +255,17 @@ class Watch:
             seconds=time.monotonic() - self.began,
             tokens=sum(found.tokens for found in sessions),
             cost_usd=sum(found.cost_usd for found in sessions),
-            detail=detail,
+            detail=detail or (self._cannot_land() if ended is Ended.EMPTY else ""),
         )
+
+    def _cannot_land(self) -> str:
+        """What is left in the merge queue because its target cannot be moved."""
+        stuck = [entry for entry in self.field.entries if entry.status is EntryStatus.STUCK]
+        if not stuck:
+            return ""
+        more = f" and {len(stuck) - 1} more" if stuck[1:] else ""
+        why = stuck[0].detail.partition("\n")[0]
+        return f"#{stuck[0].task}{more} cannot land on {stuck[0].target}: {why}"
 
     def _end(self, number: int) -> TaskEnd:
         task = self.board.board.get(number)

@@ -115,7 +115,7 @@ def _in_queue(at: Situation, task: Task, session: FleetSession, entry: MergeEntr
         case EntryStatus.WITHDRAWN | EntryStatus.MERGED:
             if is_before(entry.finished_at, session.heartbeat_at):
                 return _queue(at, task, session)
-            return _continue(session, Cause.RESUMED, "its branch is looked at again")
+            return _sent_back(at, task, session, entry, EscalationKind.CONFLICT)
         case _:
             assert_never(entry.status)
 
@@ -190,6 +190,8 @@ def _sent_back(at: Situation, task: Task, session: FleetSession, entry: MergeEnt
         if told.status == "rejected":
             return _end(session, _words(f"it did not land: {_trouble(entry)}", told))
         words = told.answer
+    if entry.status is EntryStatus.WITHDRAWN:
+        return _continue(session, Cause.RESUMED, "its branch is looked at again")
     cause = Cause.CONFLICT if kind is EscalationKind.CONFLICT else Cause.RED
     return _continue(session, cause, _trouble(entry), _merge_gap(at, session, entry, cause, words))
 
@@ -214,6 +216,8 @@ def _merge_gap(at: Situation, session: FleetSession, entry: MergeEntry, cause: C
 def _trouble(entry: MergeEntry) -> str:
     if entry.status is EntryStatus.CONFLICT:
         return f"it conflicts with {entry.target} in {some(entry.paths)}"
+    if entry.status is EntryStatus.WITHDRAWN:
+        return f"it was taken out of the merge queue of {entry.target}: {entry.detail}"
     return f"it is red on {entry.target} after the merge"
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from genba.domain.fleet import Escalation, EscalationKind, FleetSession, MergeEntry, Plan, Review, Spent
+from genba.domain.fleet import EntryStatus, Escalation, EscalationKind, FleetSession, MergeEntry, Plan, Review, Spent
 from genba.domain.tasks import Blocker, BlockerKind, Task, TaskStatus
 from genba.judgement.attempts import tried
 from genba.judgement.moves import Escalate
@@ -33,7 +33,9 @@ def attempts(at: Situation, task: Task, why: str, failures: Sequence[FleetSessio
 
 
 def merge(at: Situation, task: Task, session: FleetSession, entry: MergeEntry, kind: EscalationKind) -> Escalate:
-    if kind is EscalationKind.CONFLICT:
+    if entry.status is EntryStatus.WITHDRAWN:
+        what, blocker = f"was taken out of the merge queue of {entry.target} ({entry.detail})", BlockerKind.FAILED
+    elif kind is EscalationKind.CONFLICT:
         what, blocker = f"conflicts with {entry.target} in {some(entry.paths)}", BlockerKind.CONFLICT
     else:
         what, blocker = f"fails on {entry.target} after the merge", BlockerKind.FAILED

@@ -224,6 +224,8 @@ def _next_command(summary: WorkSummary) -> str:
             return "genba escalations"
         case Ended.PARKED:
             return "genba work   goes on"
+        case Ended.EMPTY if summary.detail:
+            return "genba queue   says what is in the way; when it is gone, genba work goes on"
     failed = next((each for each in summary.tasks if each.status == "failed"), None)
     return f"genba task show {failed.task}" if failed is not None else ""
 

@@ -166,6 +166,8 @@ def ending_line(summary: WorkSummary) -> str:
             return f"nothing more can be done without you: {_count(len(summary.needs), 'decision')}"
         case Ended.EMPTY if summary.failed or any(each.status == "failed" for each in summary.tasks):
             return f"the field is empty, {_count(summary.failed, 'task')} failed"
+        case Ended.EMPTY if summary.detail:
+            return cell(summary.detail)
         case Ended.EMPTY if not summary.tasks:
             return "there was nothing to do"
     return f"{_count(summary.done, 'task')} done, and nothing is left to begin"
