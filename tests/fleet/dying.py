@@ -27,7 +27,10 @@ from genba.wiring.house import House
 
 T = TypeVar("T")
 
-VERBS = ("register", "start", "continue_", "end_part", "enqueue_merge", "take", "settle")
+VERBS = (
+    "register", "start", "continue_", "end_part", "enqueue_merge", "take", "settle", "ask_review", "verdict", "propose",
+    "create_parts",
+)  # fmt: skip
 """The verbs of the blackboard that move a task on."""
 
 
@@ -114,6 +117,7 @@ class MortalFleet(Fleet):
     fate: Fate
 
     def __init__(self, house: House, board: FleetBoard, watch: Watch) -> None:
+        watch.board = MortalBoard(watch.board, self.fate)
         super().__init__(house, MortalBoard(board, self.fate), watch)
 
     async def _engine(self, executor: str, slots: int) -> Engine:

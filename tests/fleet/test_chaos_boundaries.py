@@ -12,8 +12,8 @@ from genba.domain.tasks import TaskStatus
 from tests.fleet.chaos import Chaos
 from tests.fleet.yard import Yard, summary
 
-WORK = ("open:1", "start:1", "iterate:1", "verify:1", "deliver:1", "end:1", "end part:1")
-LANDED = ("open:2", "start:2", "clean up:1", "end:2", "end part:2")
+WORK = ("open:1", "iterate:1", "verify:1", "deliver:1", "end:1", "end part:1")
+LANDED = ("open:2", "clean up:1", "end:2", "end part:2")
 TURN = ("take:1", "prove:1", "land:1", "settle:1", "take:2")
 STEPS = [
     f"{place}:{step}:{when}"
