@@ -1,35 +1,16 @@
 """What git shows of commits and files, without a checkout."""
 
 import asyncio
-from typing import NamedTuple
 
 from genba.connections.git.commands import Git
 from genba.connections.git.remembering import Listing, is_hash
-from genba.domain.errors import GitError, NotFoundError
+from genba.connections.git.spans import Row, asked, changes_over, commits_over, parse_changes, parse_rows
+from genba.domain.errors import NotFoundError
 from genba.domain.verification import BranchFacts, CommitFacts, FileChange
 
 _LARGEST_TEXT = 4 * 1024 * 1024
-_COMMITS = ("log", "-z", "--boundary", "--format=%m%x00%H%x00%T%x00%P%x00%s")
-"""The commits of a span, and behind a `-` those that it begins at: their trees tell which commits change nothing."""
-_BOUNDARY = "-"
-_CHANGES = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--abbrev=64")
 _SUBMODULE = "160000"
 _TOUCHED = ("log", "-z", "--diff-merges=separate", "--root", "--name-only", "--no-renames", "--format=")
-
-
-class Row(NamedTuple):
-    """A commit of a span."""
-
-    mark: str
-    sha: str
-    tree: str
-    parents: str
-    subject: str
-
-    @property
-    def is_own(self) -> bool:
-        """Whether it belongs to the span; otherwise the span begins at it."""
-        return self.mark != _BOUNDARY
 
 
 class GitHistory:
@@ -47,7 +28,7 @@ class GitHistory:
 
     async def facts(self, base: str, commit: str) -> BranchFacts:
         log, raw = await asyncio.gather(commits_over(self.git, base, commit), changes_over(self.git, base, commit))
-        changes, rows = parse_changes(raw), parse_rows(log)
+        changes, rows = _changes(raw), parse_rows(log)
         trees = {row.sha: row.tree for row in rows}
         own = [row for row in rows if row.is_own]
         self._derive(base, commit, changes)
@@ -67,7 +48,7 @@ class GitHistory:
         """Every path that one of the commits touched. A single commit on the base touched what changed."""
         if [row.parents for row in own] == [base]:
             return tuple(sorted(change.path for change in changes))
-        touched = await _asked(self.git, (base, commit), *_TOUCHED, f"{base}..{commit}")
+        touched = await asked(self.git, (base, commit), *_TOUCHED, f"{base}..{commit}")
         return tuple(sorted({name for name in touched.split("\0") if name.strip("\n")}))
 
     def _derive(self, base: str, commit: str, changes: list[FileChange]) -> None:
@@ -151,32 +132,9 @@ async def known_commit(history: GitHistory, name: str) -> str:
     return found
 
 
-async def commits_over(git: Git, base: str, commit: str) -> str:
-    """The commits from a base to a commit, as `parse_rows` reads them."""
-    told = await _asked(git, (base, commit), *_COMMITS, f"{base}..{commit}")
-    for row in parse_rows(told):
-        git.memory.know(row.sha, row.tree, tuple(row.parents.split()))
-    return told
-
-
-async def changes_over(git: Git, base: str, commit: str) -> str:
-    """What differs between two commits, as `diff-tree --raw -z` tells it."""
-    return await _asked(git, (base, commit), *_CHANGES, base, commit)
-
-
-async def _asked(git: Git, about: tuple[str, ...], *words: str) -> str:
-    return await git.fixed(*words) if all(map(is_hash, about)) else (await git.run(*words)).stdout
-
-
 def _is_odd(path: str) -> bool:
     """Whether git would read a path otherwise than it is listed."""
     return not path or path.startswith(("./", "../", "/")) or "\\" in path or not path.isascii()
-
-
-def parse_rows(output: str) -> list[Row]:
-    """The commits of a span, newest first. No text of a commit can pose as another one."""
-    fields = output.split("\0")
-    return [Row(*row) for row in zip(fields[::5], fields[1::5], fields[2::5], fields[3::5], fields[4::5], strict=False)]
 
 
 def _repeats(own: str, parents: str, trees: dict[str, str]) -> bool:
@@ -184,17 +142,15 @@ def _repeats(own: str, parents: str, trees: dict[str, str]) -> bool:
     return any(trees.get(parent) == own for parent in parents.split())
 
 
-def parse_changes(output: str) -> list[FileChange]:
-    """The lines of `diff-tree --raw -z`: a header and a path for each file."""
-    fields = output.split("\0")
-    found = []
-    for header, path in zip(fields[::2], fields[1::2], strict=False):
-        words = header.lstrip(":").split(" ")
-        if len(words) != 5:  # noqa: PLR2004  (two modes, two blobs, a status)
-            raise GitError(f"git told a change that cannot be read: {header[:80]}")
-        old_mode, new_mode, old_blob, new_blob, status = words
-        change = FileChange(
-            status=status[0], path=path, old_mode=old_mode, new_mode=new_mode, old_blob=old_blob, new_blob=new_blob
+def _changes(output: str) -> list[FileChange]:
+    return [
+        FileChange(
+            status=change.status,
+            path=change.path,
+            old_mode=change.old_mode,
+            new_mode=change.new_mode,
+            old_blob=change.old_blob,
+            new_blob=change.new_blob,
         )
-        found.append(change)
-    return found
+        for change in parse_changes(output)
+    ]

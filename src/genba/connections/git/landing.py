@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from genba.connections.git.history import changes_over, parse_changes
 from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.spans import changes_over, parse_changes
 from genba.domain.workspaces import MergeResult, MergeStatus, Proposal
 
 _SHOWN = 5

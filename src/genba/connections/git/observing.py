@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 
 from genba.connections.git.commands import Git
-from genba.connections.git.history import changes_over, commits_over, parse_changes, parse_rows
 from genba.connections.git.layers import template_of, written
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.mounting import read_overlay
+from genba.connections.git.spans import changes_over, commits_over, parse_changes, parse_rows
 from genba.domain.errors import GitError
 from genba.domain.evidence import Commit
 from genba.domain.workspaces import Workspace

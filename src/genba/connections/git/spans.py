@@ -1,0 +1,75 @@
+"""What lies between two commits: the commits of the span, and what is different at its end."""
+
+from typing import NamedTuple
+
+from genba.connections.git.commands import Git
+from genba.connections.git.remembering import is_hash
+from genba.domain.errors import GitError
+
+_COMMITS = ("log", "-z", "--boundary", "--format=%m%x00%H%x00%T%x00%P%x00%s")
+"""The commits of a span, and behind a `-` those that it begins at: their trees tell which commits change nothing."""
+_BOUNDARY = "-"
+_CHANGES = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--abbrev=64")
+
+
+class Row(NamedTuple):
+    """A commit of a span."""
+
+    mark: str
+    sha: str
+    tree: str
+    parents: str
+    subject: str
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it belongs to the span; otherwise the span begins at it."""
+        return self.mark != _BOUNDARY
+
+
+class Change(NamedTuple):
+    """A file that is not the same at both ends."""
+
+    status: str
+    path: str
+    old_mode: str
+    new_mode: str
+    old_blob: str
+    new_blob: str
+
+
+async def commits_over(git: Git, base: str, commit: str) -> str:
+    """The commits from a base to a commit, as `parse_rows` reads them."""
+    told = await asked(git, (base, commit), *_COMMITS, f"{base}..{commit}")
+    for row in parse_rows(told):
+        git.memory.know(row.sha, row.tree, tuple(row.parents.split()))
+    return told
+
+
+async def changes_over(git: Git, base: str, commit: str) -> str:
+    """What differs between two commits, as `diff-tree --raw -z` tells it."""
+    return await asked(git, (base, commit), *_CHANGES, base, commit)
+
+
+async def asked(git: Git, about: tuple[str, ...], *words: str) -> str:
+    """The answer of git, remembered where all that it is about is named by whole hashes."""
+    return await git.fixed(*words) if all(map(is_hash, about)) else (await git.run(*words)).stdout
+
+
+def parse_rows(output: str) -> list[Row]:
+    """The commits of a span, newest first. No text of a commit can pose as another one."""
+    fields = output.split("\0")
+    return [Row(*row) for row in zip(fields[::5], fields[1::5], fields[2::5], fields[3::5], fields[4::5], strict=False)]
+
+
+def parse_changes(output: str) -> list[Change]:
+    """The lines of `diff-tree --raw -z`: a header and a path for each file."""
+    fields = output.split("\0")
+    found = []
+    for header, path in zip(fields[::2], fields[1::2], strict=False):
+        words = header.lstrip(":").split(" ")
+        if len(words) != 5:  # noqa: PLR2004  (two modes, two blobs, a status)
+            raise GitError(f"git told a change that cannot be read: {header[:80]}")
+        old_mode, new_mode, old_blob, new_blob, status = words
+        found.append(Change(status[0], path, old_mode, new_mode, old_blob, new_blob))
+    return found
