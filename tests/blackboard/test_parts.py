@@ -15,7 +15,7 @@ from genba.blackboard.board import Blackboard
 from genba.blackboard.fleet import FleetBoard
 from genba.blackboard.store import Statement
 from genba.domain.errors import GenbaError, NotFoundError, StateConflictError
-from genba.domain.fleet import Cause, FleetSession, PartEnd, Purpose, Spending, WaitsFor
+from genba.domain.fleet import Cause, EntryStatus, FleetSession, MergeEntry, PartEnd, Purpose, Spending, WaitsFor
 from genba.domain.sessions import SessionStart
 from genba.domain.tasks import StatusChange, TaskStatus
 from genba.testing.conformance import a_session, an_end
@@ -393,3 +393,17 @@ def test_work_that_leaves_the_merge_queue_and_is_looked_at_again_counts_as_a_rou
     assert (again.rounds, board.get(session.task).status) == (1, TaskStatus.REVIEW)
     parked = wait(fleet, begin(fleet, add(board)), WaitsFor.RESUME)
     assert fleet.continue_(go_on(parked), executor="here").rounds == 0
+
+
+def test_a_task_in_review_that_nobody_brings_home_is_open_again(board: Blackboard, fleet: FleetBoard) -> None:
+    session = in_review(board, fleet)
+    entry = fleet.enqueue_merge(MergeEntry(task=session.task, run=session.run, branch="b", commit="c1", target="main"))
+    with pytest.raises(StateConflictError, match="works on it"):
+        fleet.reopen(session.task, "nobody does", ORCHESTRATOR)
+    again = fleet.continue_(go_on(session), executor="here")
+    fleet.settle(entry.id, EntryStatus.CONFLICT)
+    fleet.end_part(PartEnd(run=session.run, part=again.part, outcome="failed", reason="its branch is gone"))
+    assert [found.status for found in fleet.field().entries] == [EntryStatus.CONFLICT]
+    fleet.reopen(session.task, "its branch is gone", ORCHESTRATOR)
+    assert board.get(session.task).status is TaskStatus.OPEN
+    assert [failed.run for failed in fleet.field().failures[session.task]] == [session.run]

@@ -9,6 +9,7 @@ from genba.domain.loop_state import ANSWER
 from genba.domain.tasks import Blocker, BlockerKind, Task, TaskStatus
 from genba.judgement.moves import (
     AskReview,
+    Close,
     Continue,
     EndSession,
     Escalate,
@@ -291,3 +292,30 @@ def test_work_that_leaves_the_queue_again_and_again_is_put_to_a_person() -> None
     assert "genba/1-x is gone" in found.question
     assert only(Continue, with_(2, asked(1, found.kind, "approved", evidence={"round": 2}))).cause is Cause.RESUMED
     assert only(EndSession, with_(2, asked(1, found.kind, "rejected", evidence={"round": 2}))).part == 1
+
+
+def test_a_closure_that_fails_is_tried_again_later_each_time_and_then_put_to_a_person() -> None:
+    told = settings(attempts={"backoff_seconds": 10, "max": 3})
+    landed = "e" * 40
+
+    def with_(failed_at: str, *told_before: Escalation) -> tuple[Move, ...]:
+        tried = verified(1, WaitsFor.MERGE, part=3, reason="the push was refused", heartbeat_at=failed_at)
+        merged = entry(1, EntryStatus.MERGED, landed=landed, finished_at="2026-03-01T11:58:00.000000Z")
+        return decide(field(in_review(1), sessions=(tried,), entries=(merged,), escalations=told_before), told)
+
+    assert only(Continue, with_("2026-03-01T11:58:05.000000Z")).cause is Cause.LANDED
+    wait = wait_of(1, with_("2026-03-01T11:59:10.000000Z"))
+    assert (wait.kind, wait.until) == (WaitReason.BACKOFF, "2026-03-01T12:00:20.000000Z")
+    late = "2026-03-01T11:59:30.000000Z"
+    found = only(Escalate, with_(late))
+    assert found.blocker is None
+    assert (found.escalation.kind, found.escalation.evidence["landed"]) == (EscalationKind.ATTEMPTS, landed)
+    assert "the push was refused" in found.escalation.question
+    assert wait_of(1, with_(late, asked(1, EscalationKind.ATTEMPTS))).kind is WaitReason.PERSON
+    of_others = asked(1, EscalationKind.ATTEMPTS, "approved")
+    assert only(Escalate, with_(late, of_others)), "what was decided about attempts before does not count"
+    evidence = {"landed": landed, "part": 3}
+    again = asked(1, EscalationKind.ATTEMPTS, "approved", evidence=evidence)
+    assert only(Continue, with_(late, again)).landed == landed
+    enough = asked(1, EscalationKind.ATTEMPTS, "rejected", evidence=evidence)
+    assert only(Close, with_(late, enough)) == Close(task=1, run="run-1", commit=COMMIT, landed=landed)

@@ -1,10 +1,13 @@
 """What begins, in which order, and what keeps it from beginning."""
 
+from typing import Any
+
 import pytest
 
-from genba.domain.fleet import EntryStatus, Executor, ProviderPause, Purpose, Resources, WaitsFor
+from genba.domain.fleet import EntryStatus, Executor, FleetSession, ProviderPause, Purpose, Resources, WaitsFor
 from genba.domain.tasks import Blocker, BlockerKind, Priority, TaskStatus
 from genba.judgement.moves import (
+    Close,
     Continue,
     EndSession,
     Escalate,
@@ -358,7 +361,7 @@ def test_a_standstill_is_told_once_for_the_project() -> None:
     blocker = Blocker(BlockerKind.NEEDS_INPUT, "which region?")
     here = field(task(1, status=TaskStatus.BLOCKED, blocker=blocker), task(2, dependencies=(1,)), ready=())
     found = decide(here)
-    assert wait_of(0, found).why == "nothing can go on: 2 tasks wait, 1 of them for a person  genba escalations"
+    assert wait_of(0, found).why == "nothing can go on: 2 tasks wait, 1 of them for a person  genba task list"
     assert not can_go_on(found)
 
 
@@ -392,3 +395,50 @@ def test_a_review_begins_before_new_work_however_urgent() -> None:
     here = field(parent, judged, task(3, priority=Priority.CRITICAL), sessions=(verified(1, WaitsFor.REVIEW),), now=NOW)
     first = only(Start, decide(here, workers=1))
     assert (first.task, first.purpose, first.agent) == (2, Purpose.REVIEW, "reviewer")
+
+
+# ── work in review that no session brings home ───────────────────────────────────────────────────────────────────────
+
+
+def ended(number: int, **more: Any) -> FleetSession:
+    return failure(number, 1, **{"run": f"run-{number}", "verified": COMMIT, "executor": "here", **more})
+
+
+def test_landed_work_without_a_session_is_done() -> None:
+    here = field(in_review(1), sessions=(ended(1),), entries=(entry(1, EntryStatus.MERGED, landed="e" * 40),))
+    assert only(Close, decide(here)) == Close(task=1, run="run-1", commit=COMMIT, landed="e" * 40)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"entries": (entry(1, EntryStatus.MERGED, commit="d" * 40),)},
+        {"entries": (entry(1, EntryStatus.WITHDRAWN),)},
+        {"entries": (entry(1, EntryStatus.MERGED, run="run-0"),)},
+        {},
+    ],
+)
+def test_verified_work_without_a_session_that_has_not_landed_is_tried_anew(other: dict[str, Any]) -> None:
+    here = field(in_review(1), sessions=(ended(1),), **other)
+    assert "its session ended failed: tests_pass failed" in only(Reopen, decide(here)).reason
+
+
+def test_verified_work_without_a_session_waits_while_it_is_in_the_queue() -> None:
+    here = field(in_review(1), sessions=(ended(1),), entries=(entry(1),))
+    assert none(Reopen, decide(here))
+    assert only(Turn, decide(here)).target == "main"
+
+
+def test_work_of_a_run_without_the_fleet_waits_in_review_for_a_person() -> None:
+    here = field(in_review(1), sessions=(ended(1, executor="", outcome="incomplete"),))
+    wait = wait_of(1, decide(here))
+    assert (wait.kind, wait.why) == (
+        WaitReason.PERSON,
+        "its work is verified, and waits on genba/1-x  genba run --resume run-1",
+    )
+    assert "1 of them for a person" in wait_of(0, decide(here)).why
+
+
+def test_work_that_the_fleet_leaves_on_its_branch_waits_for_a_person() -> None:
+    here = field(in_review(1), sessions=(ended(1, outcome="completed"),))
+    assert wait_of(1, decide(here)).why.endswith("genba task done 1")

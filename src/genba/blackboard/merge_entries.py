@@ -32,8 +32,9 @@ _OPEN = Statement(
     _COLUMNS + "WHERE e.project_id = :project AND e.status IN ('queued', 'merging', 'stuck') ORDER BY e.id"
 )
 _IN_VIEW = """
-WHERE e.project_id = :project AND (e.status IN ('queued', 'merging', 'stuck') OR (s.status <> 'ended'
-  AND NOT EXISTS (SELECT 1 FROM merge_entries n WHERE n.run = e.run AND n.id > e.id)))
+WHERE e.project_id = :project AND (e.status IN ('queued', 'merging', 'stuck')
+  OR ((s.status <> 'ended' OR t.status = 'review')
+    AND NOT EXISTS (SELECT 1 FROM merge_entries n WHERE n.run = e.run AND n.id > e.id)))
 ORDER BY e.id
 """
 _OF_FIELD = Statement(_COLUMNS + _IN_VIEW)

@@ -199,6 +199,19 @@ def give_up(tx: Transaction, run: str, part: int, reason: str, actor: Actor) -> 
     end_part(tx, PartEnd(run=run, part=part, outcome=Outcome.ABORTED, reason=reason))
 
 
+def reopen(tx: Transaction, number: int, reason: str, actor: Actor) -> None:
+    """Open a task again that nobody works on. Work that was verified, and did not land, is worked on anew."""
+    hold_line(tx, number, with_itself=False)
+    task = hold(tx, number).task
+    other = tx.one(_OTHERS, task=task.id, run="")
+    if other is not None and task.status is not TaskStatus.BLOCKED:
+        raise refused(number, f"{other[0]} works on it", f"genba logs {other[0]}")
+    change = StatusChange(to=TaskStatus.OPEN, actor=actor, reason=reason)
+    if task.status is TaskStatus.REVIEW:
+        change_status(tx, number, msgspec.structs.replace(change, to=TaskStatus.IN_PROGRESS))
+    change_status(tx, number, change)
+
+
 def _write_end(tx: Transaction, end: PartEnd, waits: bool, at: str) -> None:
     tx.do(
         _END,

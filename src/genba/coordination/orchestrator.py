@@ -75,6 +75,10 @@ class Crew(Protocol):
 
     async def handover(self, task: int) -> str: ...
 
+    def has_died(self, session: FleetSession) -> bool | None:
+        """Whether the process of a run without the fleet is gone; None where nobody here can tell."""
+        ...
+
     def reviewed_types(self) -> dict[str, str]:
         """By the type of a task: who reviews it. A type that nobody reviews is left out."""
         ...
@@ -115,6 +119,8 @@ class Orchestrator:
         self._refused_before: dict[bytes, int] = {}
         """By move that was refused at the last look: how often in a row."""
         self._database = Enduring(self._note)
+        self._elsewhere: set[str] = set()
+        """Runs without the fleet, on other hosts, that were told of."""
         self._in_vain = 0
         """Turns of the merge queue since anything else went on."""
         self._turns: dict[str, str] = {}
@@ -162,6 +168,7 @@ class Orchestrator:
         open_entries = any(not entry.status.ended for entry in self.field.entries)
         unfinished = await self.engine.unfinished() if mine or open_entries else []
         lost = await self._bury_what_is_lost(mine, unfinished)
+        died = await self._bury_runs_that_died()
         me = msgspec.structs.replace(await self.crew.me(len(mine) - lost), turning=await self._turning(unfinished))
         decided = moves(self.field, self.settings, me)
         self.waits = tuple(move for move in decided if isinstance(move, can.Wait))
@@ -172,7 +179,7 @@ class Orchestrator:
         running = any(session.status == "running" for session in self.field.sessions)
         timed = any(wait.until and wait.kind not in _ENDS_ANYWAY for wait in self.waits)
         elsewhere = any(wait.kind in _BY_OTHERS for wait in self.waits)
-        if sum(made for _, made in done) > turned or running or timed or elsewhere or lost > 0:
+        if sum(made for _, made in done) > turned or running or timed or elsewhere or lost + died > 0:
             self._in_vain = 0
             return True
         return self._may_still_land(turned, bool(me.turning))
@@ -212,6 +219,24 @@ class Orchestrator:
             if known is not None and known.status == "poisoned":
                 await self.engine.cancel([workflow])
         return lost
+
+    async def _bury_runs_that_died(self) -> int:
+        """End sessions of `genba run` whose process has died. Says how many. On other hosts nobody can tell."""
+        died = 0
+        for session in self.field.sessions:
+            if session.status != "running" or session.executor:
+                continue
+            has_died = await asyncio.to_thread(self.crew.has_died, session)
+            told = f"{session.run} on {session.host or 'another host'} works on it"
+            if has_died is None and session.run not in self._elsewhere:
+                self._elsewhere.add(session.run)
+                hint = f"if that machine is gone:  genba run --resume {session.run}"
+                self._note(f"#{session.task} is left alone: {told}   {hint}")
+            reason = "its process died"
+            if has_died and await asyncio.to_thread(bury, self.board, session.run, session.part, reason):
+                died += 1
+                self._tell(FleetEventKind.FAILED, session.task, agent=session.agent, run=session.run, detail=reason)
+        return died
 
     async def _turning(self, unfinished: list[Workflow]) -> frozenset[str]:
         """The targets whose queue takes a turn right now, here or elsewhere."""
@@ -322,14 +347,23 @@ class Orchestrator:
                 await asyncio.to_thread(board.reject_plan, move.plan, move.reason, self.actor)
             case can.Withdraw():
                 await asyncio.to_thread(board.withdraw, move.task, move.reason)
-            case can.Reopen(task=number, reason=reason):
-                change = StatusChange(to=TaskStatus.OPEN, actor=self.actor, reason=reason)
-                await asyncio.to_thread(board.board.change_status, number, change)
-            case can.EndSession(run=run, part=part, reason=reason):
-                await asyncio.to_thread(board.give_up, run, part, reason, self.actor)
+            case can.Reopen() | can.Close() | can.EndSession():
+                await asyncio.to_thread(self._let_go, move)
             case _:
                 return False
         return True
+
+    def _let_go(self, move: can.Reopen | can.Close | can.EndSession) -> None:
+        """What nobody brings on any more is open again, done, or given up."""
+        match move:
+            case can.Reopen(task=number, reason=reason):
+                self.board.reopen(number, reason, self.actor)
+            case can.EndSession(run=run, part=part, reason=reason):
+                self.board.give_up(run, part, reason, self.actor)
+            case can.Close(task=number, run=run, commit=commit, landed=landed):
+                how, to = f"merged {landed[:7]}", TaskStatus.DONE
+                done = StatusChange(to=to, actor=self.actor, commit=commit, finalized=how, session=run)
+                self.board.board.change_status(number, done)
 
     async def _start(self, move: can.Start) -> None:
         plan, provider = await self.crew.plan(move, self.field)

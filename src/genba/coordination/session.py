@@ -16,6 +16,7 @@ from genba.coordination.handing_over import leave_note
 from genba.coordination.session_plan import PartState, SessionPlan, read_state, write_state
 from genba.domain.errors import ConfigurationError, GenbaError
 from genba.domain.fleet import (
+    Cause,
     Escalation,
     EscalationKind,
     PartEnd,
@@ -34,6 +35,7 @@ from genba.execution.running import Run, RunResult
 T = TypeVar("T")
 
 _LEAVES_NOTHING = (Purpose.PLAN, Purpose.REVIEW)
+_NOT_CLOSED = "it could not be closed"
 _SHORT = ("start", "end")
 """Phases that are over before anybody could look at them."""
 _SLOTS = 1000
@@ -159,6 +161,8 @@ class Parts:
         waiting = partial(msgspec.structs.replace, ended, outcome="")
         if live.run.handed_over:
             return waiting(waits_for=WaitsFor.REVIEW)
+        if order.cause is Cause.LANDED and self._could_go_on(order, result):
+            return waiting(waits_for=WaitsFor.MERGE, reason=result.reason or _NOT_CLOSED)
         paused = live.run.state.parked or live.paused
         if paused and self._could_go_on(order, result):
             self._let_go(order, result.reason)
@@ -183,11 +187,13 @@ class Parts:
         reason = f"{kind}{error.message}"
         self._let_go(order, reason)
         known, state = self.board.session(order.run), live.run.state if live is not None else None
+        landed = order.cause is Cause.LANDED and not self.board.board.get(order.task).status.ended
         end = PartEnd(
             run=order.run,
             part=order.part,
-            outcome=Outcome.FAILED,
-            reason=reason,
+            waits_for=WaitsFor.MERGE if landed else WaitsFor.NOTHING,
+            outcome="" if landed else Outcome.FAILED,
+            reason=reason or _NOT_CLOSED,
             iterations=state.iterations if state is not None else known.iterations,
             tokens=state.usage.tokens if state is not None else known.tokens,
             cost_usd=state.usage.cost_usd if state is not None else known.cost_usd,

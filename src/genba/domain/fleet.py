@@ -324,7 +324,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     failures: dict[int, tuple[FleetSession, ...]] = {}
     """By task: its ended sessions that came to nothing since it was last opened by a person, oldest first."""
     entries: tuple[MergeEntry, ...] = ()
-    """The newest entry of each run that has not ended."""
+    """The newest entry of each run that has not ended, or whose task is in review."""
     escalations: tuple[Escalation, ...] = ()
     """Open ones, and the newest answered one of each task."""
     reviews: tuple[Review, ...] = ()

@@ -20,8 +20,8 @@ from genba.domain.tasks import Task, TaskStatus
 from genba.judgement import escalating, spending
 from genba.judgement.assigning import reviewers
 from genba.judgement.handovers import answer_gap
-from genba.judgement.moments import is_before
-from genba.judgement.moves import AskReview, Continue, EndSession, Move, Queue, Reopen, Wait, WaitReason
+from genba.judgement.moments import hours_between, is_before, later
+from genba.judgement.moves import AskReview, Close, Continue, EndSession, Move, Queue, Reopen, Wait, WaitReason
 from genba.judgement.paths import some
 from genba.judgement.reviews import findings_gap
 from genba.judgement.situation import Situation
@@ -92,7 +92,7 @@ def _bring_home(at: Situation, task: Task, session: FleetSession) -> Move:
     if entry is not None and entry.commit != session.verified and entry.status.ended:
         entry = None
     if entry is not None and entry.status is EntryStatus.MERGED:
-        return _continue(session, Cause.LANDED, f"it landed on {entry.target}", landed=entry.landed or entry.commit)
+        return _landed(at, task, session, entry)
     if task.status is TaskStatus.BLOCKED:
         return _blocked(task)
     if task.status is not TaskStatus.REVIEW or not session.verified:
@@ -100,6 +100,29 @@ def _bring_home(at: Situation, task: Task, session: FleetSession) -> Move:
     if entry is None:
         return _into_queue(at, task, session)
     return _in_queue(at, task, session, entry)
+
+
+def _landed(at: Situation, task: Task, session: FleetSession, entry: MergeEntry) -> Move:
+    """Only the closure is left. One that fails is tried again, later each time, and then a person decides."""
+    landed = entry.landed or entry.commit
+    close = _continue(session, Cause.LANDED, f"it landed on {entry.target}", landed=landed)
+    failed = session.reason if session.waits_for is WaitsFor.MERGE else ""
+    if not failed:
+        return close
+    settings = at.settings.attempts
+    since = hours_between(entry.finished_at, session.heartbeat_at) * 3600
+    again = later(session.heartbeat_at, max(settings.backoff_seconds, since))
+    if since < settings.backoff_seconds * 2.0**settings.max:
+        why = f"it landed on {entry.target}, and its closure is tried again: {failed}"
+        return _wait(task, WaitReason.BACKOFF, why, again) if is_before(at.now, again) else close
+    if at.asked(task.number, EscalationKind.ATTEMPTS) is not None:
+        return _wait(task, WaitReason.PERSON, f"it landed, and cannot be closed: {failed}  genba approve {task.number}")
+    told = at.decided(task.number, EscalationKind.ATTEMPTS)
+    if told is None or (told.evidence.get("landed"), told.evidence.get("part")) != (landed, session.part):
+        return escalating.closure(at, task, session, entry.target, landed)
+    if told.status == "rejected":
+        return Close(task=task.number, run=session.run, commit=entry.commit, landed=landed)
+    return close
 
 
 def _in_queue(at: Situation, task: Task, session: FleetSession, entry: MergeEntry) -> Move:

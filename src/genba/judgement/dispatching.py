@@ -18,6 +18,7 @@ from genba.judgement.critical_path import circles, waits_for
 from genba.judgement.giving_away import give_away
 from genba.judgement.moments import is_before, later
 from genba.judgement.moves import (
+    Close,
     Continue,
     EndSession,
     Escalate,
@@ -32,6 +33,8 @@ from genba.judgement.moves import (
 )
 from genba.judgement.situation import Situation
 
+_COMPLETED, _FAILED = "completed", "failed"
+_FOR_A_PERSON = (WaitReason.PERSON, WaitReason.PULL_REQUEST, WaitReason.HELD, WaitReason.AGENT)
 _OPEN_ENTRIES = (EntryStatus.QUEUED, EntryStatus.STUCK)
 
 
@@ -218,6 +221,8 @@ class _Look:
     def _without_session(self, task: Task) -> Move | None:
         if task.status is TaskStatus.IN_PROGRESS:
             return Reopen(task=task.number, reason="it is in progress, and no session works on it")
+        if task.status is TaskStatus.REVIEW:
+            return self._left_in_review(task)
         blocker = task.blocker
         if task.status is TaskStatus.BLOCKED and blocker and blocker.kind is BlockerKind.DEPENDENCY and blocker.task:
             other = self.field.tasks.get(blocker.task)
@@ -226,6 +231,22 @@ class _Look:
         held_by_budget = self.at.asked(task.number, EscalationKind.BUDGET) is not None
         if task.status is TaskStatus.BLOCKED and held_by_budget and not self._spent_up(task):
             return Reopen(task=task.number, reason="there is budget again")
+        return None
+
+    def _left_in_review(self, task: Task) -> Move | None:
+        """Work that is verified, and that no session brings home: it is done if it has landed, and else tried anew."""
+        last = self.at.last_work(task.number)
+        entry = self.at.entry(last.run) if last is not None else None
+        if last is None or last.outcome == _COMPLETED:
+            return None
+        if entry is not None and not entry.status.ended:
+            return Wait(task=task.number, kind=WaitReason.MERGE, why=f"in the merge queue of {entry.target}")
+        if entry is not None and entry.status is EntryStatus.MERGED and entry.commit == last.verified:
+            landed = entry.landed or entry.commit
+            return Close(task=task.number, run=last.run, commit=entry.commit, landed=landed)
+        if last.executor or last.outcome == _FAILED:
+            how = f"{last.outcome}: {last.reason}" if last.reason else last.outcome
+            return Reopen(task=task.number, reason=f"its work is not on its target, and its session ended {how}")
         return None
 
     def _spent_up(self, task: Task) -> bool:
@@ -296,7 +317,7 @@ class _Look:
             reason = task.blocker.reason if task.blocker else "nobody says why"
             return Wait(task=number, kind=WaitReason.PERSON, why=f"blocked: {reason}  genba task show {number}")
         if task.status is TaskStatus.REVIEW:
-            return Wait(task=number, kind=WaitReason.REVIEW, why=f"it is in review  genba task show {number}")
+            return self._in_review(task)
         tasks = self.field.tasks
         gone = [one for one in task.dependencies if one in tasks and tasks[one].status is TaskStatus.CANCELLED]
         if gone:
@@ -310,6 +331,17 @@ class _Look:
             return Wait(task=number, kind=WaitReason.DEPENDENCY, why=f"it waits for {listed}")
         return Wait(task=number, kind=WaitReason.DEPENDENCY, why="it is not ready")
 
+    def _in_review(self, task: Task) -> Wait:
+        """Work that was made without the fleet, or that the fleet leaves on its branch: a person brings it home."""
+        number, last = task.number, self.at.last_work(task.number)
+        if last is None:
+            why = f"it is in review  genba task show {number}"
+        elif last.outcome == _COMPLETED:
+            why = f"its work is on {last.branch}, and is yours to merge; then  genba task done {number}"
+        else:
+            why = f"its work is verified, and waits on {last.branch}  genba run --resume {last.run}"
+        return Wait(task=number, kind=WaitReason.PERSON, why=why)
+
     def _standstill(self, found: list[Move]) -> Iterator[Move]:
         """Nothing runs, nothing begins, and no time is known at which something does: a person must come."""
         if self.at.running or self.at.me.running or any(not isinstance(move, Wait) or move.until for move in found):
@@ -320,7 +352,10 @@ class _Look:
         waits = [move for move in found if isinstance(move, Wait) and move.task and move.kind is not WaitReason.BACKLOG]
         if not waits or self.field.paused:
             return
-        people = sum(move.kind is WaitReason.PERSON for move in waits)
-        why = f"nothing can go on: {len(waits)} tasks wait, {people} of them for a person  genba escalations"
+        people = sum(move.kind in _FOR_A_PERSON for move in waits)
+        of_them = f", {people} of them for a person" if people else ""
+        asked = any(one.status == "open" for one in self.field.escalations)
+        where = "genba escalations" if asked else "genba task list"
+        why = f"nothing can go on: {len(waits)} tasks wait{of_them}  {where}"
         circle = any(move.kind is WaitReason.DEADLOCK for move in waits)
         yield Wait(task=0, kind=WaitReason.DEADLOCK if circle else WaitReason.PERSON, why=why)

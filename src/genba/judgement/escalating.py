@@ -50,6 +50,15 @@ def merge(at: Situation, task: Task, session: FleetSession, entry: MergeEntry, k
     return _escalate(at, task, kind, asked, blocker, session, commit=entry.commit, evidence=told)
 
 
+def closure(at: Situation, task: Task, session: FleetSession, target: str, landed: str) -> Escalate:
+    asked = (
+        f"The work is on {target} as {landed[:7]}, and its closure failed: {session.reason}. "
+        "Approve to try once more, or reject to call it done as it is."
+    )
+    told = {"landed": landed, "part": session.part, "target": target, "last_reason": session.reason}
+    return _escalate(at, task, EscalationKind.ATTEMPTS, asked, None, session, evidence=told)
+
+
 def review(
     at: Situation, task: Task, session: FleetSession | None, commit: str, why: str, last: Review | None = None
 ) -> Escalate:

@@ -169,8 +169,17 @@ class EndSession(_Move, frozen=True, kw_only=True):
     reason: str
 
 
+class Close(_Move, frozen=True, kw_only=True):
+    """Call a task done whose work is on its target, where no session can do it any more."""
+
+    task: int
+    run: str
+    commit: str
+    landed: str
+
+
 class Reopen(_Move, frozen=True, kw_only=True):
-    """Open a task again: it is in progress while nobody works on it, or what stood in its way is done."""
+    """Open a task again: nobody brings it on although its status says so, or what stood in its way is done."""
 
     task: int
     reason: str
@@ -197,6 +206,7 @@ Move = (
     | CreateParts
     | RejectPlan
     | EndSession
+    | Close
     | Reopen
     | Wait
 )

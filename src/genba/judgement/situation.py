@@ -19,6 +19,7 @@ from genba.judgement.moments import is_before
 from genba.judgement.moves import Agent, Me
 
 DECIDED = ("answered", "approved", "rejected")
+_WORKS = (Purpose.WORK, Purpose.INTEGRATE)
 
 
 def line_of(field: Field, task: Task) -> list[Task]:
@@ -98,6 +99,11 @@ class Situation:
         if len(alive) < 2:  # noqa: PLR2004  (most tasks have one session, or none)
             return alive
         return sorted(alive, key=lambda session: (session.status != "running", -session.attempt, session.run))
+
+    def last_work(self, number: int) -> FleetSession | None:
+        """The newest session that worked on a task itself, ended or not."""
+        worked = [session for session in self.sessions.get(number, ()) if session.purpose in _WORKS]
+        return max(worked, key=lambda session: session.attempt, default=None)
 
     @cached_property
     def running(self) -> list[FleetSession]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import time
 from typing import TYPE_CHECKING, Any
@@ -17,9 +18,10 @@ from genba.coordination.reviewing import review_parameters
 from genba.coordination.session_plan import SessionPlan
 from genba.definitions.layers import Layer
 from genba.domain.errors import ConfigurationError, GenbaError, NotFoundError
-from genba.domain.fleet import Field, Purpose, Resources
+from genba.domain.fleet import Field, FleetSession, Purpose, Resources
 from genba.domain.problems import Problem
 from genba.execution.policies import known_types
+from genba.judgement.moments import moment
 from genba.judgement.moves import Agent, Me
 
 if TYPE_CHECKING:
@@ -94,6 +96,13 @@ class ProjectCrew:
             start_at=task.review_commit if move.purpose is Purpose.REVIEW else "",
         )
         return plan, provider_of(definition)
+
+    def has_died(self, session: FleetSession) -> bool | None:
+        """Whoever works holds the lock of the branch, until the last moment when its process alone is left."""
+        known = self.house.board().newest_session(session.task)
+        if session.host != os.uname().nodename or known.run != session.run:
+            return None
+        return not self.house.is_running(session.branch) and not _lives(known.process, session.heartbeat_at)
 
     def _definition(self, agent: str, layers: list[Layer]) -> AgentDefinition:
         """An agent as its files say now. Those that begin at one time begin with the same one."""
@@ -183,3 +192,15 @@ def provider_of(definition: AgentDefinition) -> str:
     except GenbaError:
         return kind
     return look or kind
+
+
+def _lives(process: int, known_at: str) -> bool:
+    """Whether a process is there that was there at this time: its number may have gone to another one since."""
+    import psutil  # noqa: PLC0415  (slow to import)
+
+    at = moment(known_at)
+    try:
+        found = psutil.Process(process)
+        return found.status() != psutil.STATUS_ZOMBIE and (at is None or found.create_time() <= at.timestamp() + 1)
+    except (psutil.Error, ValueError):
+        return False
