@@ -1,7 +1,9 @@
 """`genba gc`: what ended tasks left goes after a time, and no commit becomes unreachable."""
 
+import contextlib
 import os
 import signal
+import sqlite3
 import subprocess
 import time
 from pathlib import Path
@@ -250,3 +252,22 @@ def test_an_agent_may_clear_nothing_away(project: Project) -> None:
     project.agent()
     done = project.genba("gc", GENBA_RUN="worker-1")
     assert done.code != 0
+
+
+def test_what_the_engine_remembers_of_ended_tasks_goes_without_a_fleet(worked: Yard) -> None:
+    def remembered() -> int:
+        with contextlib.closing(sqlite3.connect(worked.project.root / ".genba" / "genba.db")) as database:
+            return int(database.execute("SELECT count(*) FROM workflow_status").fetchone()[0])
+
+    before = remembered()
+    assert before > 3
+    looked = [each["name"] for each in gc(worked.project, "--dry-run", "--keep-days", "0")[0]]
+    assert remembered() == before
+    gone = [each["name"] for each in gc(worked.project, "--keep-days", "0")[0]]
+
+    assert f"{before} durable runs" in gone
+    assert f"{before} durable runs" in looked
+    assert remembered() == 0
+    worked.task(4)
+    worked.work()
+    assert worked.look(4).status is TaskStatus.DONE

@@ -193,3 +193,27 @@ def test_a_server_that_cannot_be_reached_at_all_is_refused_at_once(server_yard: 
         refused = server_yard.genba("work", "--until-empty", check=5)
 
     assert "cannot be reached" in refused.err
+
+
+def test_the_first_turn_of_a_new_process_is_no_turn_of_the_one_before(small_yard: Yard) -> None:
+    small_yard.set(merge={"retry_seconds": 0.1})
+    small_yard.agent()
+    small_yard.task(1)
+    (small_yard.project.root / "README.md").write_text("changed by hand\n")
+    first = small_yard.start()
+    until(lambda: _turns(small_yard) >= 3)
+    small_yard.kill(first)
+    small_yard.project.git("checkout", "README.md")
+    small_yard.set(work={"poll_seconds": 600})
+
+    small_yard.start()
+
+    until(lambda: _done(small_yard, 1))
+
+
+def _turns(yard: Yard) -> int:
+    with contextlib.closing(sqlite3.connect(yard.project.root / ".genba" / "genba.db")) as database:
+        tables = "SELECT count(*) FROM sqlite_master WHERE name = 'workflow_status'"
+        if not database.execute(tables).fetchone()[0]:
+            return 0
+        return int(database.execute("SELECT count(*) FROM workflow_status WHERE name = 'turn'").fetchone()[0])

@@ -10,6 +10,7 @@ import contextlib
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -19,7 +20,8 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from genba.coordination import checkpoints
 from genba.coordination.engine_database import EngineDatabase
 from genba.coordination.engine_news import News, log, quieten
-from genba.coordination.engine_workflows import MERGES, SESSIONS, UNFINISHED, Names, Workflow, sessions_queue
+from genba.coordination.engine_pace import Pace
+from genba.coordination.engine_workflows import FINISHED, MERGES, SESSIONS, UNFINISHED, Names, Workflow, sessions_queue
 from genba.coordination.executor_lock import ExecutorLock
 from genba.domain.errors import GenbaError, StateConflictError
 from genba.domain.ports import Steps
@@ -27,7 +29,7 @@ from genba.domain.ports import Steps
 if TYPE_CHECKING:
     from dbos import DBOSClient, EnqueueOptions, WorkflowStatus
 
-__all__ = ["MERGES", "VERSION", "Engine", "Handler", "Workflow", "sessions_queue"]
+__all__ = ["MERGES", "VERSION", "Engine", "Handler", "Workflow", "prune", "sessions_queue"]
 
 T = TypeVar("T")
 Handler = Callable[[str, Steps], Awaitable[str]]
@@ -42,6 +44,8 @@ _RECOVERED = "recovered"
 _WATCH_SECONDS = 0.25
 _LOCK_SECONDS = 1.0
 _PATIENCE = 3.0
+_TURNS_SLOWER = 2
+_AT_ONCE = 500
 _OPEN = threading.Lock()
 
 
@@ -55,7 +59,8 @@ class Engine:
         workers: int,
         version: str,
         say: Callable[[News], None] | None,
-        project: str = "",
+        project: str,
+        poll_seconds: float,
     ) -> None:
         self.executor = executor
         self.parked = asyncio.Event()
@@ -82,6 +87,8 @@ class Engine:
         self._version = version
         self._workers = workers
         self._slots = asyncio.Semaphore(workers)
+        self._pace = Pace(self._look_every, self._is_idle, poll_seconds, self._loop)
+        self._poll_seconds = poll_seconds
 
     @classmethod
     async def open(
@@ -105,8 +112,8 @@ class Engine:
             raise StateConflictError("this process has an engine already", unchanged="nothing was started.")
         engine: Engine | None = None
         try:
-            engine = cls(EngineDatabase(address), executor, workers, version, say, project)
-            await engine._begin(handlers, poll_seconds)
+            engine = cls(EngineDatabase(address), executor, workers, version, say, project, poll_seconds)
+            await engine._begin(handlers)
         except BaseException as error:
             if engine is not None:
                 await engine._end()
@@ -116,10 +123,10 @@ class Engine:
             raise
         return engine
 
-    async def _begin(self, handlers: Mapping[str, Handler], poll_seconds: float) -> None:
+    async def _begin(self, handlers: Mapping[str, Handler]) -> None:
         await self._do(self._lock.take, _PATIENCE)
         quieten(self._loop, self._say)
-        self._client = await self._do(self._prepare, poll_seconds)
+        self._client = await self._do(self._prepare)
         from dbos import DBOS  # noqa: PLC0415  (half a second, for `genba work` alone)
 
         for kind, handler in handlers.items():
@@ -128,7 +135,7 @@ class Engine:
         DBOS.listen_queues([self._own_queue, self._merges])
         # On the loop on purpose: DBOS runs handlers on the loop that it is launched from.
         DBOS.launch()
-        for watch in (self._watch_workflows(), self._watch_lock()):
+        for watch in (self._watch_workflows(), self._watch_lock(), self._pace.keep()):
             task = asyncio.create_task(watch)
             task.add_done_callback(self._tell_of)
             self._watches.append(task)
@@ -147,23 +154,19 @@ class Engine:
             "log_level": "ERROR",
         }
 
-    def _prepare(self, poll_seconds: float) -> "DBOSClient":
+    def _prepare(self) -> "DBOSClient":
         """The tables, the queues and a client. Two who do it at once on a new server wait for each other."""
-        from dbos import DBOS, DBOSClient  # noqa: PLC0415
+        from dbos import DBOS  # noqa: PLC0415
 
         self._connections = self._database.open()
         with self._database.alone(self._connections):
             DBOS.migrate(self._database.url.render_as_string(hide_password=False))
-            client = DBOSClient(
-                system_database_engine=self._connections,
-                serializer=cast("Any", checkpoints.JsonSerializer()),
-                application_name=_APPLICATION,
-                retry_connection_errors=False,
-            )
+            client = _client(self._connections)
             # Known before the launch: DBOS looks for new queues only once a second.
-            client.register_queue(self._own_queue, worker_concurrency=self._workers, polling_interval_sec=poll_seconds)
+            often = self._poll_seconds
+            client.register_queue(self._own_queue, worker_concurrency=self._workers, polling_interval_sec=often)
             # A turn takes many entries, so it is looked for less often: to look is the dearest thing that DBOS does.
-            client.register_queue(self._merges, partition_concurrency=1, polling_interval_sec=2 * poll_seconds)
+            client.register_queue(self._merges, partition_concurrency=1, polling_interval_sec=_TURNS_SLOWER * often)
         return client
 
     def _workflow(self, handler: Handler) -> Callable[[str, str], Awaitable[str]]:
@@ -216,6 +219,7 @@ class Engine:
         options = self._options(kind, id, queue, priority, partition)
         with _translated(self._database, id):
             self._connected.enqueue_in_transaction(connection, options, payload, queue)
+        self._pace.stir()
 
     async def enqueue(
         self,
@@ -230,6 +234,7 @@ class Engine:
         options = self._options(kind, id, queue, priority, partition)
         with _translated(self._database, id):
             await self._do(self._connected.enqueue, options, payload, queue)
+        self._pace.stir(shared=queue == MERGES and self._database.on_postgres)
 
     def _options(self, kind: str, name: str, queue: str, priority: int, partition: str) -> "EnqueueOptions":
         options: EnqueueOptions = {
@@ -285,6 +290,7 @@ class Engine:
                 client.resume_workflows(here, queue_name=self._own_queue)
             if turns:
                 client.resume_workflows(turns, queue_name=self._merges)
+            self._pace.stir()
             return [self._names.outside(name) for name in here + turns]
 
     def _may_go_on(self, client: "DBOSClient", status: "WorkflowStatus") -> bool:
@@ -341,6 +347,19 @@ class Engine:
                 ids = [name for name in ids if name in self._unsure]
             if ids:
                 client.resume_workflows(ids, queue_name=queue)
+
+    async def _look_every(self, seconds: float) -> None:
+        await self._do(self._set_intervals, seconds)
+
+    def _set_intervals(self, seconds: float) -> None:
+        for name, interval in ((self._own_queue, seconds), (self._merges, _TURNS_SLOWER * seconds)):
+            queue = self._connected.retrieve_queue(name)
+            if queue is not None:
+                queue.set_polling_interval_sec(interval)
+
+    async def _is_idle(self) -> bool:
+        """Whether nothing of this project is enqueued or under way, here or anywhere."""
+        return not self._running and not await self.unfinished()
 
     async def _watch_workflows(self) -> None:
         """Stop the handlers of workflows that were cancelled or that another executor has taken."""
@@ -449,6 +468,47 @@ class _DurableSteps:
             said = f"this run was begun by another version of Genba, which had another step where {name} is now"
             raise StateConflictError(said, unchanged="nothing more was done.", hint="start the task again") from error
         return checkpoints.read(came, kind)
+
+
+def prune(
+    address: str, *, project: str, before: datetime, may_go: Callable[[Workflow], bool], dry_run: bool = False
+) -> int:
+    """Forget workflows that ended before that moment, as far as they may go, and say how many. It needs no executor.
+
+    What is unfinished stays, whatever its age. Where no engine ever was, nothing is made, and DBOS is not even loaded.
+    """
+    database = EngineDatabase(address)
+    connections = database.open()
+    try:
+        if not database.has_tables(connections):
+            return 0
+        client, names = _client(connections), Names(project)
+        found = client.list_workflows(
+            status=FINISHED,
+            completed_before=before.isoformat(),
+            workflow_id_prefix=names.prefix or None,
+            load_input=False,
+            load_output=False,
+        )
+        going = [status.workflow_id for status in found if may_go(names.seen(status))]
+        for first in range(0, 0 if dry_run else len(going), _AT_ONCE):
+            client.delete_workflows(going[first : first + _AT_ONCE])
+        return len(going)
+    except DBAPIError as error:
+        raise database.ours(error) from error
+    finally:
+        connections.dispose()
+
+
+def _client(connections: sqlalchemy.Engine) -> "DBOSClient":
+    from dbos import DBOSClient  # noqa: PLC0415
+
+    return DBOSClient(
+        system_database_engine=connections,
+        serializer=cast("Any", checkpoints.JsonSerializer()),
+        application_name=_APPLICATION,
+        retry_connection_errors=False,
+    )
 
 
 def _gone() -> StateConflictError:

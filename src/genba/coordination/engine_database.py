@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Engine, create_engine, event, make_url, text
+from sqlalchemy import URL, Engine, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from genba.blackboard.faults import translated
@@ -44,6 +44,10 @@ class EngineDatabase:
 
     def open(self) -> Engine:
         return _postgres(self.url) if self.on_postgres else _sqlite(self.url)
+
+    def has_tables(self, engine: Engine) -> bool:
+        """Whether an engine has ever been opened here."""
+        return inspect(engine).has_table("workflow_status", schema="dbos" if self.on_postgres else None)
 
     @contextlib.contextmanager
     def alone(self, engine: Engine) -> Iterator[None]:

@@ -60,6 +60,12 @@ def part_workflow(run: str, part: int) -> str:
     return f"session:{run}:part:{part}"
 
 
+def run_of_part(workflow: str) -> str:
+    """The run that a workflow carries out a part of; empty when it is about something else."""
+    kind, _, rest = workflow.partition(":")
+    return rest.rpartition(":part:")[0] if kind == "session" else ""
+
+
 class PartOrder(msgspec.Struct, frozen=True, kw_only=True):
     """What one durable part is told to do. It is the input of its workflow, so it only ever grows fields."""
 

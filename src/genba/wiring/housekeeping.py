@@ -53,6 +53,7 @@ async def collect(
         staying = {found.name for found in done if found.kept and found.kind == BRANCH}
         files = await asyncio.to_thread(lambda: list(_files(house, runs, before, staying)))
         done += [await _cleared(piece, dry_run) for piece in files]
+        done += await asyncio.to_thread(_durable_runs, house, runs, before, dry_run)
         if not dry_run:
             done += await _forgotten(house, runs)
             await asyncio.to_thread(sweep, house.layout, house.layout.own)
@@ -95,6 +96,26 @@ async def _forgotten(house: House, runs: dict[str, RunFact]) -> list[Collected]:
     except GenbaError as error:
         found.append(Collected(kind="shared ref", name=remote, why=error.message, kept=True))
     return found
+
+
+def _durable_runs(house: House, runs: dict[str, RunFact], before: datetime, dry_run: bool) -> list[Collected]:
+    """What the engine remembers of parts and merge turns that ended, of sessions that are over."""
+    if not house.has_board():
+        return []
+    from genba.coordination.engine import Workflow, prune  # noqa: PLC0415  (without tasks: no database)
+    from genba.domain.fleet import run_of_part  # noqa: PLC0415
+
+    def may_go(workflow: Workflow) -> bool:
+        run = run_of_part(workflow.id)
+        return not run or (run in runs and runs[run].over)
+
+    project = house.board(make=False).store.project
+    try:
+        count = prune(house.database(), project=project, before=before, may_go=may_go, dry_run=dry_run)
+    except GenbaError as error:
+        return [Collected(kind="engine", name="durable runs", why=error.message, kept=True)]
+    why = f"they ended before {before.date().isoformat()}"
+    return [Collected(kind="engine", name=f"{count} durable runs", why=why)] if count else []
 
 
 def _runs(house: House, before: datetime) -> dict[str, RunFact]:
