@@ -8,9 +8,9 @@ import pytest
 from genba.blackboard.board import Blackboard
 from genba.blackboard.fleet import FleetBoard
 from genba.domain.errors import NotFoundError, StateConflictError, UsageError
-from genba.domain.fleet import Cause, Escalation, EscalationKind, FleetSession, Plan, Subtask, WaitsFor
+from genba.domain.fleet import Cause, Escalation, EscalationKind, FleetSession, PartEnd, Plan, Subtask, WaitsFor
 from genba.domain.tasks import Blocker, BlockerKind, StatusChange, TaskStatus
-from tests.blackboard.acting import HUMAN, add, cancel, everything, open_
+from tests.blackboard.acting import HUMAN, REVIEWER, add, cancel, everything, open_
 from tests.blackboard.fleets import begin, fail, go_on, in_review, wait
 from tests.blackboard.test_at_once import at_once
 
@@ -217,3 +217,33 @@ def test_what_has_ended_asks_nobody(board: Blackboard, fleet: FleetBoard) -> Non
     board.change_status(task, StatusChange(to=TaskStatus.CANCELLED, actor=HUMAN))
     with pytest.raises(StateConflictError, match="nothing left to decide"):
         fleet.escalate(Escalation(task=task, kind=EscalationKind.ATTEMPTS, question="?"))
+
+
+def test_what_an_agent_says_is_kept_up_to_a_page_and_whatever_is_in_it(board: Blackboard, fleet: FleetBoard) -> None:
+    session = begin(fleet, add(board))
+    long = "which?\0" + "x" * 1_000_000
+    asked = Escalation(
+        task=session.task,
+        kind=EscalationKind.QUESTION,
+        question=long,
+        run=session.run,
+        evidence={"tried": [{"reason": long}]},
+    )
+    kept = fleet.escalate(asked, Blocker(BlockerKind.NEEDS_INPUT, long))
+    fleet.end_part(PartEnd(run=session.run, part=1, waits_for=WaitsFor.ANSWER, reason=long))
+    task = board.get(session.task)
+    assert task.blocker is not None
+    texts = (kept.question, kept.evidence["tried"][0]["reason"], task.blocker.reason, fleet.session(session.run).reason)
+    for text in texts:
+        assert text.startswith("which?\N{REPLACEMENT CHARACTER}xxx")
+        assert text.endswith("characters are left out)")
+        assert len(text) <= 4_000
+    assert all(len(str(event.data)) < 10_000 for event in board.events(session.task))
+
+
+def test_findings_are_kept_up_to_a_number_and_a_length(board: Blackboard, fleet: FleetBoard) -> None:
+    session = in_review(board, fleet)
+    review = fleet.ask_review(session.task, "c1", "ai")
+    given = fleet.verdict(review.task, False, ["y" * 100_000] * 60, "critic", REVIEWER)
+    assert (len(given.findings), given.findings[-1]) == (51, "… and 10 more")
+    assert all(len(finding) < 4_100 for finding in given.findings)

@@ -206,3 +206,24 @@ def test_a_run_without_the_fleet_on_another_host_is_left_alone_and_told_of(small
     yard.kill(fleet, signal.SIGTERM)
     assert yard.look(1).status is TaskStatus.IN_PROGRESS
     assert yard.started() == []
+
+
+def test_a_question_of_any_length_is_asked_in_a_page(small_yard: Yard) -> None:
+    yard = small_yard
+    yard.set()
+    turns = {"turns": [{"reply": {"status": "blocked", "question": "which one? " * 100_000}}], "repeat": True}
+    yard.project.agent("worker", script=turns, parameters={"issue": {"type": "number"}})
+    yard.task(1)
+
+    yard.work(check=1)
+
+    with yard.board() as board:
+        (asked,) = board.escalations()
+        (session,) = board.sessions(1)
+        told = [str(event.data) for event in board.board.events(1)]
+    blocker = yard.look(1).blocker
+    assert blocker is not None
+    for text in (asked.question, session.reason, blocker.reason, *told):
+        assert len(text) < 10_000
+    assert asked.question.startswith("which one? which one?")
+    assert "(1096040 characters are left out)" in asked.question

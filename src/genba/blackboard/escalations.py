@@ -15,7 +15,7 @@ from genba.blackboard.gateway import approve, change_status
 from genba.blackboard.history import DECIDED, ESCALATED, Line, tell
 from genba.blackboard.rows import hold, look
 from genba.blackboard.store import Row, Statement, Transaction
-from genba.blackboard.texts import as_json, named, now, seen, storable
+from genba.blackboard.texts import as_json, bounded, bounded_through, named, now, seen, storable
 from genba.domain.errors import NotFoundError, StateConflictError, UsageError
 from genba.domain.fleet import Escalation, EscalationKind
 from genba.domain.tasks import Actor, ActorKind, Blocker, StatusChange, Task, TaskStatus
@@ -63,7 +63,7 @@ _JUDGEMENTS = (EscalationKind.REVIEW, EscalationKind.PLAN)
 def escalate(tx: Transaction, escalation: Escalation, blocker: Blocker | None) -> Escalation:
     """Ask a person. With a blocker the task waits, blocked, for what they say."""
     number = escalation.task
-    question = seen(escalation.question).strip() or "it does not say what it needs"
+    question = bounded(escalation.question.strip()) or "it does not say what it needs"
     hold_line(tx, number, with_itself=False)
     task = hold(tx, number).task
     part = tx.one(_PART, run=seen(escalation.run), task=task.id)
@@ -83,7 +83,7 @@ def escalate(tx: Transaction, escalation: Escalation, blocker: Blocker | None) -
         task=task.id,
         kind=str(escalation.kind),
         commit=seen(escalation.commit),
-        evidence=as_json(escalation.evidence),
+        evidence=as_json(bounded_through(msgspec.to_builtins(escalation.evidence))),
         at=at,
         **key,
     )
@@ -91,7 +91,7 @@ def escalate(tx: Transaction, escalation: Escalation, blocker: Blocker | None) -
     line = Line(task=task.id, version=task.version, kind=ESCALATED, data=told)
     tell(tx, actor, at, [line], str(key["run"]))
     if blocker is not None:
-        reason = blocker.reason.strip() or question
+        reason = bounded(blocker.reason.strip()) or question
         _block(tx, task, msgspec.structs.replace(blocker, reason=reason), actor, escalation.run)
     return open_one(tx, task, escalation.kind)
 

@@ -19,6 +19,7 @@ from genba.blackboard.texts import named, now, storable
 from genba.domain.errors import StateConflictError
 from genba.domain.statuses import refusal
 from genba.domain.tasks import Actor, ActorKind, Blocker, BlockerKind, StatusChange, Task, TaskStatus
+from genba.domain.texts import cut
 
 _UPDATE = Statement("""
 UPDATE tasks SET status = :status, blocker_kind = :kind, blocker_reason = :reason, blocker_task_id = :blocker,
@@ -32,6 +33,7 @@ def change_status(tx: Transaction, number: int, change: StatusChange) -> Task:
     """Change a status, and that of the tasks below it that follow."""
     named(change.actor)
     _check_texts(change)
+    change = _bounded(change)
     if change.blocker is not None and change.blocker.task is not None:
         hold_relations(tx)
     if change.to in _STARTED:
@@ -78,6 +80,14 @@ def _check_texts(change: StatusChange) -> None:
     ):
         if text:
             storable(text, what)
+
+
+def _bounded(change: StatusChange) -> StatusChange:
+    """What an agent gives as its reason may be any length; what is kept is not."""
+    blocker = change.blocker
+    if blocker is not None:
+        blocker = msgspec.structs.replace(blocker, reason=cut(blocker.reason))
+    return msgspec.structs.replace(change, reason=cut(change.reason), blocker=blocker)
 
 
 def _carry_out(tx: Transaction, seen: Seen, change: StatusChange) -> Task:

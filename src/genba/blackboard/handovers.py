@@ -3,9 +3,11 @@
 from genba.blackboard.history import HANDED_OVER, Line, tell
 from genba.blackboard.rows import hold, id_of
 from genba.blackboard.store import Statement, Transaction
-from genba.blackboard.texts import now, seen
+from genba.blackboard.texts import bounded, now, seen
 from genba.domain.tasks import Actor, ActorKind
+from genba.domain.texts import LONGEST
 
+_LONGEST = 4 * LONGEST
 _SESSION = Statement("SELECT id FROM sessions WHERE run = :run AND task_id = :task")
 _SAME = Statement("""
 SELECT id FROM messages WHERE task_id = :task AND type = 'handover' AND content = :text
@@ -20,7 +22,7 @@ _ALL = Statement("SELECT content FROM messages WHERE task_id = :task AND type = 
 
 def hand_over(tx: Transaction, number: int, run: str, text: str) -> None:
     """Leave a note for whoever works on the task next. The same note of the same run is kept once."""
-    task, kept, at = hold(tx, number).task, seen(text), now()
+    task, kept, at = hold(tx, number).task, bounded(text, _LONGEST), now()
     row = tx.one(_SESSION, run=seen(run), task=task.id)
     session = int(row[0]) if row else None
     if tx.one(_SAME, task=task.id, text=kept, session=session or 0) is not None:

@@ -12,11 +12,13 @@ from genba.blackboard.conditions import refused
 from genba.blackboard.history import MERGE_QUEUED, MERGE_SETTLED, Line, tell
 from genba.blackboard.rows import hold
 from genba.blackboard.store import Row, Statement, Transaction
-from genba.blackboard.texts import as_json, now, seen, storable
+from genba.blackboard.texts import as_json, bounded, now, seen, storable
 from genba.domain.errors import NotFoundError
 from genba.domain.fleet import EntryStatus, MergeEntry
 from genba.domain.tasks import Actor, ActorKind, Priority, TaskStatus
+from genba.domain.texts import LONGEST
 
+_LONGEST = 4 * LONGEST
 _QUEUE = Actor(ActorKind.ORCHESTRATOR, "merge queue")
 
 _COLUMNS = """
@@ -130,7 +132,7 @@ def settle(
         status=str(status),
         landed=seen(landed),
         paths=as_json(tuple(seen(path) for path in paths)),
-        detail=seen(detail),
+        detail=bounded(detail, _LONGEST),
         tried_on=seen(over),
         finished_at=at if status.ended or status is EntryStatus.STUCK else None,
     )

@@ -17,7 +17,7 @@ from genba.blackboard.rows import hold, id_of
 from genba.blackboard.spending import spend, spend_rest
 from genba.blackboard.store import Row, Statement, Transaction
 from genba.blackboard.tasks import agent_id
-from genba.blackboard.texts import as_json, now, seen, storable
+from genba.blackboard.texts import as_json, bounded, now, seen, storable
 from genba.domain.errors import NotFoundError, StateConflictError
 from genba.domain.fleet import Cause, FleetSession, PartEnd, PartOrder, Purpose, Spending, WaitsFor
 from genba.domain.outcomes import Outcome
@@ -174,10 +174,10 @@ def end_part(tx: Transaction, end: PartEnd) -> None:
         return
     at = now()
     if gives_up:
-        tx.do(_GIVE_UP, run=end.run, part=end.part, outcome=end.outcome, reason=seen(end.reason), at=at)
+        tx.do(_GIVE_UP, run=end.run, part=end.part, outcome=end.outcome, reason=bounded(end.reason), at=at)
     else:
         _write_end(tx, end, waits, at)
-    told = {"part": end.part, "waits_for": end.waits_for, "outcome": end.outcome, "reason": seen(end.reason)}
+    told = {"part": end.part, "waits_for": end.waits_for, "outcome": end.outcome, "reason": bounded(end.reason)}
     line = Line(task=task.id, version=task.version, kind=PART_ENDED, data=told)
     tell(tx, Actor(ActorKind.ORCHESTRATOR, there.executor or end.run), at, [line], end.run)
 
@@ -220,7 +220,7 @@ def _write_end(tx: Transaction, end: PartEnd, waits: bool, at: str) -> None:
         status=str(SessionStatus.WAITING if waits else SessionStatus.ENDED),
         waits_for=str(end.waits_for),
         outcome=None if waits else end.outcome or None,
-        reason=seen(end.reason),
+        reason=bounded(end.reason),
         verified=seen(end.verified),
         state=seen(end.state),
         iterations=end.iterations,

@@ -15,12 +15,13 @@ from genba.blackboard.history import REVIEW_ASKED, REVIEWED, Line, tell
 from genba.blackboard.rows import hold, look
 from genba.blackboard.store import Row, Statement, Transaction
 from genba.blackboard.tasks import add
-from genba.blackboard.texts import as_json, named, now, seen, storable
+from genba.blackboard.texts import as_json, bounded, named, now, seen, storable
 from genba.domain.errors import UsageError
 from genba.domain.fleet import Review
 from genba.domain.tasks import Actor, ActorKind, StatusChange, Task, TaskDraft, TaskStatus
 
 _GENBA = Actor(ActorKind.ORCHESTRATOR, "genba")
+_MOST_FINDINGS = 50
 
 _COLUMNS = """
 SELECT t.number, o.number, r."commit", r.reviewer_type, r.status, r.reviewer, r.findings
@@ -114,7 +115,9 @@ def verdict(
     status = ("approved" if approved else "changes") if current else "stale"
     if status == "approved":
         approve(tx, of, review.commit, actor)
-    kept = tuple(seen(finding) for finding in findings)
+    kept = tuple(bounded(finding) for finding in findings[:_MOST_FINDINGS])
+    if findings[_MOST_FINDINGS:]:
+        kept = (*kept, f"… and {len(findings) - _MOST_FINDINGS} more")
     tx.do(_DECIDE, task=task.id, status=status, reviewer=seen(reviewer), run=seen(run), findings=as_json(kept), at=at)
     told = {"commit": review.commit, "review": number, "status": status, "findings": kept, "reviewer": seen(reviewer)}
     tell(tx, actor, at, [Line(task=parent.id, version=parent.version, kind=REVIEWED, data=told)], seen(run))

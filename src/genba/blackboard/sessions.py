@@ -14,7 +14,7 @@ from genba.blackboard.rows import hold, look
 from genba.blackboard.spending import spend_rest
 from genba.blackboard.store import Row, Statement, Transaction
 from genba.blackboard.tasks import agent_id
-from genba.blackboard.texts import now, seen, storable
+from genba.blackboard.texts import bounded, now, seen, storable
 from genba.blackboard.verifications import last_verification
 from genba.domain.errors import NotFoundError, StateConflictError
 from genba.domain.fleet import Purpose
@@ -156,7 +156,7 @@ def end_session(tx: Transaction, end: SessionEnd) -> None:
         _END,
         run=end.run,
         outcome=str(end.outcome),
-        reason=seen(end.reason),
+        reason=bounded(end.reason),
         iterations=end.iterations,
         tokens=end.tokens,
         cost=end.cost_usd,

@@ -7,6 +7,7 @@ import msgspec
 
 from genba.domain.errors import UsageError
 from genba.domain.tasks import Actor
+from genba.domain.texts import LONGEST, cut
 
 LARGEST = 2**63 - 1
 """The largest whole number that both databases can keep."""
@@ -39,6 +40,23 @@ def storable(value: str, what: str, empty: bool = True) -> str:
 def seen(value: str) -> str:
     """A text from the outside, which is never refused: what cannot be kept is replaced."""
     return value.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def bounded(value: str, most: int = LONGEST) -> str:
+    """A text that an agent may have written, as it is kept: never refused, and never longer than a page."""
+    return cut(seen(value), most)
+
+
+def bounded_through(value: Any) -> Any:
+    """The same value, with every text in it bounded."""
+    match value:
+        case str():
+            return bounded(value)
+        case dict():
+            return {bounded(str(key)): bounded_through(inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [bounded_through(inner) for inner in value]
+    return value
 
 
 def named(actor: Actor) -> Actor:

@@ -32,6 +32,7 @@ from genba.domain.fleet_picture import (
 )
 from genba.domain.merge_queue import QueueNews
 from genba.domain.tasks import TaskStatus
+from genba.domain.texts import cut
 from genba.judgement.moves import Wait, WaitReason
 
 _SHOWN = 80
@@ -90,7 +91,7 @@ class Watch:
             self.runs.add(event.run)
         if event.kind is FleetEventKind.FAILED and event.task is not None:
             self.failed.add(event.task)
-        self.listener(event)
+        self.listener(msgspec.structs.replace(event, detail=cut(event.detail)))
 
     def hear(self, session: FleetSession, title: str, event: Event) -> None:
         """An event of a run that this executor holds."""

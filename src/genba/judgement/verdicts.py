@@ -18,6 +18,7 @@ from genba.definitions.definition import AgentDefinition
 from genba.domain.evidence import CheckResult, TreeFacts
 from genba.domain.loop_state import Failure, Gap, LoopState
 from genba.domain.outcomes import FORWARD_INTENTS, Outcome, StepKind
+from genba.domain.texts import cut
 from genba.judgement.claims import Claim, ClaimKind, explanation
 from genba.judgement.completion import Handlers, SchemaFit, Snapshot, judge_completion
 from genba.judgement.transitions import Move, ungated_move
@@ -233,4 +234,4 @@ class Judge:
         return None
 
     def _stop(self, state: LoopState, outcome: Outcome, reason: str) -> Verdict:
-        return Verdict(kind=VerdictKind.STOP, reason=reason, step=state.step, outcome=outcome)
+        return Verdict(kind=VerdictKind.STOP, reason=cut(reason), step=state.step, outcome=outcome)
