@@ -226,4 +226,4 @@ def test_a_question_of_any_length_is_asked_in_a_page(small_yard: Yard) -> None:
     for text in (asked.question, session.reason, blocker.reason, *told):
         assert len(text) < 10_000
     assert asked.question.startswith("which one? which one?")
-    assert "(1096040 characters are left out)" in asked.question
+    assert "(1096039 characters are left out)" in asked.question
