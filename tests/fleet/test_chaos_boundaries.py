@@ -12,12 +12,11 @@ from genba.domain.tasks import TaskStatus
 from tests.fleet.chaos import Chaos
 from tests.fleet.yard import Yard, summary
 
-WORK = ("open:1", "iterate:1", "verify:1", "deliver:1", "end:1", "end part:1")
-LANDED = ("open:2", "clean up:1", "end:2", "end part:2")
+WORK = ("open:1", "iterate:1", "verify:1")
 TURN = ("take:1", "prove:1", "land:1", "settle:1", "take:2")
 STEPS = [
     f"{place}:{step}:{when}"
-    for place, steps in (("part", WORK), ("turn", TURN), ("part", LANDED))
+    for place, steps in (("part", WORK), ("turn", TURN))
     for step in steps
     for when in ("inside", "after")
 ]
@@ -27,6 +26,7 @@ BETWEEN = [
     "engine:enqueue_in:1:after",
     "board:start:1:after",
     "board:end_part:1:before",
+    "board:end_part:1:after",
     "board:enqueue_merge:1:before",
     "board:enqueue_merge:1:after",
     "board:settle:1:before",
@@ -34,6 +34,7 @@ BETWEEN = [
     "engine:enqueue_in:2:after",
     "board:continue_:1:after",
     "board:end_part:2:before",
+    "board:end_part:2:after",
 ]
 
 
@@ -88,7 +89,7 @@ CONFLICT = (
     "part:open:3:inside",
     "part:open:3:after",
     "part:iterate:3:inside",
-    "part:end part:3:inside",
+    "board:end_part:3:after",
 )
 SAME_FILE = (
     "if grep -qs '<<<<<<<' shared.txt; then grep -v '^[<=>|]' shared.txt | sort -u > solved; mv solved shared.txt;"

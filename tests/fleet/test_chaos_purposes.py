@@ -32,11 +32,11 @@ REVIEW = (
     "board:ask_review:1:after",
     "part:open:2:inside",
     "part:iterate:2:inside",
-    "part:end:2:inside",
+    "part:end:1:inside",
     "board:verdict:1:before",
     "board:verdict:1:after",
-    "part:end part:2:inside",
-    "part:end part:2:after",
+    "part:end part:1:inside",
+    "part:end part:1:after",
     "part:leave:1:inside",
 )
 
@@ -72,13 +72,12 @@ PLANNING = (
 COMING_HOME = (
     "turn:land:1:inside",
     "engine:enqueue_in:6:before",
-    "part:open:6:inside",
-    "part:open:6:after",
+    "part:open:4:inside",
+    "part:open:4:after",
     "part:verify:3:inside",
-    "part:end part:6:inside",
+    "board:end_part:6:before",
     "turn:land:3:inside",
-    "part:clean up:3:inside",
-    "part:end:7:inside",
+    "board:end_part:7:before",
 )
 
 

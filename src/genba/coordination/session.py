@@ -102,8 +102,11 @@ class Parts:
             await asyncio.to_thread(self._refused, order, live, error)
             return "{}"
         end = partial(self._end, order, live, result)
+        if order.purpose not in _LEAVES_NOTHING:
+            await asyncio.to_thread(end)  # not a step: once it is written down, the part is not due any more
+            return "{}"
         await steps.run("end part", lambda: asyncio.to_thread(end), type(None))
-        if live is not None and order.purpose in _LEAVES_NOTHING and await self._has_ended(order):
+        if await self._has_ended(order):
             await steps.run("leave", live.leave, type(None))
         return "{}"
 
@@ -271,7 +274,16 @@ class _PartSteps:
             self.count += 1
             iteration = partial(self._iteration, self.count, cast("Callable[[], Awaitable[LoopState]]", work))
             return await self.steps.run(name, cast("Callable[[], Awaitable[T]]", iteration), kind)
+        if self._is_repeated(name):
+            return await self._phase(name, work)
         return await self.steps.run(name, partial(self._phase, name, work), kind)
+
+    def _is_repeated(self, name: str) -> bool:
+        """What is quick and safe to do again is not remembered: whoever dies in it does it again.
+
+        The closure of what landed is all of that kind, and so is the end of work, which the blackboard remembers.
+        """
+        return self.order.purpose not in _LEAVES_NOTHING and (name == "end" or self.order.cause is Cause.LANDED)
 
     async def _phase(self, name: str, work: Callable[[], Awaitable[T]]) -> T:
         if name not in _SHORT:

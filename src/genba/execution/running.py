@@ -348,14 +348,24 @@ class Run:
                 return Finalized(done=False)
             red = self.world.accepts(self.state.output) or await self._proved(workspace)
             finalized = Finalized(done=False, red=red)
-            if red is None:
-                finalized = await steps.run("deliver", partial(self._deliver, workspace, issue, observing), Finalized)
+            deliver = partial(self._deliver, workspace, issue, observing)
+            if red is None and self._hands_over:
+                finalized = await deliver()  # one change of status, which is safe to repeat and comes to the same
+            elif red is None:
+                finalized = await steps.run("deliver", deliver, Finalized)
             if finalized.red is None:
                 return finalized
             if finalized.red.status is CheckStatus.ERROR:
                 raise CheckBrokenError(f"the work could not be verified: {finalized.red.detail}")
             workspace = msgspec.structs.replace(workspace, base=finalized.base or workspace.base)
             self._reached(await steps.run("send back", partial(self._sent_back, finalized.red, workspace), LoopState))
+
+    @property
+    def _hands_over(self) -> bool:
+        """Whether others bring its work to its base."""
+        settings = self.settings.execution.finalize
+        lands = settings.auto_merge and not settings.create_pr
+        return self.world.hands_over and self.tasks is not None and lands
 
     async def _proved(self, workspace: Workspace) -> CheckResult | None:
         """What stands in the way of the branch as it is; None when its goals hold, or there are none."""
@@ -412,7 +422,7 @@ class Run:
             return await observing.first_failure(self.state, checks)
 
         settings = self.settings.execution.finalize
-        if self.world.hands_over and self.tasks is not None and settings.auto_merge and not settings.create_pr:
+        if self._hands_over and self.tasks is not None:
             await self.tasks.reach_review()
             told = f"{self.tasks.verified[:7]} is verified, and waits to land on {workspace.base_branch}"
             return Finalized(done=False, handed_over=True, reason=told)
