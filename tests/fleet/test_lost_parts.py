@@ -12,6 +12,16 @@ def _is_open(yard: Yard, number: int) -> bool:
     return "opened" in yard.log(number)
 
 
+def _gave_up(yard: Yard) -> bool:
+    with yard.board() as board:
+        return board.sessions(1)[0].status != "running"
+
+
+def _has_branch_or_gave_up(yard: Yard, process: int) -> bool:
+    locks = (yard.project.root / ".git" / "genba" / "locks" / "branches").glob("*")
+    return any(f'"process": {process}' in lock.read_text() for lock in locks) or _gave_up(yard)
+
+
 def test_a_task_that_is_cancelled_while_its_agent_asks_holds_nobody_up(small_yard: Yard) -> None:
     yard = small_yard
     go = yard.project.root.parent / "go"
@@ -48,10 +58,10 @@ def test_a_part_that_killed_its_process_again_and_again_is_given_up_and_its_task
         working = yard.start()
         until(lambda: yard.started() == ["1"])
         until(partial(_is_open, yard, death))
-        with yard.board() as board:
-            if board.sessions(1)[0].status != "running":
-                yard.kill(working, signal.SIGINT)
-                break
+        until(partial(_has_branch_or_gave_up, yard, working.pid))
+        if _gave_up(yard):
+            yard.kill(working, signal.SIGINT)
+            break
         yard.kill(working)
     (marks / "over").touch()
 
