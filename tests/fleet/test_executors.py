@@ -141,7 +141,7 @@ def test_what_is_taken_from_one_who_still_lives_waits_until_that_one_has_let_go(
     until(lambda: _executors(server_yard).get("b") == "live")
     os.kill(first.pid, signal.SIGSTOP)
     _cut_off(server_yard, "a")
-    until(lambda: "taken" in server_yard.log(1))
+    until(lambda: "has let go" in server_yard.log(1))
     until(lambda: _worker_of(server_yard, 1) == "b")
     go.touch()
     os.kill(first.pid, signal.SIGCONT)

@@ -21,6 +21,7 @@ from genba.coordination.session_plan import PartState, SessionPlan, run_plan
 from genba.domain.errors import GitError
 from genba.domain.events import Notice
 from genba.domain.fleet import FleetSession, PartOrder, Purpose
+from genba.domain.fleet_picture import FleetEvent, FleetEventKind
 from genba.domain.outcomes import Outcome
 from genba.execution.world import World
 from genba.wiring.pacing import PacedAdapter, ProviderGate
@@ -92,11 +93,15 @@ class LiveParts:
 
     async def _until_let_go(self, branch: str, run: str) -> None:
         """Wait a while for a process that had this run, has lost it to us, and has not yet let go of its branch."""
-        path = self.house.layout.branch_lock(branch)
+        path, told = self.house.layout.branch_lock(branch), False
         deadline = time.monotonic() + _LETTING_GO_SECONDS
         while time.monotonic() < deadline and path.is_file() and is_held(path):
-            if FileLock(path).holder().partition(" (process")[0] != run:
+            holder = FileLock(path).holder()
+            if holder.partition(" (process")[0] != run:
                 return
+            if not told:
+                self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=f"waiting until {holder} has let go"))
+                told = True
             await asyncio.sleep(_LOOK_AGAIN_SECONDS)
 
     async def _begin_branch(self, branch: str, commit: str) -> None:

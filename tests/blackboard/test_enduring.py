@@ -1,0 +1,60 @@
+"""A database that cannot be used for a while: whoever has time waits for it, whoever has none is told."""
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from genba.blackboard.board import Blackboard
+from genba.domain.errors import UnavailableError
+from genba.domain.tasks import TaskDraft
+from tests.project import TESTER
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> Iterator[Blackboard]:
+    with Blackboard.open(str(tmp_path / "board.db"), "a project", busy_seconds=0.01) as made:
+        yield made
+
+
+@pytest.fixture
+def holder(board: Blackboard, tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    """Somebody who writes, and does not stop."""
+    with contextlib.closing(sqlite3.connect(tmp_path / "board.db")) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield connection
+
+
+def test_whoever_has_time_asks_again_until_the_database_answers(board: Blackboard, holder: sqlite3.Connection) -> None:
+    asked: list[UnavailableError] = []
+
+    def endure(error: UnavailableError) -> bool:
+        asked.append(error)
+        if len(asked) == 3:
+            holder.rollback()
+        return True
+
+    board.store.endure = endure
+    added = board.add(TaskDraft(title="a task"), TESTER)
+
+    assert len(asked) == 3
+    assert board.get(added.number).title == "a task"
+
+
+def test_whoever_must_leave_does_not_wait_any_longer(board: Blackboard, holder: sqlite3.Connection) -> None:
+    board.store.endure = lambda _error: False
+
+    with pytest.raises(UnavailableError, match="the blackboard is locked"):
+        board.add(TaskDraft(title="a task"), TESTER)
+    assert holder.in_transaction
+
+
+def test_whoever_has_no_time_is_told_at_once(board: Blackboard, holder: sqlite3.Connection) -> None:
+    board.store.endure = lambda _error: True
+    told = Blackboard(board.store.impatient())
+
+    with pytest.raises(UnavailableError, match="the blackboard is locked"):
+        told.add(TaskDraft(title="a task"), TESTER)
+    assert holder.in_transaction
