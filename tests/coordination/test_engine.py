@@ -530,5 +530,5 @@ async def test_a_file_that_somebody_works_on_is_refused_with_a_way_out(tmp_path:
     held.release()
 
     assert caught.value.unchanged == "nothing was started."
-    assert "genba stop" in caught.value.hint
+    assert "ctrl-c" in caught.value.hint
     assert "postgresql://" in caught.value.hint

@@ -89,7 +89,7 @@ def test_an_agent_that_cannot_be_found_is_told_and_nobody_is_started(small_yard:
 
     assert yard.started() == []
     (wait,) = [one for one in done["waits"] if one["task"] == 1]
-    assert 'work.agent names "nobody", and no agent of this name can be started' in wait["why"]
+    assert 'work.agent names "nobody", and there is no such agent' in wait["why"]
     assert "genba agent check nobody" in wait["why"]
 
 
@@ -103,7 +103,7 @@ def test_an_assignee_without_an_adapter_is_told(small_yard: Yard) -> None:
     done = summary(yard.work(check=1))
 
     assert yard.started() == []
-    assert 'it is assigned to "bare", and no agent of this name can be started' in str(done["waits"])
+    assert 'it is assigned to "bare", and there is no such agent' in str(done["waits"])
 
 
 def test_an_agent_that_cannot_be_read_is_named_when_the_fleet_opens(small_yard: Yard) -> None:
@@ -116,3 +116,17 @@ def test_an_agent_that_cannot_be_read_is_named_when_the_fleet_opens(small_yard: 
 
     assert "broken cannot be used" in done.err
     assert "genba agent check broken" in done.err
+
+
+def test_a_task_that_depends_on_a_cancelled_one_is_told_with_what_to_type(small_yard: Yard) -> None:
+    yard = small_yard
+    yard.set()
+    yard.agent()
+    yard.task(1)
+    yard.task(2, dependencies=(1,))
+    yard.genba("task", "cancel", "1")
+
+    done = summary(yard.work(check=1))
+
+    assert yard.started() == []
+    assert "genba task depend 2 --remove 1" in str(done["waits"])

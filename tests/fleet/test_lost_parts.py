@@ -54,7 +54,7 @@ def test_a_part_that_killed_its_process_again_and_again_is_given_up_and_its_task
     yard.set(attempts={"max": 3}, work={"grace_seconds": 600})
     yard.agent(script=f"{wait}; echo $GENBA_ISSUE > task-$GENBA_ISSUE.txt")
     yard.task(1)
-    for death in range(7):
+    for death in range(30):
         working = yard.start()
         until(lambda: yard.started() == ["1"])
         until(partial(_is_open, yard, death))

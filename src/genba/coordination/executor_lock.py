@@ -106,7 +106,7 @@ class FileLock:
         return StateConflictError(
             f"another `genba work` already works on {self._file}{who}",
             unchanged="nothing was started.",
-            hint="give that one more --workers, or end it first: genba stop; several at once need PostgreSQL: "
+            hint="give that one more --workers, or end it with ctrl-c; several at once need PostgreSQL: "
             "GENBA_DATABASE_URL=postgresql://…",
         )
 
@@ -207,7 +207,7 @@ class ServerLock:
         return StateConflictError(
             f"the executor {self._executor} already works on {place}{where}",
             unchanged="nothing was started.",
-            hint="end that one first: genba stop; or give this one another name",
+            hint="end that one with ctrl-c; or give this one another name",
         )
 
 

@@ -5,6 +5,7 @@ takes it over; one that ends says on the blackboard what its session waits for, 
 """
 
 import asyncio
+import errno
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Protocol, TypeVar, cast
@@ -34,6 +35,7 @@ from genba.execution.running import Run, RunResult
 
 T = TypeVar("T")
 
+_OF_THE_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE)
 _LEAVES_NOTHING = (Purpose.PLAN, Purpose.REVIEW)
 _NOT_CLOSED = "it could not be closed"
 _SHORT = ("start", "end")
@@ -100,6 +102,11 @@ class Parts:
         except GenbaError as error:
             # Not a step: what refuses a part may come before steps that it did long ago, and has no place among them.
             await asyncio.to_thread(self._refused, order, live, error)
+            return "{}"
+        except OSError as error:
+            if error.errno not in _OF_THE_MACHINE:
+                raise
+            await asyncio.to_thread(self._cut_short, order, live, error)
             return "{}"
         end = partial(self._end, order, live, result)
         if order.purpose not in _LEAVES_NOTHING:
@@ -203,6 +210,27 @@ class Parts:
         )
         self.board.end_part(end)
         self._hand_over(order, end)
+
+    def _cut_short(self, order: PartOrder, live: LivePart | None, error: OSError) -> None:
+        """The machine has no room left: that is nobody's failure, and the session goes on when there is some."""
+        reason = f"this machine has no room left: {error.strerror}"
+        self._let_go(order, reason)
+        known, run = self.board.session(order.run), live.run if live is not None else None
+        workspace = (run.workspace or run.plan.workspace) if run is not None else None
+        end = PartEnd(
+            run=order.run,
+            part=order.part,
+            waits_for=WaitsFor.RESUME if run is not None and workspace is not None else WaitsFor.NOTHING,
+            outcome="" if workspace is not None else Outcome.FAILED,
+            reason=reason,
+            iterations=known.iterations,
+            tokens=known.tokens,
+            cost_usd=known.cost_usd,
+        )
+        if run is not None and workspace is not None:
+            kept = PartState(loop=run.state, workspace=workspace, conflicts=run.plan.conflicts)
+            end = msgspec.structs.replace(end, state=write_state(kept))
+        self.board.end_part(end)
 
     def _could_go_on(self, order: PartOrder, result: RunResult) -> bool:
         """Whoever was told to stop when everything was done already, or for good, waits for nothing."""

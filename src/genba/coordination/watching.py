@@ -36,10 +36,17 @@ from genba.domain.texts import cut
 from genba.judgement.moves import Wait, WaitReason
 
 _SHOWN = 80
-_QUIET = (WaitReason.BACKLOG, WaitReason.ELSEWHERE, WaitReason.PERSON, WaitReason.REVIEW, WaitReason.MERGE)
+_QUIET = (WaitReason.BACKLOG, WaitReason.ELSEWHERE, WaitReason.REVIEW, WaitReason.MERGE)
 """Waits that the screen tells in another place, or not at all."""
 _ANSWERS = {Purpose.PLAN: FleetEventKind.PLANNED, Purpose.REVIEW: FleetEventKind.REVIEW}
-_LEFT = (WaitReason.AGENT, WaitReason.PAUSED, WaitReason.HELD, WaitReason.RESOURCES, WaitReason.DEADLOCK)
+_LEFT = (
+    WaitReason.AGENT,
+    WaitReason.PERSON,
+    WaitReason.PAUSED,
+    WaitReason.HELD,
+    WaitReason.RESOURCES,
+    WaitReason.DEADLOCK,
+)
 """Waits of tasks that nobody begins before somebody does something: they are left, though nothing happened to them."""
 _OF_THE_QUEUE = {
     "merged": FleetEventKind.MERGED,
@@ -83,6 +90,8 @@ class Watch:
         self._live: dict[str, _Live] = {}
         self._statuses: dict[int, TaskStatus] = {}
         self._told_waits: dict[str, str] = {}
+        self._stuck: dict[int | None, str] = {}
+        """What was told last of an entry that is in nobody's hands."""
 
     def tell(self, event: FleetEvent) -> None:
         if event.task is not None:
@@ -128,6 +137,9 @@ class Watch:
             title = task.title if task is not None else ""
             landed = kind is FleetEventKind.MERGED
             detail = f"{news.detail[:7]} on {news.target}" if landed else news.detail or f"on {news.target}"
+            if kind is FleetEventKind.STUCK and self._stuck.get(number) == detail:
+                continue  # it is tried again and again, and told once
+            self._stuck[number] = detail if kind is FleetEventKind.STUCK else ""
             self.tell(FleetEvent(kind=kind, task=number, title=title, detail=detail))
 
     def see(self, field: Field, waits: tuple[Wait, ...]) -> None:
@@ -184,7 +196,7 @@ class Watch:
             others=sum(1 for executor in field.executors if executor.status == "live") - 1,
             workers=mine,
             queue=tuple(self._entry(entry) for entry in field.entries if not entry.status.ended),
-            waits=tuple(self._wait(wait) for wait in self.waits if wait.kind not in _QUIET and wait.task),
+            waits=tuple(self._wait(wait) for wait in self.waits if not self._is_told(wait) and wait.task),
             needs=self.needs(),
             ready=len(field.ready),
             open=len(open_tasks),
@@ -225,6 +237,11 @@ class Watch:
         task = self.field.tasks.get(wait.task)
         return WaitPicture(why=wait.why, task=wait.task, title=task.title if task is not None else "", until=wait.until)
 
+    def _is_told(self, wait: Wait) -> bool:
+        """Whether the screen tells a wait in another place, or not at all."""
+        asked = {found.task for found in self.field.escalations if found.status == "open"}
+        return wait.kind in _QUIET or (wait.kind is WaitReason.PERSON and wait.task in asked)
+
     def needs(self) -> tuple[NeedPicture, ...]:
         return tuple(self._need(found) for found in self.field.escalations if found.status == "open")
 
@@ -252,7 +269,7 @@ class Watch:
             failed=sum(1 for end in tasks if end.status == "failed"),
             parked=sum(1 for found in sessions if found.status == "running" and found.executor == self.executor),
             needs=self.needs(),
-            waits=tuple(self._wait(wait) for wait in self.waits if wait.kind not in _QUIET),
+            waits=tuple(self._wait(wait) for wait in self.waits if not self._is_told(wait)),
             seconds=time.monotonic() - self.began,
             tokens=sum(found.tokens for found in sessions),
             cost_usd=sum(found.cost_usd for found in sessions),

@@ -3,7 +3,7 @@
 import msgspec
 
 from genba.domain.events import GoalChecked, VerificationFinished
-from genba.domain.evidence import CheckResult
+from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.verification import GoalResult, Subject
 from genba.domain.workspaces import Proposal, Workspace
 from genba.execution.policies import Policy
@@ -50,6 +50,9 @@ class Proof:
         seen = await self.world.trees.observe(workspace)
         if self.tasks is None and not seen.commits:
             return None
+        if await self._shares_nothing(workspace, seen.head):
+            told = f"{workspace.branch} shares no commit with {workspace.base_branch} any more: it could not land"
+            return CheckResult("history", CheckStatus.FAILED, told)
         elsewhere = await self.world.repository.left_elsewhere(f"{self.agent}@agents.invalid", workspace)
         return await self._verdict(
             Subject(
@@ -62,6 +65,11 @@ class Proof:
                 elsewhere=elsewhere,
             ),
         )
+
+    async def _shares_nothing(self, workspace: Workspace, head: str) -> bool:
+        """Whether somebody cut the branch off from where it began."""
+        verifier = self.world.verifier
+        return verifier is not None and await verifier.history.fork_point(workspace.base, head) is None
 
     async def of_merge(self, workspace: Workspace, proposal: Proposal) -> CheckResult | None:
         """Why what would land is not done; the base may have moved since the branch was verified."""

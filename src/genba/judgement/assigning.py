@@ -8,7 +8,7 @@ from genba.domain.problems import did_you_mean
 from genba.domain.tasks import Task
 from genba.judgement.moves import Agent
 
-_NONE = "no agent of this name can be started"
+_NONE = "there is no such agent, or no adapter is chosen for it (agents in .genba/config.yaml)"
 
 
 class Assignment(msgspec.Struct, frozen=True):

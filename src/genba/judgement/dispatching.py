@@ -312,7 +312,11 @@ class _Look:
     def _reason(self, task: Task) -> Wait:
         number = task.number
         if task.status is TaskStatus.BACKLOG:
-            return Wait(task=number, kind=WaitReason.BACKLOG, why=f"it is in the backlog  genba task open {number}")
+            return Wait(
+                task=number,
+                kind=WaitReason.BACKLOG,
+                why=f"it is in the backlog  genba task edit {number} --status open",
+            )
         if task.status is TaskStatus.BLOCKED:
             reason = task.blocker.reason if task.blocker else "nobody says why"
             return Wait(task=number, kind=WaitReason.PERSON, why=f"blocked: {reason}  genba task show {number}")
@@ -356,6 +360,7 @@ class _Look:
         of_them = f", {people} of them for a person" if people else ""
         asked = any(one.status == "open" for one in self.field.escalations)
         where = "genba escalations" if asked else "genba task list"
-        why = f"nothing can go on: {len(waits)} tasks wait{of_them}  {where}"
+        count = "1 task waits" if len(waits) == 1 else f"{len(waits)} tasks wait"
+        why = f"nothing can go on: {count}{of_them}  {where}"
         circle = any(move.kind is WaitReason.DEADLOCK for move in waits)
         yield Wait(task=0, kind=WaitReason.DEADLOCK if circle else WaitReason.PERSON, why=why)

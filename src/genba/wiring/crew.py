@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import tempfile
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -75,7 +76,8 @@ class ProjectCrew:
         import psutil  # noqa: PLC0415  (slow to import)
 
         memory = psutil.virtual_memory().available >> 20
-        disk = shutil.disk_usage(self.house.layout.common).free >> 20
+        places = (self.house.layout.common, tempfile.gettempdir())
+        disk = min(shutil.disk_usage(place).free for place in places) >> 20
         return Resources(free_memory_mb=memory, free_disk_mb=disk)
 
     async def plan(self, move: Start, field: Field) -> tuple[SessionPlan, str]:
