@@ -227,6 +227,15 @@ def test_after_the_rounds_of_review_a_person_approves_or_says_what_is_missing() 
     assert "rename it" in onward.gap.output
 
 
+def test_whoever_comes_back_with_the_same_commit_after_findings_is_brought_before_a_person() -> None:
+    wants = review(2, 1, status="changes", findings=("must: x",))
+    here = field(_reviewed("ai"), sessions=(_judged(reviews=1),), reviews=(wants,))
+
+    escalated = only(Escalate, decide(here)).escalation
+
+    assert escalated.question.startswith("Changes were wanted, and nothing was changed")
+
+
 def _reviewed(reviewer_type: str, **more: Any) -> Task:
     return in_review(1, requires_review=True, reviewer_type=reviewer_type, **more)
 

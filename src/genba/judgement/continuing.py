@@ -178,10 +178,14 @@ def _changes(at: Situation, task: Task, session: FleetSession, found: Review) ->
     """A reviewer wants changes: they go to the author, a bounded number of times, then a person decides."""
     rounds = at.settings.review.rounds
     findings = found.findings
-    if session.reviews >= rounds:
+    wanted = sum(one.status == "changes" for one in at.reviews(task.number))
+    unchanged = session.reviews >= wanted  # it was told of every verdict, and came back with the same commit
+    if session.reviews >= rounds or unchanged:
         told = at.decided(task.number, EscalationKind.REVIEW, round=session.reviews)
         if told is None or told.status != "rejected" or told.commit not in ("", session.verified):
             why = f"Reviewers wanted changes more than {rounds} times. Approve the commit, or say what is missing."
+            if unchanged:
+                why = "Changes were wanted, and nothing was changed. Approve the commit, or say what is missing."
             return _person_reviews(at, task, session, why, found)
         findings = tuple(dict.fromkeys((*((told.answer,) if told.answer else ()), *findings)))
     gap = findings_gap(
