@@ -27,7 +27,7 @@ _OF_SESSIONS = frozenset({"tried", "cost_usd", "tokens", "branch", "agent", "las
 _OF_PLANS = frozenset({"plan", "summary", "subtasks"})
 _WAITS = {
     WaitsFor.ANSWER: "an answer",
-    WaitsFor.REVIEW: "a review",
+    WaitsFor.REVIEW: "its review, and to land",
     WaitsFor.MERGE: "the merge queue",
     WaitsFor.PULL_REQUEST: "its pull request",
     WaitsFor.BUDGET: "a budget",
