@@ -15,6 +15,8 @@ from genba.connections.git.removal import remove_tree
 from genba.connections.git.trash import sweep
 from genba.domain.errors import DiskFullError, GitError, StateConflictError
 
+CLEARING = "clearing"
+"""Who holds a branch for the moment in which the rest of a dead run is taken away."""
 Fill = Callable[[TreeRecord, Path], Awaitable[None]]
 """Brings the files into a new working tree, whose folder of git's is given."""
 
@@ -90,7 +92,7 @@ class TreeMaker:
             if record is None or record.ready or record.branch == wanted:
                 continue
             lock = FileLock(self.layout.branch_lock(record.branch))
-            if lock.try_acquire("clearing"):
+            if lock.try_acquire(CLEARING):
                 try:
                     await self._clear(record)
                 finally:

@@ -1,6 +1,7 @@
 """One issue, one branch, one working tree, one instance."""
 
 import asyncio
+import time
 from pathlib import Path
 
 import msgspec
@@ -8,7 +9,7 @@ import msgspec
 from genba.connections.git.commands import Git, branch_of
 from genba.connections.git.layout import RepositoryLayout, is_folder
 from genba.connections.git.locks import FileLock
-from genba.connections.git.making import Fill, TreeMaker
+from genba.connections.git.making import CLEARING, Fill, TreeMaker
 from genba.connections.git.naming import generated_branch, is_plain
 from genba.connections.git.observing import Look, look, snapshot, tree_status
 from genba.connections.git.records import TreeRecord, assign
@@ -17,6 +18,8 @@ from genba.connections.git.settling import settle
 from genba.domain.errors import NotFoundError, StateConflictError
 from genba.domain.evidence import TreeFacts
 from genba.domain.workspaces import Removal, Workspace, WorkspaceRequest
+
+_PATIENCE_SECONDS, _POLL_SECONDS = 30.0, 0.02
 
 
 class GitWorkingTrees:
@@ -49,7 +52,7 @@ class GitWorkingTrees:
             raise StateConflictError(
                 f"the work would be on {base_branch} itself", hint="--branch NAME names a branch of its own"
             )
-        before = self._lock(branch, request.run)
+        before = await self._lock(branch, request.run)
         try:
             base = request.base or await self._began(branch, base)
             root = self.layout.top / request.root
@@ -86,7 +89,7 @@ class GitWorkingTrees:
         return found.stdout.strip() or base
 
     async def reopen(self, workspace: Workspace) -> Workspace:
-        self._lock(workspace.branch, workspace.run)
+        await self._lock(workspace.branch, workspace.run)
         if not is_folder(workspace.path):
             if not workspace.isolated or await self.git.commit_of(f"refs/heads/{workspace.branch}") is None:
                 self._unlock(workspace.branch)
@@ -171,7 +174,7 @@ class GitWorkingTrees:
                 "--branch needs a working tree of its own, and this agent works in your checkout",
                 hint="--set runner.execution.worktree.enabled=true",
             )
-        before = self._lock(branch, request.run)
+        before = await self._lock(branch, request.run)
         return Workspace(
             run=request.run,
             path=str(self.layout.top),
@@ -216,16 +219,19 @@ class GitWorkingTrees:
         if valid.returncode != 0:
             raise StateConflictError(f'"{branch}" is not a name for a branch', hint="--branch NAME")
 
-    def _lock(self, branch: str, run: str) -> str:
-        """Take the branch for a run; tells which run had it before."""
+    async def _lock(self, branch: str, run: str) -> str:
+        """Take the branch for a run; tells which run had it before. Whoever only clears it away is waited for."""
         lock = FileLock(self.layout.branch_lock(branch))
-        if not lock.try_acquire(run):
-            raise StateConflictError(
-                f'the branch "{branch}" is in use by {lock.holder()}',
-                hint="wait for that run, or end it; one branch has one agent",
-            )
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while not lock.try_acquire(run):
+            if not lock.holder().startswith(CLEARING) or time.monotonic() > deadline:
+                raise StateConflictError(
+                    f'the branch "{branch}" is in use by {lock.holder()}',
+                    hint="wait for that run, or end it; one branch has one agent",
+                )
+            await asyncio.sleep(_POLL_SECONDS)
         self._locks[branch] = lock
-        return lock.before if lock.before != run else ""
+        return lock.before if lock.before not in (run, CLEARING) else ""
 
     def _unlock(self, branch: str) -> None:
         lock = self._locks.pop(branch, None)
