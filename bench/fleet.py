@@ -195,7 +195,7 @@ def _recovered() -> Taken:
             "stderr": subprocess.DEVNULL,
         }
         first = subprocess.Popen(words, **quiet)  # type: ignore[call-overload]
-        _until(lambda: any(ground.root.glob(f"{questions}/starts")))
+        _until(lambda: any(ground.root.glob(f"{questions}/1/heard.jsonl")))
         before = _steps(ground)
         os.kill(first.pid, signal.SIGKILL)
         first.wait()
