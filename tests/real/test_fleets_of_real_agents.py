@@ -13,6 +13,7 @@ from tests.walls import needs_bubblewrap
 
 KEY = "sk-only-the-host-holds-this"
 COMMANDS = {"claude-code": "claude", "codex": "codex"}
+PROVIDERS = {"claude-code": "anthropic", "codex": "openai"}
 PATIENCE = 120
 
 
@@ -54,6 +55,8 @@ def test_two_tasks_are_worked_off_by_real_agents_at_the_same_time(
 
         assert set(yard.statuses().values()) == {TaskStatus.DONE}
         assert {"hello-1.txt", "hello-2.txt"} <= set(yard.files())
+        with yard.board() as board:
+            assert board.sessions(1)[0].provider == PROVIDERS[adapter]
         assert not yard.left_running()
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from genba.connections.agents.catalogue import adapter_class
 from genba.connections.git.naming import generated_branch
 from genba.coordination.handing_over import note_for
 from genba.coordination.planning import limits_of, plan_parameters
@@ -69,8 +68,11 @@ class ProjectCrew:
         for info in infos:
             definition = self.house.registry.load(info.name)
             if definition.adapter_type is not None:
-                found.append(Agent(name=info.name, capabilities=info.capabilities, provider=provider_of(definition)))
+                found.append(Agent(name=info.name, capabilities=info.capabilities, provider=self._provider(definition)))
         return tuple(found)
+
+    def _provider(self, definition: AgentDefinition) -> str:
+        return provider_of(self.house, definition)
 
     def _resources(self) -> Resources:
         import psutil  # noqa: PLC0415  (slow to import)
@@ -97,7 +99,7 @@ class ProjectCrew:
             base_branch=base_branch,
             start_at=task.review_commit if move.purpose is Purpose.REVIEW else "",
         )
-        return plan, provider_of(definition)
+        return plan, self._provider(definition)
 
     def has_died(self, session: FleetSession) -> bool | None:
         """Whoever works holds the lock of the branch, until the last moment when its process alone is left."""
@@ -182,18 +184,15 @@ def parameters(definition: AgentDefinition, issue: int) -> dict[str, Any]:
     return {**{name: one.default for name, one in declared.items()}, "issue": issue}
 
 
-def provider_of(definition: AgentDefinition) -> str:
+def provider_of(house: House, definition: AgentDefinition) -> str:
     """Who answers in the end: the provider of the model, or the kind of agent where none is known."""
-    raw = definition.file.runner.adapter
-    if raw is None:
-        return ""
-    kind = str(raw["type"])
+    kind = definition.adapter_type or ""
     try:
-        adapter = adapter_class(kind)
-        look = getattr(adapter, "provider_name", "")
+        look = getattr(house.adapter(definition), "provider", None)
     except GenbaError:
         return kind
-    return look or kind
+    found = look(os.environ) if look is not None else None
+    return found.name if found is not None else kind
 
 
 def _lives(process: int, known_at: str) -> bool:

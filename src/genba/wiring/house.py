@@ -178,12 +178,6 @@ class House:
         world = dress(world, keeper) if dress is not None else world
         return PreparedRun(Run(plan, world, _fits), journal, trees, keeper)
 
-    def quarters_for(self, plan: RunPlan, emit: Callable[[Event], None]) -> tuple[Any, QuartersKeeper]:
-        """The adapter of a run and where its instances live, for whoever asks it in another process."""
-        adapter = self.adapter(plan.definition)
-        choice = choose(plan.definition, self.layout, self.processes, plan.accepts_risk)
-        return adapter, self._quarters(plan, choice.kind, adapter, emit)[0]
-
     def _quarters(
         self, plan: RunPlan, kind: SandboxKind, adapter: Any, emit: Callable[[Event], None]
     ) -> tuple[QuartersKeeper, Any]:
