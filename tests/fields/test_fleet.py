@@ -255,7 +255,7 @@ def test_changes_are_asked_for_a_number_of_times(config: Settings) -> None:
     here = field(
         in_review(1, requires_review=True, reviewer_type="ai"),
         sessions=(verified(1, waits_for=WaitsFor.REVIEW, reviews=1),),
-        reviews=(review(2, 1, status="changes", findings=("must: x",)),),
+        reviews=tuple(review(number, 1, status="changes", findings=("must: x",)) for number in (2, 3)),
     )
     assert only(Continue, config.moves("review: {rounds: 2}\n", here))
     assert only(Escalate, config.moves("review: {rounds: 1}\n", here))
