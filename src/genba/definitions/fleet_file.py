@@ -1,4 +1,4 @@
-"""How a project wants its tasks worked off: `work`, `attempts`, `merge`, `review`, `decompose`, `budget`, `gc`.
+"""How a project wants its tasks worked off: `work`, `attempts`, `merge`, `review`, `decompose`, `budget`, `gc`, `workflow`.
 
 These sections of `.genba/config.yaml` are read by types of their own: a run of one agent needs none of them.
 """
@@ -105,6 +105,29 @@ class HousekeepingSettings(_Section, frozen=True, kw_only=True):
     keep_days: Annotated[int, Meta(ge=0, description="How long it is kept; nothing becomes unreachable.")] = 14
 
 
+class WorkflowSettings(_Section, frozen=True, kw_only=True):
+    """How agents are led that ask for their next action."""
+
+    language: Annotated[
+        Literal["en", "ja"], Meta(description="The language of instructions; .genba/instructions/ overrides them.")
+    ] = "en"
+    wait_seconds: Annotated[
+        float, Meta(ge=0, le=55, description="How long a call that has to wait is held before it is answered.")
+    ] = 20
+    park_seconds: Annotated[
+        float, Meta(ge=0, description="A manager that has only waited for so long is sent home, and woken later.")
+    ] = 60
+    lease_seconds: Annotated[
+        float, Meta(gt=0, description="An agent that came by itself and is silent for so long has left its task.")
+    ] = 900
+    token_hours: Annotated[float, Meta(gt=0, description="How long a token is good for.")] = 12
+    calls_per_minute: Annotated[Some, Meta(description="Calls of one session before it is told to slow down.")] = 600
+    max_repeats: Annotated[
+        Some, Meta(description="Times that an agent may ask while nothing changes, before it is told to stop.")
+    ] = 25
+    max_reworks: Annotated[Some, Meta(description="Claims of one session that may be red before it has failed.")] = 10
+
+
 class FleetSettings(_Section, frozen=True, kw_only=True):
     """Everything that `genba work` is told by the project."""
 
@@ -115,3 +138,4 @@ class FleetSettings(_Section, frozen=True, kw_only=True):
     decompose: DecomposeSettings = DecomposeSettings()
     budget: BudgetSettings = BudgetSettings()
     gc: HousekeepingSettings = HousekeepingSettings()
+    workflow: WorkflowSettings = WorkflowSettings()

@@ -24,6 +24,8 @@ class Purpose(StrEnum):
     """Judge one commit of another task. Leaves no commit."""
     INTEGRATE = "integrate"
     """Bring a task home whose parts are merged into its branch: verify first, ask only if that is red."""
+    MANAGE = "manage"
+    """Have others carry out the parts of a task, by a manager that asks what is next. Leaves no commit."""
 
 
 class WaitsFor(StrEnum):
@@ -38,6 +40,8 @@ class WaitsFor(StrEnum):
     BUDGET = "budget"
     RESUME = "resume"
     """Somebody parked it."""
+    PARTS = "parts"
+    """Others carry out the parts of its task; it goes on when something happens to one of them."""
 
 
 class Cause(StrEnum):
@@ -53,6 +57,8 @@ class Cause(StrEnum):
     LANDED = "landed"
     """The work is on its target: only the closure is left."""
     RESUMED = "resumed"
+    WOKEN = "woken"
+    """Something happened to a part of its task."""
 
 
 def part_workflow(run: str, part: int) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # a run without a task and without goals never pays for their
     from genba.domain.tasks import StatusChange, Task
     from genba.domain.verification import BranchFacts, Place, Verification
     from genba.domain.walls import Cell
+    from genba.domain.workflow import Standing
 
 
 T = TypeVar("T")
@@ -269,6 +270,22 @@ class TaskLedger(Protocol):
     async def move(self, number: int, change: StatusChange) -> Task: ...
 
     async def end(self, session: SessionEnd) -> None: ...
+
+
+class Workflow(Protocol):
+    """The blackboard, as a run sees it whose agent asks what is next."""
+
+    async def credential(self, run: str) -> str:
+        """A new secret, good for one authentication of an instance of this run. Whoever had one before has it no more."""
+        ...
+
+    async def standing(self, run: str) -> Standing:
+        """How far the run has come by what its instance did, not by what it said."""
+        ...
+
+    async def leave(self, run: str, why: str) -> None:
+        """The instance has ended: nobody speaks for this run any more. Safe to repeat."""
+        ...
 
 
 class Tracker(Protocol):
