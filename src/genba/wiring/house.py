@@ -23,15 +23,14 @@ from genba.connections.process.environment import passed_on
 from genba.connections.process.orphans import take_in_orphans
 from genba.connections.process.supervisor import ProcessSupervisor
 from genba.connections.tracker.nothing import NoTracker
-from genba.definitions.completion import Custom, ExternalState, IterationBudget, walk
+from genba.definitions.completion import Custom, ExternalState, walk
 from genba.definitions.definition import AgentDefinition
 from genba.definitions.handlers import CompletionHandler, load_action
 from genba.definitions.project import Project, load_project
 from genba.definitions.registry import AgentRegistry
-from genba.domain.errors import ConfigurationError, NotFoundError, StateConflictError
-from genba.domain.evidence import CommitsExistCheck, FilesChangedCheck, GitCleanCheck
+from genba.domain.errors import ConfigurationError, NotFoundError
 from genba.domain.outcomes import Outcome
-from genba.domain.ports import Checks, Forge, Processes, Sandbox, Tracker
+from genba.domain.ports import Forge, Processes, Sandbox, Tracker
 from genba.domain.problems import Problem, did_you_mean
 from genba.domain.shapes import shape
 from genba.domain.walls import SandboxKind
@@ -39,8 +38,10 @@ from genba.execution.finalizing import no_forge
 from genba.execution.resuming import read_resumption
 from genba.execution.running import Run, RunPlan, RunResult
 from genba.execution.world import World
+from genba.wiring.agent_checks import LazyChecks, looks_at_files, validators_of
 from genba.wiring.ahead import load_ahead
 from genba.wiring.quarters import QuartersKeeper
+from genba.wiring.run_memory import keep, raised, recall, remember
 from genba.wiring.walls import choose, kind_for, make
 
 if TYPE_CHECKING:
@@ -48,10 +49,8 @@ if TYPE_CHECKING:
     from genba.connections.goals.results import FileResults
     from genba.definitions.rules_file import TaskTypeSettings
     from genba.domain.events import Event
-    from genba.domain.evidence import Check, CheckResult
     from genba.domain.tasks import Actor, Task
     from genba.domain.verification import GoalResult, Verification
-    from genba.domain.workspaces import Workspace
     from genba.wiring.judging import Examination, Fence
 
 __all__ = ["House", "PreparedRun", "adapter_files", "new_run_id", "read_journal"]
@@ -151,16 +150,16 @@ class House:
             plan.issue,
             redactor,
             listeners,
-            before_first=lambda: _remember(folder, plan, path),
+            before_first=lambda: remember(folder, plan, path),
         )
-        keeper, trees = self._quarters(plan, choice.kind, adapter, journal.emit)
+        keeper, trees = self.quarters(plan, choice.kind, adapter, journal.emit)
         world = World(
             adapter=adapter,
             adapter_commits=adapter.commits,
             trees=trees,
             repository=GitRepository(self.layout),
-            checks=LazyChecks(lambda around: _validators(self.layout, around, checked), keeper, self.processes),
-            processes=self._sweeping(choice.kind, keeper.sandbox, folder),
+            checks=LazyChecks(lambda around: validators_of(self.layout, around, checked), keeper, self.processes),
+            processes=self.sweeping(choice.kind, keeper.sandbox, folder),
             tracker=self.tracker() if plan.issue is not None else NoTracker(),
             forge=self._forge(),
             journal=journal,
@@ -178,7 +177,7 @@ class House:
         world = dress(world, keeper) if dress is not None else world
         return PreparedRun(Run(plan, world, _fits), journal, trees, keeper)
 
-    def _quarters(
+    def quarters(
         self, plan: RunPlan, kind: SandboxKind, adapter: Any, emit: Callable[[Event], None]
     ) -> tuple[QuartersKeeper, Any]:
         """Where the instances of a run live, and the working trees that fit the walls around them."""
@@ -213,10 +212,10 @@ class House:
         events = read_journal(self.find_journal(run))
         left = read_resumption(run, events)
         folder = self.layout.run_folder(run)
-        memory = _recall(folder, run)
-        definition = _raised(memory.definition, limits)
+        memory = recall(folder, run)
+        definition = raised(memory.definition, limits)
         if definition is not memory.definition:
-            _keep(folder / "run.json", msgspec.structs.replace(memory, definition=definition))
+            keep(folder / "run.json", msgspec.structs.replace(memory, definition=definition))
         return RunPlan(
             run=run,
             definition=definition,
@@ -350,7 +349,7 @@ class House:
         load_ahead(passed_on(os.environ))
         return make(kind, self.processes, definition.quarters.options)
 
-    def _sweeping(self, kind: SandboxKind, sandbox: Sandbox | None, folder: Path) -> Processes:
+    def sweeping(self, kind: SandboxKind, sandbox: Sandbox | None, folder: Path) -> Processes:
         """What ends the processes that a dead run left, wherever they are."""
         if sandbox is None or kind not in (SandboxKind.DOCKER, SandboxKind.PODMAN):
             return self.processes
@@ -365,7 +364,7 @@ class House:
         from genba.connections.git.bundles import BundleLimits  # noqa: PLC0415  (only walls need it)
         from genba.connections.git.walled import WalledTrees  # noqa: PLC0415
 
-        overlays = kind is SandboxKind.BUBBLEWRAP and not _looks_at_files(definition)
+        overlays = kind is SandboxKind.BUBBLEWRAP and not looks_at_files(definition)
         # A bundle has a size of its own that it may have, however little the agent may write.
         limits = BundleLimits(walls=msgspec.structs.replace(definition.quarters.limits, disk_mb=None))
         return WalledTrees(self.layout, sandbox, overlays=overlays, limits=limits)
@@ -431,44 +430,6 @@ class House:
         return completions, actions
 
 
-class LazyChecks:
-    """The checks of an agent, loaded when the first of them must be run: many runs have none."""
-
-    def __init__(self, make: Callable[[Processes], Checks], keeper: QuartersKeeper, processes: Processes) -> None:
-        self.make = make
-        self.keeper = keeper
-        self.processes = processes
-
-    async def run(self, name: str, check: Check, workspace: Workspace, mark: str) -> CheckResult:
-        return await self.make(self._around(workspace)).run(name, check, workspace, mark)
-
-    def _around(self, workspace: Workspace) -> Processes:
-        """What runs a check in a working tree: behind the walls of its agent, since it runs what the agent wrote."""
-        sandbox = self.keeper.sandbox
-        if sandbox is None or not self.keeper.kind.has_walls:
-            return self.processes
-        from genba.wiring.goal_walls import EnclosedCommands  # noqa: PLC0415  (only walls need it)
-
-        return EnclosedCommands(sandbox, self.processes, lambda _command: self.keeper.cell(workspace))
-
-
-def _looks_at_files(definition: AgentDefinition) -> bool:
-    """Whether a check looks at the working tree from outside, where a layer over a template is not to be seen."""
-    steps = definition.registry.steps.values()
-    named = {condition.validator for step in steps for condition in step.completion_conditions}
-    named |= {
-        name for part in walk(definition.completion) if isinstance(part, ExternalState) for name in part.validators
-    }
-    by_git = (GitCleanCheck, CommitsExistCheck, FilesChangedCheck)
-    return any(not isinstance(definition.find_check(name), by_git) for name in named)
-
-
-def _validators(layout: RepositoryLayout, processes: Processes, environment: dict[str, str]) -> Checks:
-    from genba.wiring.judging import validators  # noqa: PLC0415  (see LazyChecks)
-
-    return validators(layout, processes, environment)
-
-
 class PreparedRun:
     """A run that is ready to go, and what must be let go of afterwards."""
 
@@ -519,62 +480,6 @@ def new_run_id(agent: str) -> str:
 
 def _jitter() -> float:
     return os.urandom(1)[0] / 256
-
-
-class RunMemory(msgspec.Struct, frozen=True):
-    """What a resumed run needs word by word, and the journal tells only without its secrets."""
-
-    definition: AgentDefinition
-    parameters: dict[str, Any]
-    may_change: tuple[str, ...] = ()
-    accepts_risk: bool = False
-    mode: str | None = None
-
-
-def _remember(folder: Path, plan: RunPlan, journal: Path) -> None:
-    """Freeze what runs, and where its journal is: for the user's eyes only, and to be resumed by."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    folder.chmod(0o700)
-    memory = folder / "run.json"
-    if not memory.exists():
-        _keep(memory, RunMemory(plan.definition, plan.parameters, plan.may_change, plan.accepts_risk, plan.mode))
-    (folder / "journal").write_text(str(journal), encoding="utf-8")
-
-
-def _keep(path: Path, memory: RunMemory) -> None:
-    fresh = path.with_suffix(".new")
-    fresh.touch(mode=0o600)
-    fresh.write_bytes(msgspec.json.encode(memory))
-    fresh.replace(path)
-
-
-def _recall(folder: Path, run: str) -> RunMemory:
-    try:
-        return msgspec.json.decode((folder / "run.json").read_bytes(), type=RunMemory)
-    except (OSError, msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise StateConflictError(
-            f"what {run} was to do can no longer be read", hint="start a new run on the same branch: --branch NAME"
-        ) from error
-
-
-def _raised(definition: AgentDefinition, settings: dict[str, Any]) -> AgentDefinition:
-    """A resumed run keeps its definition; only its budgets may be raised."""
-    if not settings:
-        return definition
-    file = msgspec.to_builtins(definition.file)
-    runner = settings.get("runner", {})
-    file["runner"]["limits"] |= runner.get("limits", {})
-    changed, problems = shape(file, type(definition.file), "command line")
-    if changed is None:
-        raise ConfigurationError(problems)
-    most = runner.get("completion", {}).get("config", {}).get("maxIterations")
-    completion = definition.completion
-    if most is not None and isinstance(completion, IterationBudget):
-        budget, problems = shape({"maxIterations": most}, IterationBudget, "command line", "runner.completion.config")
-        if budget is None:
-            raise ConfigurationError(problems)
-        completion = budget
-    return msgspec.structs.replace(definition, file=changed, completion=completion)
 
 
 def _fits(schema: dict[str, Any], value: Any) -> bool:

@@ -18,7 +18,7 @@ from genba.connections.detached.places import Request
 from genba.connections.detached.results import Result
 from genba.connections.process.environment import passed_on
 from genba.connections.process.orphans import take_in_orphans
-from genba.wiring.house import RunMemory
+from genba.wiring.run_memory import RunMemory
 from genba.wiring.supervising import supervise
 
 _NEEDED_SOON = (

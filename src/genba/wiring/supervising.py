@@ -15,8 +15,6 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
-
 from genba.connections.detached.adapter import DetachedAdapter, Posting
 from genba.connections.detached.hearing import Recorder
 from genba.connections.detached.nursery import Nursery
@@ -28,13 +26,14 @@ from genba.connections.journal.redaction import Redactor
 from genba.connections.process.orphans import end_orphans, take_in_orphans
 from genba.definitions.project import Project
 from genba.definitions.project_file import ProjectFile
-from genba.domain.errors import DiskFullError, GenbaError, StateConflictError
+from genba.domain.errors import DiskFullError, GenbaError
 from genba.domain.events import Event
 from genba.domain.ports import Processes
 from genba.domain.replies import Reply
 from genba.execution.running import RunPlan
-from genba.wiring.house import House, RunMemory
+from genba.wiring.house import House
 from genba.wiring.quarters import QuartersKeeper
+from genba.wiring.run_memory import recall
 
 _LONGEST_LOOK_SECONDS = 1.0
 _LOOKS_PER_GRACE = 5
@@ -141,12 +140,12 @@ async def _ask(request: Request, attempt: Attempt, recorder: Recorder) -> Reply:
     layout = RepositoryLayout(Path(request.top), Path(request.git_dir), Path(request.common))
     # The settings of the project are not read again: what runs is frozen in the memory of the run.
     house = House(layout, Project(layout.top, ProjectFile(), "frozen"))
-    memory = _memory(layout, request.run)
+    memory = recall(layout.run_folder(request.run), request.run)
     plan = RunPlan(run=request.run, definition=memory.definition, parameters=memory.parameters)
     adapter = house.adapter(plan.definition)
-    keeper, _ = house._quarters(plan, request.kind, adapter, recorder.emit)
+    keeper, _ = house.quarters(plan, request.kind, adapter, recorder.emit)
     if attempt.number > 1:
-        await house._sweeping(request.kind, keeper.sandbox, keeper.folder).sweep(request.run)
+        await house.sweeping(request.kind, keeper.sandbox, keeper.folder).sweep(request.run)
     async with keeper.open(request.workspace) as session:
         instance = await adapter.start(session)
         try:
@@ -155,11 +154,3 @@ async def _ask(request: Request, attempt: Attempt, recorder: Recorder) -> Reply:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.shield(adapter.stop(instance))
     return reply
-
-
-def _memory(layout: RepositoryLayout, run: str) -> RunMemory:
-    """What runs, frozen when the run began."""
-    try:
-        return msgspec.json.decode((layout.run_folder(run) / "run.json").read_bytes(), type=RunMemory)
-    except (OSError, msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise StateConflictError(f"what {run} was to do can no longer be read") from error

@@ -1,0 +1,70 @@
+"""What a run is to do, frozen in a file of its own: for whoever resumes it, and for the supervisor of its agent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from genba.definitions.completion import IterationBudget
+from genba.definitions.definition import AgentDefinition
+from genba.domain.errors import ConfigurationError, StateConflictError
+from genba.domain.shapes import shape
+from genba.execution.running import RunPlan
+
+
+class RunMemory(msgspec.Struct, frozen=True):
+    """What a resumed run needs word by word, and the journal tells only without its secrets."""
+
+    definition: AgentDefinition
+    parameters: dict[str, Any]
+    may_change: tuple[str, ...] = ()
+    accepts_risk: bool = False
+    mode: str | None = None
+
+
+def remember(folder: Path, plan: RunPlan, journal: Path) -> None:
+    """Freeze what runs, and where its journal is: for the user's eyes only, and to be resumed by."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    folder.chmod(0o700)
+    memory = folder / "run.json"
+    if not memory.exists():
+        keep(memory, RunMemory(plan.definition, plan.parameters, plan.may_change, plan.accepts_risk, plan.mode))
+    (folder / "journal").write_text(str(journal), encoding="utf-8")
+
+
+def keep(path: Path, memory: RunMemory) -> None:
+    fresh = path.with_suffix(".new")
+    fresh.touch(mode=0o600)
+    fresh.write_bytes(msgspec.json.encode(memory))
+    fresh.replace(path)
+
+
+def recall(folder: Path, run: str) -> RunMemory:
+    try:
+        return msgspec.json.decode((folder / "run.json").read_bytes(), type=RunMemory)
+    except (OSError, msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise StateConflictError(
+            f"what {run} was to do can no longer be read", hint="start a new run on the same branch: --branch NAME"
+        ) from error
+
+
+def raised(definition: AgentDefinition, settings: dict[str, Any]) -> AgentDefinition:
+    """A resumed run keeps its definition; only its budgets may be raised."""
+    if not settings:
+        return definition
+    file = msgspec.to_builtins(definition.file)
+    runner = settings.get("runner", {})
+    file["runner"]["limits"] |= runner.get("limits", {})
+    changed, problems = shape(file, type(definition.file), "command line")
+    if changed is None:
+        raise ConfigurationError(problems)
+    most = runner.get("completion", {}).get("config", {}).get("maxIterations")
+    completion = definition.completion
+    if most is not None and isinstance(completion, IterationBudget):
+        budget, problems = shape({"maxIterations": most}, IterationBudget, "command line", "runner.completion.config")
+        if budget is None:
+            raise ConfigurationError(problems)
+        completion = budget
+    return msgspec.structs.replace(definition, file=changed, completion=completion)
