@@ -5,27 +5,25 @@ from __future__ import annotations
 import asyncio
 import errno
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from genba.definitions.definition import AgentDefinition
-from genba.domain.errors import CheckBrokenError, ConfigurationError, DiskFullError, GenbaError, NotFoundError
-from genba.domain.events import LoopEnded, Notice, RunEnded, RunResumed, RunStarted, WorkSentBack
+from genba.domain.errors import CheckBrokenError, DiskFullError, GenbaError
+from genba.domain.events import LoopEnded, RunEnded, WorkSentBack
 from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.issues import Issue
 from genba.domain.loop_state import Gap, LoopState
 from genba.domain.outcomes import ClosureAction, Outcome, StepKind
-from genba.domain.problems import Problem
-from genba.domain.processes import service_mark
-from genba.domain.replies import Usage
-from genba.domain.workspaces import MergeStatus, Workspace, WorkspaceRequest
+from genba.domain.workspaces import MergeStatus, Workspace
 from genba.execution.asking import Asking
 from genba.execution.finalizing import Delivery, Finalized, Finalizer
 from genba.execution.issue_keeping import IssueKeeper
 from genba.execution.loop import Loop
 from genba.execution.observing import Observing
+from genba.execution.opening import Opening
 from genba.execution.prompting import Prompts
+from genba.execution.run_values import Opened, RunPlan, RunResult
 from genba.execution.steps import GroundlessSteps
 from genba.execution.uncut import uncut
 from genba.execution.world import World
@@ -35,87 +33,14 @@ from genba.judgement.completion import SchemaFit
 from genba.judgement.verdicts import Judge
 
 if TYPE_CHECKING:
-    from genba.domain.tasks import Task
     from genba.execution.proving import Proof, Proved
     from genba.execution.task_keeping import TaskKeeper
+
+__all__ = ["Run", "RunPlan", "RunResult"]
 
 PARKED = "parked: it was told to stop, and can go on from here"
 _OF_ANSWERS = ("plan", "review")
 """Checks of what was answered, not of what was committed."""
-
-
-class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What to run. A resumed run has a workspace and a state already."""
-
-    run: str
-    definition: AgentDefinition
-    parameters: dict[str, Any]
-    project: str = ""
-    mode: str | None = None
-    branch: str | None = None
-    base_branch: str | None = None
-    workspace: Workspace | None = None
-    state: LoopState | None = None
-    merged: str = ""
-    delivered: bool = False
-    """A resumed run whose working tree is already removed: only its closure is left."""
-    commits: int = 0
-    """How many commits the branch had when the run was cut off."""
-    may_change: tuple[str, ...] = ()
-    """Protected paths that this run may change, besides those of its task."""
-    accepts_risk: bool = False
-    """Whether the user takes it upon himself that the agent may do everything without walls."""
-    gap: Gap | None = None
-    """What a run that goes on must know first: an answer, a conflict, a goal that fails, what a reviewer found."""
-    handover: str = ""
-    """What others who tried before have left for it."""
-    over: str = ""
-    """The commit of the base that the work came back from: it is merged into the branch first."""
-    conflicts: tuple[str, ...] = ()
-    """Paths that were in conflict: work that still has the markers in them is not done."""
-    process: int = 0
-
-    @property
-    def issue(self) -> int | None:
-        number = self.parameters.get("issue")
-        return int(number) if isinstance(number, int | float) else None
-
-
-class Opened(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a run works, and on what: all that another process needs to go on with it."""
-
-    workspace: Workspace
-    issue: Issue | None = None
-    requirements: tuple[Issue, ...] = ()
-    gap: Gap | None = None
-
-
-class RunResult(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run ended, with everything that a screen or a script needs."""
-
-    run: str
-    agent: str
-    outcome: Outcome
-    reason: str
-    hint: str = ""
-    iterations: int
-    seconds: float
-    usage: Usage
-    branch: str
-    workdir: str
-    sandbox: str = ""
-    """The kind of walls that it worked behind."""
-    merged: str = ""
-    merge: MergeStatus | None = None
-    conflicts: tuple[str, ...] = ()
-    pull_request: str = ""
-    issue: int | None = None
-    verified: str = ""
-    """The commit that every required goal passed on; empty when nothing was verified."""
-    verdict: str = ""
-    """The last verdict: done, rejected with its reason, or error."""
-    output: dict[str, Any] | None = None
-    """The structured output of the last reply."""
 
 
 class Run:
@@ -131,8 +56,6 @@ class Run:
         self.issues = IssueKeeper(self.definition, world, plan.issue)
         self.loop: Loop | None = None
         """The loop while it runs."""
-        self.entered = False
-        """Whether this process has opened the workspace itself."""
         self.workspace: Workspace | None = None
         """Where it works by now: a base that moved is another one."""
         self.handed_over = False
@@ -140,10 +63,15 @@ class Run:
         self.tasks = self._keeper()
         self.proof: Proof | None = None
         """Verifies the work, where a task or the Definition of Done asks for it."""
+        self.opening = Opening(plan, world, self.issues, self.tasks)
 
     async def execute(self) -> RunResult:
-        opened = await self.world.steps.run("open", self._open, Opened)
-        workspace = opened.workspace if self.entered else await self._enter_again(opened)
+        opened = await self.world.steps.run("open", self.opening.open, Opened)
+        workspace = opened.workspace if self.opening.entered else await self.opening.open_again(opened)
+        if self.opening.gone is not None:
+            steps = GroundlessSteps(self.world.steps, self.opening.gone)
+            self.world = msgspec.structs.replace(self.world, steps=steps)
+        self.proof = self.opening.proof
         self._know(opened.gap)
         began = self.world.clock.elapsed()
         finalized = Finalized(done=False)
@@ -154,7 +82,7 @@ class Run:
         except asyncio.CancelledError:
             if self.world.durable:
                 raise
-            await self._sweep(self.plan.run)
+            await self.opening.sweep(self.plan.run)
             reached = self.state if self.loop is None else self.loop.spent_so_far(self.state)
             self._reached(reached.end(Outcome.INCOMPLETE, PARKED))
         except DiskFullError as error:
@@ -174,32 +102,6 @@ class Run:
         self.handed_over = finalized.handed_over or (finalized.waits and self.world.hands_over)
         ending = partial(self._end, finalized, self.workspace or workspace, began)
         return await self.world.steps.run("end", lambda: uncut(ending()), RunResult)
-
-    async def _open(self) -> Opened:
-        """Everything up to the first question: what is refused here leaves nothing behind."""
-        resumed = self.plan.workspace is not None
-        issue, requirements = await self.issues.read(resumed)
-        task = await self.tasks.check(resumed) if self.tasks is not None else None
-        await self._check_remote()
-        workspace = await self._workspace(issue)
-        gap = await self._claim(workspace, task, fresh=not resumed)
-        await self._tell_start(workspace, issue)
-        self.entered = True
-        return Opened(workspace=workspace, issue=issue, requirements=requirements, gap=gap)
-
-    async def _enter_again(self, opened: Opened) -> Workspace:
-        """Go on where a process has died that had opened all this."""
-        workspace = opened.workspace
-        if not self.plan.delivered:
-            try:
-                workspace = await self.world.trees.reopen(workspace)
-            except NotFoundError as gone:  # who delivered may have taken it away before they died
-                self.world = msgspec.structs.replace(self.world, steps=GroundlessSteps(self.world.steps, gone))
-            await self._sweep(self.plan.run)
-        task = await self.tasks.look() if self.tasks is not None else None
-        await self._claim(workspace, task, fresh=False)
-        self.world.journal.emit(RunResumed(process=self.plan.process, commits=self.plan.commits))
-        return workspace
 
     def _know(self, gap: Gap | None) -> None:
         """Put into the next prompt what the run must know first; a loop that had ended goes on with it.
@@ -223,105 +125,6 @@ class Run:
         from genba.execution.task_keeping import TaskKeeper  # noqa: PLC0415  (only a run with a task pays for it)
 
         return TaskKeeper(self.world.ledger, self.world.journal, self.plan.issue, self.plan.run, self.definition.name)
-
-    async def _claim(self, workspace: Workspace, task: Task | None, fresh: bool) -> Gap | None:
-        """Freeze what the work is held to, and take the task. A refusal leaves no new working tree behind.
-
-        What comes back is what the attempt before has left open.
-        """
-        try:
-            if self.world.rulebook is not None and not self.plan.delivered:
-                policy = await self.world.rulebook.freeze(
-                    workspace.base, workspace.base_branch, task, self.plan.may_change
-                )
-                if task is not None or policy.declared:
-                    from genba.execution.proving import Proof  # noqa: PLC0415  (only a run with goals pays for it)
-
-                    self.proof = Proof(self.world, policy, self.definition.name, self.tasks)
-            if self.tasks is None or (self.plan.delivered and task is not None and task.status.ended):
-                return None
-            last = await self.tasks.begin(workspace, self.world, self.plan.process)
-        except GenbaError:
-            if fresh and not workspace.taken_from:
-                await self.world.trees.close(workspace)
-            raise
-        from genba.execution.task_keeping import first_gap  # noqa: PLC0415  (see _keeper)
-
-        return first_gap(last)
-
-    async def _workspace(self, issue: Issue | None) -> Workspace:
-        if self.plan.workspace is not None:
-            if self.plan.delivered:
-                return self.plan.workspace
-            workspace = await self.world.trees.reopen(self.plan.workspace)
-            await self._sweep(self.plan.run)
-            return await self._over_its_base(workspace)
-        worktree = self.settings.execution.worktree
-        request = WorkspaceRequest(
-            run=self.plan.run,
-            agent=self.definition.name,
-            root=worktree.root,
-            isolated=worktree.enabled,
-            branch=self.plan.branch,
-            base_branch=self.plan.base_branch,
-            issue=self.plan.issue,
-            issue_title=issue.title if issue else "",
-        )
-        workspace = await self.world.trees.open(request)
-        if workspace.taken_from:
-            await self._sweep(workspace.taken_from)
-        return workspace
-
-    async def _over_its_base(self, workspace: Workspace) -> Workspace:
-        """Work that came back goes on from what it would have landed as."""
-        if not self.plan.over or self.world.rework is None:
-            return workspace
-        message = f"Merge {workspace.base_branch} into {workspace.branch}\n"
-        adopted = await self.world.rework.adopt(workspace, self.plan.over, message)
-        if adopted.rescued:
-            self.world.journal.emit(Notice(message=f"work that was not committed is kept: git show {adopted.rescued}"))
-        return msgspec.structs.replace(workspace, base=self.plan.over)
-
-    async def _sweep(self, run: str) -> None:
-        """End what a run that died has left: its agent, and a service that one of its goals had started."""
-        for mark in (run, service_mark(run)):
-            await self.world.processes.sweep(mark)
-
-    async def _check_remote(self) -> None:
-        finalize = self.settings.execution.finalize
-        if not (finalize.push or finalize.create_pr) or await self.world.repository.has_remote(finalize.remote):
-            return
-        told = f'there is no remote "{finalize.remote}" to push to'
-        problem = Problem("", "runner.execution.finalize.remote", told, "git remote -v   or   --push-remote NAME")
-        raise ConfigurationError((problem,))
-
-    async def _tell_start(self, workspace: Workspace, issue: Issue | None) -> None:
-        fresh = self.plan.workspace is None
-        taken = await self.world.trees.observe(workspace) if fresh and workspace.taken_from else None
-        started = RunStarted(
-            adapter=self.definition.adapter_type or "",
-            model=self.settings.flow.default_model,
-            definition=self.definition.digest,
-            workspace=workspace,
-            project=self.plan.project,
-            commits=len(taken.commits) if taken else 0,
-            title=issue.title if issue else "",
-            parameters=self.plan.parameters,
-            limits=msgspec.to_builtins(self.settings.limits) | {"maxIterations": self.definition.iteration_cap},
-            process=self.plan.process,
-            sandbox=self.world.sandbox,
-            network=self.world.network,
-        )
-        if fresh:
-            self.world.journal.emit(started)
-            if self.world.fallen_back:
-                self.world.journal.emit(Notice(message=f"no walls around the agent: {self.world.fallen_back}"))
-            if taken is not None:
-                told = f"goes on with what {workspace.taken_from} left on {workspace.branch}"
-                self.world.journal.emit(Notice(message=told))
-        else:
-            resumed = RunResumed(process=self.plan.process, commits=self.plan.commits, started=started)
-            self.world.journal.emit(resumed)
 
     async def _work(self, workspace: Workspace, opened: Opened) -> Finalized:
         """Loop, then deliver; what turns out red on the way out goes back into the loop."""

@@ -1,0 +1,166 @@
+"""Opening: everything of a run up to its first question. What is refused here leaves nothing behind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from genba.domain.errors import ConfigurationError, GenbaError, NotFoundError
+from genba.domain.events import Notice, RunResumed, RunStarted
+from genba.domain.issues import Issue
+from genba.domain.loop_state import Gap
+from genba.domain.problems import Problem
+from genba.domain.processes import service_mark
+from genba.domain.workspaces import Workspace, WorkspaceRequest
+from genba.execution.issue_keeping import IssueKeeper
+from genba.execution.run_values import Opened, RunPlan
+from genba.execution.world import World
+
+if TYPE_CHECKING:
+    from genba.domain.tasks import Task
+    from genba.execution.proving import Proof
+    from genba.execution.task_keeping import TaskKeeper
+
+
+class Opening:
+    """Opens the workspace of a run and takes its task: for the first time, or after another process has died."""
+
+    def __init__(self, plan: RunPlan, world: World, issues: IssueKeeper, tasks: TaskKeeper | None) -> None:
+        self.plan = plan
+        self.world = world
+        self.definition = plan.definition
+        self.settings = plan.definition.file.runner
+        self.issues = issues
+        self.tasks = tasks
+        self.entered = False
+        """Whether this process has opened the workspace itself."""
+        self.gone: NotFoundError | None = None
+        """Why there is no workspace any more, where one was opened before."""
+        self.proof: Proof | None = None
+        """Verifies the work, where a task or the Definition of Done asks for it."""
+
+    async def open(self) -> Opened:
+        """Everything up to the first question: what is refused here leaves nothing behind."""
+        resumed = self.plan.workspace is not None
+        issue, requirements = await self.issues.read(resumed)
+        task = await self.tasks.check(resumed) if self.tasks is not None else None
+        await self._check_remote()
+        workspace = await self._workspace(issue)
+        gap = await self._claim(workspace, task, fresh=not resumed)
+        await self._tell_start(workspace, issue)
+        self.entered = True
+        return Opened(workspace=workspace, issue=issue, requirements=requirements, gap=gap)
+
+    async def open_again(self, opened: Opened) -> Workspace:
+        """Go on where a process has died that had opened all this."""
+        workspace = opened.workspace
+        if not self.plan.delivered:
+            try:
+                workspace = await self.world.trees.reopen(workspace)
+            except NotFoundError as gone:  # who delivered may have taken it away before they died
+                self.gone = gone
+            await self.sweep(self.plan.run)
+        task = await self.tasks.look() if self.tasks is not None else None
+        await self._claim(workspace, task, fresh=False)
+        self.world.journal.emit(RunResumed(process=self.plan.process, commits=self.plan.commits))
+        return workspace
+
+    async def _claim(self, workspace: Workspace, task: Task | None, fresh: bool) -> Gap | None:
+        """Freeze what the work is held to, and take the task. A refusal leaves no new working tree behind.
+
+        What comes back is what the attempt before has left open.
+        """
+        try:
+            if self.world.rulebook is not None and not self.plan.delivered:
+                policy = await self.world.rulebook.freeze(
+                    workspace.base, workspace.base_branch, task, self.plan.may_change
+                )
+                if task is not None or policy.declared:
+                    from genba.execution.proving import Proof  # noqa: PLC0415  (only a run with goals pays for it)
+
+                    self.proof = Proof(self.world, policy, self.definition.name, self.tasks)
+            if self.tasks is None or (self.plan.delivered and task is not None and task.status.ended):
+                return None
+            last = await self.tasks.begin(workspace, self.world, self.plan.process)
+        except GenbaError:
+            if fresh and not workspace.taken_from:
+                await self.world.trees.close(workspace)
+            raise
+        from genba.execution.task_keeping import first_gap  # noqa: PLC0415  (see _keeper)
+
+        return first_gap(last)
+
+    async def _workspace(self, issue: Issue | None) -> Workspace:
+        if self.plan.workspace is not None:
+            if self.plan.delivered:
+                return self.plan.workspace
+            workspace = await self.world.trees.reopen(self.plan.workspace)
+            await self.sweep(self.plan.run)
+            return await self._over_its_base(workspace)
+        worktree = self.settings.execution.worktree
+        request = WorkspaceRequest(
+            run=self.plan.run,
+            agent=self.definition.name,
+            root=worktree.root,
+            isolated=worktree.enabled,
+            branch=self.plan.branch,
+            base_branch=self.plan.base_branch,
+            issue=self.plan.issue,
+            issue_title=issue.title if issue else "",
+        )
+        workspace = await self.world.trees.open(request)
+        if workspace.taken_from:
+            await self.sweep(workspace.taken_from)
+        return workspace
+
+    async def _over_its_base(self, workspace: Workspace) -> Workspace:
+        """Work that came back goes on from what it would have landed as."""
+        if not self.plan.over or self.world.rework is None:
+            return workspace
+        message = f"Merge {workspace.base_branch} into {workspace.branch}\n"
+        adopted = await self.world.rework.adopt(workspace, self.plan.over, message)
+        if adopted.rescued:
+            self.world.journal.emit(Notice(message=f"work that was not committed is kept: git show {adopted.rescued}"))
+        return msgspec.structs.replace(workspace, base=self.plan.over)
+
+    async def sweep(self, run: str) -> None:
+        """End what a run that died has left: its agent, and a service that one of its goals had started."""
+        for mark in (run, service_mark(run)):
+            await self.world.processes.sweep(mark)
+
+    async def _check_remote(self) -> None:
+        finalize = self.settings.execution.finalize
+        if not (finalize.push or finalize.create_pr) or await self.world.repository.has_remote(finalize.remote):
+            return
+        told = f'there is no remote "{finalize.remote}" to push to'
+        problem = Problem("", "runner.execution.finalize.remote", told, "git remote -v   or   --push-remote NAME")
+        raise ConfigurationError((problem,))
+
+    async def _tell_start(self, workspace: Workspace, issue: Issue | None) -> None:
+        fresh = self.plan.workspace is None
+        taken = await self.world.trees.observe(workspace) if fresh and workspace.taken_from else None
+        started = RunStarted(
+            adapter=self.definition.adapter_type or "",
+            model=self.settings.flow.default_model,
+            definition=self.definition.digest,
+            workspace=workspace,
+            project=self.plan.project,
+            commits=len(taken.commits) if taken else 0,
+            title=issue.title if issue else "",
+            parameters=self.plan.parameters,
+            limits=msgspec.to_builtins(self.settings.limits) | {"maxIterations": self.definition.iteration_cap},
+            process=self.plan.process,
+            sandbox=self.world.sandbox,
+            network=self.world.network,
+        )
+        if fresh:
+            self.world.journal.emit(started)
+            if self.world.fallen_back:
+                self.world.journal.emit(Notice(message=f"no walls around the agent: {self.world.fallen_back}"))
+            if taken is not None:
+                told = f"goes on with what {workspace.taken_from} left on {workspace.branch}"
+                self.world.journal.emit(Notice(message=told))
+        else:
+            resumed = RunResumed(process=self.plan.process, commits=self.plan.commits, started=started)
+            self.world.journal.emit(resumed)

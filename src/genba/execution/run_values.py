@@ -1,0 +1,88 @@
+"""What a run is asked to do, where it works, and how it ended: values that outlive the process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from genba.definitions.definition import AgentDefinition
+from genba.domain.issues import Issue
+from genba.domain.loop_state import Gap, LoopState
+from genba.domain.outcomes import Outcome
+from genba.domain.replies import Usage
+from genba.domain.workspaces import MergeStatus, Workspace
+
+
+class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What to run. A resumed run has a workspace and a state already."""
+
+    run: str
+    definition: AgentDefinition
+    parameters: dict[str, Any]
+    project: str = ""
+    mode: str | None = None
+    branch: str | None = None
+    base_branch: str | None = None
+    workspace: Workspace | None = None
+    state: LoopState | None = None
+    merged: str = ""
+    delivered: bool = False
+    """A resumed run whose working tree is already removed: only its closure is left."""
+    commits: int = 0
+    """How many commits the branch had when the run was cut off."""
+    may_change: tuple[str, ...] = ()
+    """Protected paths that this run may change, besides those of its task."""
+    accepts_risk: bool = False
+    """Whether the user takes it upon himself that the agent may do everything without walls."""
+    gap: Gap | None = None
+    """What a run that goes on must know first: an answer, a conflict, a goal that fails, what a reviewer found."""
+    handover: str = ""
+    """What others who tried before have left for it."""
+    over: str = ""
+    """The commit of the base that the work came back from: it is merged into the branch first."""
+    conflicts: tuple[str, ...] = ()
+    """Paths that were in conflict: work that still has the markers in them is not done."""
+    process: int = 0
+
+    @property
+    def issue(self) -> int | None:
+        number = self.parameters.get("issue")
+        return int(number) if isinstance(number, int | float) else None
+
+
+class Opened(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a run works, and on what: all that another process needs to go on with it."""
+
+    workspace: Workspace
+    issue: Issue | None = None
+    requirements: tuple[Issue, ...] = ()
+    gap: Gap | None = None
+
+
+class RunResult(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run ended, with everything that a screen or a script needs."""
+
+    run: str
+    agent: str
+    outcome: Outcome
+    reason: str
+    hint: str = ""
+    iterations: int
+    seconds: float
+    usage: Usage
+    branch: str
+    workdir: str
+    sandbox: str = ""
+    """The kind of walls that it worked behind."""
+    merged: str = ""
+    merge: MergeStatus | None = None
+    conflicts: tuple[str, ...] = ()
+    pull_request: str = ""
+    issue: int | None = None
+    verified: str = ""
+    """The commit that every required goal passed on; empty when nothing was verified."""
+    verdict: str = ""
+    """The last verdict: done, rejected with its reason, or error."""
+    output: dict[str, Any] | None = None
+    """The structured output of the last reply."""
