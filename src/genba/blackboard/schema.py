@@ -36,10 +36,10 @@ from genba.domain.sessions import SessionStatus
 from genba.domain.tasks import ActorKind, BlockerKind, Priority, TaskStatus
 from genba.domain.verification import ArtifactType, RejectionReason, VerdictStatus
 
-HEAD = "0002"
+HEAD = "0003"
 """The newest revision: what `metadata` describes."""
 
-REVISIONS = ("0001", HEAD)
+REVISIONS = ("0001", "0002", HEAD)
 """Every revision that this Genba knows, oldest first."""
 
 KEY = BigInteger().with_variant(Integer(), "sqlite")
@@ -123,6 +123,7 @@ agents = Table(
     _text("system_prompt"),
     _text("status", "active"),
     _at(),
+    _json("capabilities", "[]"),
     UniqueConstraint("project_id", "name"),
     _words("hierarchy_type", ("worker", "manager")),
     _words("status", ("active", "inactive")),
@@ -168,6 +169,7 @@ tasks = Table(
     Column("review_of", BigInteger),
     _text("review_commit"),
     _flag("held"),
+    _flag("in_plan"),
     UniqueConstraint("project_id", "number"),
     _words("status", TaskStatus),
     _words("priority", Priority),
@@ -526,4 +528,54 @@ spending = Table(
     UniqueConstraint("run", "iteration"),
     Index("ix_spending_day", "project_id", "day"),
     Index("ix_spending_task", "task_id"),
+)
+
+credentials = Table(
+    "credentials",
+    metadata,
+    Column("id", Text, primary_key=True),
+    _to("projects", "project_id"),
+    _to("agents", "agent_id"),
+    _text("run", None),
+    _text("secret_hash", None),
+    _at("expires_at"),
+    _at("used_at", required=False),
+    _at("revoked_at", required=False),
+    _at(),
+    Index("ix_credentials_run", "run"),
+)
+
+seats = Table(
+    "seats",
+    metadata,
+    Column("id", Text, primary_key=True),
+    _to("projects", "project_id"),
+    _to("agents", "agent_id"),
+    _to("tasks", "task_id", required=False),
+    _text("run"),
+    Column("spawned", Boolean, nullable=False),
+    _text("token_hash", None),
+    _text("status", "active"),
+    _text("closed"),
+    _text("exit"),
+    _text("said"),
+    _at("lease_until"),
+    _at("expires_at"),
+    _whole("calls"),
+    _text("last_action"),
+    _at(),
+    _at("heartbeat_at"),
+    _words("status", ("active", "closed")),
+    Index("ix_seats_run", "run", "created_at"),
+    Index("ix_seats_status", "project_id", "status", "lease_until"),
+)
+
+subtask_keys = Table(
+    "subtask_keys",
+    metadata,
+    Column("task_id", ForeignKey("tasks.id"), primary_key=True),
+    Column("key", Text, primary_key=True),
+    _text("digest", None),
+    _json("numbers", "[]"),
+    _at(),
 )
