@@ -1,10 +1,8 @@
 """A project in a temporary folder, and the real `genba` on it: the door through which most tests look."""
 
 import json
-import os
 import sqlite3
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,9 +14,12 @@ import yaml
 
 from genba.blackboard.board import Blackboard
 from genba.domain.tasks import Actor, ActorKind, StatusChange, Task, TaskDraft, TaskStatus
+from tests import preloaded
+from tests.preloaded import GENBA, ordinary_environment
+
+__all__ = ["COMMIT", "GENBA", "TESTER", "Finished", "Project", "gated", "ordinary_environment", "says", "until"]
 
 TESTER = Actor(ActorKind.HUMAN, "tester")
-GENBA = Path(sys.executable).parent / "genba"
 COMMIT = "echo work >> work.txt && git add -A && git commit -qm work"
 
 
@@ -142,16 +143,12 @@ class Project:
             return board.get(number)
 
     def genba(self, *words: str, cwd: Path | None = None, check: int | None = None, **environment: str) -> Finished:
-        """Run the real command line; with `check`, insist on its exit code."""
-        done = subprocess.run(
+        """Run the real command line in a process of its own; with `check`, insist on its exit code."""
+        done = preloaded.run(
             [str(GENBA), *words],
             cwd=cwd or self.root,
             env={**ordinary_environment(), **self.environment, **environment},
-            capture_output=True,
-            text=True,
             timeout=120,
-            check=False,
-            stdin=subprocess.DEVNULL,
         )
         finished = Finished(done.returncode, done.stdout, done.stderr)
         if check is not None:
@@ -180,11 +177,6 @@ class Project:
 
     def branches(self) -> list[str]:
         return self.git("for-each-ref", "--format=%(refname:short)", "refs/heads").splitlines()
-
-
-def ordinary_environment() -> dict[str, str]:
-    """The environment of an ordinary shell: nothing that makes Python behave in its own way."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 
 
 def gated(*intents: str, **more: Any) -> dict[str, Any]:

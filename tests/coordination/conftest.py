@@ -13,8 +13,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests import preloaded
 from tests.blackboard.conftest import Postgres, address, postgres
 from tests.coordination.waiting import DEADLINE, until
+from tests.preloaded import ordinary_environment
 
 __all__ = ["Executor", "Postgres", "address", "executor", "executor_at", "orders", "postgres"]
 
@@ -62,9 +64,11 @@ def executor_at(tmp_path: Path) -> Iterator[Callable[..., Executor]]:
     def start(place: str, name: str = "one", workers: int = 4, wait: bool = True, project: str = "") -> Executor:
         words = [sys.executable, "-m", "tests.coordination.engine_process", place, name, str(workers), str(tmp_path)]
         words += [project] if project else []
-        environment = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{ROOT}/src:{ROOT}", "HOME": str(tmp_path)}
+        environment = {**ordinary_environment(), "HOME": str(tmp_path)}
         with (tmp_path / f"{name}.stderr").open("ab") as complaint:
-            process = subprocess.Popen(words, cwd=ROOT, env=environment, stderr=complaint, start_new_session=True)
+            process = preloaded.start(
+                words, cwd=ROOT, env=environment, stdout=complaint.fileno(), stderr=complaint.fileno()
+            )
         one = Executor(name, tmp_path, process)
         started.append(one)
         if wait:

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -14,6 +13,7 @@ from genba.connections.detached.places import questions
 from genba.connections.git.layout import RepositoryLayout
 from genba.domain.fleet import EntryStatus
 from genba.domain.tasks import TaskStatus
+from tests import preloaded
 from tests.fleet.yard import Yard
 from tests.project import ordinary_environment
 
@@ -55,19 +55,11 @@ class Chaos:
     def die_at(self, boundary: str, record: Path | None = None) -> int:
         """Work until this boundary is reached, and die there; says how the process ended."""
         words = [sys.executable, "-m", "tests.fleet.dying", boundary, *([str(record)] if record is not None else [])]
-        done = subprocess.run(
+        done = preloaded.run(
             words,
             cwd=self.yard.project.root,
-            env={
-                **ordinary_environment(),
-                **self.yard.project.environment,
-                "PYTHONPATH": str(Path(__file__).parents[2]),
-            },
-            capture_output=True,
-            text=True,
+            env={**ordinary_environment(), **self.yard.project.environment},
             timeout=150,
-            check=False,
-            stdin=subprocess.DEVNULL,
             start_new_session=True,
         )
         self.said = done.stdout + done.stderr

@@ -15,6 +15,7 @@ import yaml
 from genba.blackboard.board import Blackboard
 from genba.blackboard.fleet import FleetBoard
 from genba.domain.tasks import Task, TaskDraft, TaskStatus
+from tests import preloaded
 from tests.project import GENBA, TESTER, Finished, Project, ordinary_environment
 
 STARTS = "starts.txt"
@@ -102,14 +103,12 @@ class Yard:
     def start(self, *words: str, **environment: str) -> "subprocess.Popen[bytes]":
         """`genba work` in the background; what it says is in `work-N.log` beside the repository."""
         log = (self.project.root.parent / f"work-{len(self._processes)}.log").open("wb")
-        process = subprocess.Popen(
+        process = preloaded.start(
             [str(GENBA), "work", *words],
             cwd=self.project.root,
             env={**ordinary_environment(), **self.project.environment, **environment},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
+            stdout=log.fileno(),
+            stderr=log.fileno(),
         )
         log.close()
         self._processes.append(process)

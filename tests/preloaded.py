@@ -1,0 +1,330 @@
+"""Real processes without the start of an interpreter: one that has loaded everything, and forks whoever is wanted.
+
+Loading is most of what a short command costs, and it is the same each time. What comes out is a process as any other:
+its own number, its own environment, folder and streams, killed and waited for as any other. Two things differ: /proc
+shows the command line and the environment of the process that it was forked from. Whoever is about those, about the
+start itself, or about a variable that an interpreter or a loader reads as it starts, is started and not forked.
+`GENBA_TEST_FORK=0` starts everybody.
+"""
+
+import atexit
+import contextlib
+import functools
+import importlib
+import json
+import os
+import pkgutil
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+ROOT = Path(__file__).resolve().parents[1]
+GENBA = Path(sys.executable).parent / "genba"
+READ_AT_START = ("LANG", "LC_", "LD_", "PYTHON", "MALLOC_", "GLIBC_")
+"""How variables begin that have their effect before the first line of a program, or while it is loaded."""
+LOADED_LATE = (
+    "dbos._sys_db_postgres", "dbos._sys_db_sqlite", "encodings.ascii", "getpass", "jsonschema_rs", "psutil", "psycopg",
+    "sqlalchemy.dialects.postgresql.psycopg", "sqlalchemy.dialects.sqlite.pysqlite",
+)  # fmt: skip
+"""What a fleet loads while it works."""
+_LARGEST = 1 << 20
+_LOCK = threading.Lock()
+
+
+def can_fork(environment: Mapping[str, str]) -> bool:
+    """False for whoever must be started, so that its environment has its effect."""
+    own = ordinary_environment()
+    return os.environ.get("GENBA_TEST_FORK") != "0" and _read_at_start(environment) == _read_at_start(own)
+
+
+def _read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name.startswith(READ_AT_START)}
+
+
+def ordinary_environment() -> dict[str, str]:
+    """The environment of an ordinary shell: nothing that makes Python behave in its own way."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+
+
+class Forked(subprocess.Popen[bytes]):
+    """A process that was forked. It is asked and killed as one that was started."""
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        stdout: int,
+        stderr: int,
+        start_new_session: bool = False,
+    ) -> None:
+        self.args = list(words)
+        self.returncode: int | None = None
+        self.stdin = self.stdout = self.stderr = None
+        self._child_created = False  # nobody is left for the interpreter to wait for
+        self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        request = {"words": list(words), "cwd": str(cwd), "env": dict(env), "session": start_new_session}
+        with theirs, Path(os.devnull).open("rb") as nothing:
+            handles = [theirs.fileno(), nothing.fileno(), stdout, stderr]
+            socket.send_fds(_nursery(), [json.dumps(request).encode()], handles)
+        told = self._line.recv(4096).decode()
+        if not told.isdigit():
+            raise OSError(f"{words[0]} was not forked: {told or 'nobody answers'}")
+        self.pid = int(told)
+
+    def poll(self) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            self._line.settimeout(timeout)
+            try:
+                told = self._line.recv(4096)
+            except (TimeoutError, BlockingIOError):
+                raise subprocess.TimeoutExpired(self.args, timeout or 0) from None
+            assert told, f"whoever forked {self.args!r} is gone"
+            self.returncode = os.waitstatus_to_exitcode(int(told))
+            self._line.close()
+        return self.returncode
+
+    def send_signal(self, sig: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, sig)
+
+
+def run(
+    words: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout: float, start_new_session: bool = False
+) -> "subprocess.CompletedProcess[str]":
+    """To its end, and until nobody has its streams any more: as `subprocess.run`, with both streams as text."""
+    if not can_fork(env):
+        return subprocess.run(
+            words,
+            cwd=cwd,
+            env={**env, **_way_to_the_tests(words)},
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            start_new_session=start_new_session,
+        )
+    streams, ends = zip(*(os.pipe() for _ in range(2)), strict=True)
+    files = [os.fdopen(stream, encoding="utf-8") for stream in streams]
+    try:
+        process = Forked(words, cwd=cwd, env=env, stdout=ends[0], stderr=ends[1], start_new_session=start_new_session)
+    except BaseException:
+        for file in files:
+            file.close()
+        raise
+    finally:
+        for end in ends:
+            os.close(end)
+    return _heard(process, files, timeout)
+
+
+def _heard(process: Forked, files: Sequence[IO[str]], timeout: float) -> "subprocess.CompletedProcess[str]":
+    heard: dict[int, str] = {}
+    failed: list[Exception] = []
+
+    def hear(place: int) -> None:
+        try:
+            with files[place] as file:
+                heard[place] = file.read()
+        except (OSError, ValueError) as error:
+            failed.append(error)
+
+    deadline = time.monotonic() + timeout
+    listeners = [threading.Thread(target=hear, args=[place], daemon=True) for place in range(2)]
+    for listener in listeners:
+        listener.start()
+    for listener in listeners:
+        listener.join(max(0.0, deadline - time.monotonic()))
+        if listener.is_alive():
+            process.kill()
+            raise subprocess.TimeoutExpired(process.args, timeout)
+    code = process.wait(max(0.0, deadline - time.monotonic()))
+    if failed:
+        raise failed[0]
+    return subprocess.CompletedProcess(process.args, code, heard[0], heard[1])
+
+
+def start(
+    words: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    stdout: int,
+    stderr: int,
+    start_new_session: bool = True,
+) -> "subprocess.Popen[bytes]":
+    """In the background."""
+    if can_fork(env):
+        return Forked(words, cwd=cwd, env=env, stdout=stdout, stderr=stderr, start_new_session=start_new_session)
+    return subprocess.Popen(
+        words,
+        cwd=cwd,
+        env={**env, **_way_to_the_tests(words)},
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=stderr,
+        start_new_session=start_new_session,
+    )
+
+
+def _way_to_the_tests(words: Sequence[str]) -> dict[str, str]:
+    return {"PYTHONPATH": str(ROOT)} if words[1] == "-m" else {}
+
+
+def _nursery() -> socket.socket:
+    """The line to whoever forks for this process, and ends with the line."""
+    with _LOCK:
+        return _start_nursery()
+
+
+@functools.cache
+def _start_nursery() -> socket.socket:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    for line in (ours, theirs):
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _LARGEST)
+    with theirs, Path(os.devnull).open("r+b") as nothing:
+        words = [sys.executable, str(Path(__file__)), str(theirs.fileno())]
+        nursery = subprocess.Popen(
+            words, env=ordinary_environment(), pass_fds=[theirs.fileno()], stdin=nothing, stdout=nothing
+        )
+
+    def leave() -> None:
+        ours.close()
+        nursery.wait()
+
+    atexit.register(leave)
+    return ours
+
+
+# From here on: what the process does that forks.
+
+
+def serve(control: socket.socket) -> None:
+    """Fork whoever is wanted, and tell how each of them ended, until nobody is there to want."""
+    waiting: dict[int, socket.socket] = {}
+    bell, rung = os.pipe()
+    for handle in (bell, rung):
+        os.set_blocking(handle, False)
+    signal.set_wakeup_fd(rung)
+    signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+    interrupted = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while True:
+        ready, _, _ = select.select([control.fileno(), bell], [], [])
+        if bell in ready:
+            os.read(bell, 4096)
+            _tell_ends(waiting)
+        if control.fileno() not in ready:
+            continue
+        text, handles, _, _ = socket.recv_fds(control, _LARGEST, 4)
+        if not text:
+            return
+        child = os.fork()
+        if not child:
+            signal.signal(signal.SIGINT, interrupted)
+            _become(json.loads(text), handles)
+        waiting[child] = socket.socket(fileno=handles[0])
+        for handle in handles[1:]:
+            os.close(handle)
+
+
+def _tell_ends(waiting: dict[int, socket.socket]) -> None:
+    while waiting:
+        child, status = os.waitpid(-1, os.WNOHANG)
+        if not child:
+            return
+        with waiting.pop(child) as line, contextlib.suppress(OSError):
+            line.send(str(status).encode())
+
+
+def _become(request: dict[str, Any], handles: list[int]) -> None:
+    """Be the process that was asked for; never comes back."""
+    code = 1
+    try:
+        with socket.socket(fileno=handles[0]) as line:
+            try:
+                _settle(request, handles)
+            except Exception as error:
+                line.send(str(error).encode())
+                raise
+            line.send(str(os.getpid()).encode())
+        _play(request["words"])
+        code = 0
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+    except BaseException:  # noqa: BLE001  (it is the outermost edge of a process)
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def _settle(request: dict[str, Any], handles: list[int]) -> None:
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    if request["session"]:
+        os.setsid()
+    os.chdir(request["cwd"])
+    for stream, handle in enumerate(handles[1:]):
+        os.dup2(handle, stream)
+    for place in list(Path("/proc/self/fd").iterdir()):
+        if int(place.name) > 2 and int(place.name) != handles[0]:
+            with contextlib.suppress(OSError):
+                os.close(int(place.name))
+    for number, mode, name in ((0, "r", "stdin"), (1, "w", "stdout"), (2, "w", "stderr")):
+        # A stream remembers whether it was a file or a pipe.
+        old = getattr(sys, name)
+        new = os.fdopen(number, mode, encoding=old.encoding, errors=old.errors, closefd=False)
+        setattr(sys, name, new)
+        setattr(sys, f"__{name}__", new)
+    os.environ.clear()
+    os.environ.update(request["env"])
+    time.tzset()
+
+
+def _play(words: list[str]) -> None:
+    if words[0] == str(GENBA):
+        sys.argv = words
+        sys.path[0] = str(GENBA.parent)
+        from genba.entrypoints.cli.main import main
+
+        main()
+        return
+    python, option, module, *rest = words
+    assert (python, option) == (sys.executable, "-m"), words
+    sys.path[0] = str(ROOT)
+    sys.argv = [module, *rest]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def load() -> None:
+    """Everything of the product, and what it loads late. Whatever does not load here fails where it is needed."""
+    import genba
+
+    found = [module.name for module in pkgutil.walk_packages(genba.__path__, "genba.", onerror=lambda _name: None)]
+    for name in (*found, *LOADED_LATE):
+        if not name.endswith("__main__") and not name.startswith("genba.testing"):
+            with contextlib.suppress(Exception):
+                importlib.import_module(name)
+
+
+if __name__ == "__main__":
+    load()
+    serve(socket.socket(fileno=int(sys.argv[1])))
