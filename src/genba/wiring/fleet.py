@@ -34,6 +34,7 @@ from genba.wiring.crew import ProjectCrew
 from genba.wiring.live_parts import LiveParts
 from genba.wiring.merging import Proving, target_of
 from genba.wiring.pacing import ProviderGate
+from genba.wiring.settings_file import SettingsFile
 from genba.wiring.sharing import SessionSharing
 from genba.wiring.supervising import nursery_of
 
@@ -62,6 +63,7 @@ class Fleet:
         self.settings: FleetSettings = house.project.fleet
         self.gate = ProviderGate(board, self.settings.work.patience_seconds)
         self.nursery = nursery_of(house.layout)
+        self.file = SettingsFile(house.layout.top)
         self.crew: ProjectCrew | None = None
         self.orchestrator: Orchestrator | None = None
         self.parts: LiveParts | None = None
@@ -198,6 +200,9 @@ class Fleet:
 
     def _looked(self, field: Field) -> None:
         self.gate.know(field.pauses)
+        told = self.file.news()
+        if told:
+            self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=told))
 
     async def _end_agents(self, run: str) -> None:
         await self._live_parts().end(run)

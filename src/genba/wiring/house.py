@@ -78,6 +78,15 @@ class House:
         layout = await RepositoryLayout.find(folder)
         return cls(layout, load_project(layout.top))
 
+    @classmethod
+    async def find_to_look(cls, folder: Path) -> tuple[House, ConfigurationError | None]:
+        """For who only looks, or stops what runs: settings that cannot be used are in nobody's way, and are told."""
+        from genba.definitions.salvaging import usable_project  # noqa: PLC0415  (a run does not need it)
+
+        layout = await RepositoryLayout.find(folder)
+        project, wrong = usable_project(layout.top)
+        return cls(layout, project), wrong
+
     def check(self, definition: AgentDefinition) -> None:
         """What only the connections know: whether the adapter takes what the definition gives it."""
         if definition.file.runner.adapter is not None:

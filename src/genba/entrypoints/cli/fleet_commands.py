@@ -15,7 +15,7 @@ from genba.domain.fleet import Escalation, EscalationKind, FleetSession
 from genba.entrypoints.cli.deciding import approve_task, onward, open_one, people_only, the_one, waiting
 from genba.entrypoints.cli.failures import show_hint
 from genba.entrypoints.cli.fleet_views import escalation_lines, escalation_page, session_lines
-from genba.entrypoints.cli.houses import house_here
+from genba.entrypoints.cli.houses import house_to_look
 from genba.entrypoints.cli.json_output import print_json
 from genba.entrypoints.cli.task_commands import NUMBER
 from genba.wiring import House
@@ -32,7 +32,7 @@ _TASK = click.argument("number", type=NUMBER, required=False, metavar="[TASK]")
 @_JSON
 def pause(number: int | None, as_json: bool) -> None:
     """Begin nothing new in the project, while what runs goes on; or let one task wait, with its session parked."""
-    house = house_here()
+    house = house_to_look()
     actor = people_only(house, "pause the fleet")
     board = fleet_board(house)
     if number is None:
@@ -54,7 +54,7 @@ def pause(number: int | None, as_json: bool) -> None:
 @_JSON
 def resume(number: int | None, as_json: bool) -> None:
     """Let the project, or one task, go on after `genba pause` or `genba stop`."""
-    house = house_here()
+    house = house_to_look()
     actor = people_only(house, "resume the fleet")
     board = fleet_board(house)
     if number is None:
@@ -77,7 +77,7 @@ def resume(number: int | None, as_json: bool) -> None:
 @_JSON
 def stop(number: int | None, reason: str, as_json: bool) -> None:
     """Park what runs now: all of it, and every `genba work` ends; or one task, until you decide. Nothing is lost."""
-    house = house_here()
+    house = house_to_look()
     actor = people_only(house, "stop the fleet")
     board = fleet_board(house)
     if number is None:
@@ -104,7 +104,7 @@ def escalations(ctx: click.Context, decided_too: bool, as_json: bool) -> None:
     """List what only a person can decide, with the command to type."""
     if ctx.invoked_subcommand is not None:
         return
-    house = house_here()
+    house = house_to_look()
     found = fleet_board(house).escalations(open_only=not decided_too) if house.has_board() else []
     if as_json:
         print_json(found)
@@ -121,7 +121,7 @@ def escalations(ctx: click.Context, decided_too: bool, as_json: bool) -> None:
 @_JSON
 def show(number: int, as_json: bool) -> None:
     """Show everything that is needed to decide: what was tried, the goals, the branch, the plan."""
-    board = fleet_board(house_here())
+    board = fleet_board(house_to_look())
     task = board.board.get(number)
     found = waiting(board, number) or [each for each in board.escalations(open_only=False) if each.task == number][-1:]
     if not found:
@@ -145,7 +145,7 @@ def show(number: int, as_json: bool) -> None:
 @_JSON
 def answer(number: int, text: str, as_json: bool) -> None:
     """Answer what a task waits for; - reads standard input. Its session goes on with the answer."""
-    house = house_here()
+    house = house_to_look()
     actor = people_only(house, "answer for a person")
     board = fleet_board(house)
     said = _said(text, f'genba answer {number} "…"')
@@ -161,7 +161,7 @@ def answer(number: int, text: str, as_json: bool) -> None:
 @_JSON
 def approve(number: int, commit: str | None, reason: str, as_json: bool) -> None:
     """Say yes to what a task waits for: a commit, a plan, another attempt. With a commit: only to that one."""
-    house = house_here()
+    house = house_to_look()
     decided = approve_task(house, number, commit, reason)
     _told(fleet_board(house), as_json, f"#{number} is approved: {decided.what}", decided.hint, number)
 
@@ -172,7 +172,7 @@ def approve(number: int, commit: str | None, reason: str, as_json: bool) -> None
 @_JSON
 def reject(number: int, reason: str, as_json: bool) -> None:
     """Say no to what a task waits for, and why. The reason goes back to the author or the planner."""
-    house = house_here()
+    house = house_to_look()
     actor = people_only(house, "reject anything")
     board = fleet_board(house)
     said = _said(reason, f'genba reject {number} --reason "…"')
@@ -192,7 +192,7 @@ def reject(number: int, reason: str, as_json: bool) -> None:
 @_JSON
 def sessions(number: int | None, as_json: bool) -> None:
     """List the sessions: of one task all of them, else the newest of every task that has not ended."""
-    house = house_here()
+    house = house_to_look()
     found: list[FleetSession] = []
     if number is not None:
         board = fleet_board(house)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from genba.domain.errors import GenbaError
+from genba.entrypoints.cli.failures import show_warning
 from genba.wiring import House
 
 T = TypeVar("T")
@@ -18,6 +19,15 @@ def house_here() -> House:
     """The house for as long as the command runs."""
     house = asyncio.run(House.find(here()))
     click.get_current_context().call_on_close(house.close)
+    return house
+
+
+def house_to_look() -> House:
+    """The same, for who only looks, or stops what runs: settings that cannot be used are told, and in nobody's way."""
+    house, wrong = asyncio.run(House.find_to_look(here()))
+    click.get_current_context().call_on_close(house.close)
+    if wrong is not None:
+        show_warning(f"{wrong.problems[0]}; only where the blackboard is was taken from that file   genba doctor")
     return house
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from genba.domain.errors import UsageError
 from genba.domain.events import AgentOutput, Event, IterationStarted, ReplyReceived, RunEnded, RunResumed, RunStarted
-from genba.entrypoints.cli.houses import house_here
+from genba.entrypoints.cli.houses import house_to_look
 from genba.entrypoints.cli.lines import duration
 from genba.entrypoints.cli.plain_view import PlainView
 from genba.entrypoints.cli.printable import printable
@@ -37,7 +37,7 @@ def logs(
 
     `genba logs goal NAME` prints the whole output of a goal that was checked.
     """
-    house = house_here()
+    house = house_to_look()
     if goal is not None:
         if run != "goal":
             raise UsageError(f'"{goal[:80]}" is one word too many', hint="genba logs RUN   or   genba logs goal NAME")

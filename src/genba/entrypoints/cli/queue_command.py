@@ -8,7 +8,7 @@ from genba.domain.fleet import EntryStatus
 from genba.entrypoints.cli.failures import show_hint
 from genba.entrypoints.cli.fleet_commands import columns, fleet_board
 from genba.entrypoints.cli.fleet_views import queue_lines
-from genba.entrypoints.cli.houses import house_here
+from genba.entrypoints.cli.houses import house_to_look
 from genba.entrypoints.cli.json_output import print_json
 
 
@@ -18,7 +18,7 @@ from genba.entrypoints.cli.json_output import print_json
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def queue(target: str | None, ended_too: bool, as_json: bool) -> None:
     """Show the merge queue: in its order, with the round, the paths in conflict, and why something is stuck."""
-    house = house_here()
+    house = house_to_look()
     found = fleet_board(house).entries(target, open_only=not ended_too) if house.has_board() else []
     if as_json:
         print_json(found)

@@ -23,7 +23,7 @@ from genba.domain.tasks import (
     TaskStatus,
 )
 from genba.entrypoints.cli.failures import show_hint
-from genba.entrypoints.cli.houses import house_here, run_async
+from genba.entrypoints.cli.houses import house_here, house_to_look, run_async
 from genba.entrypoints.cli.json_output import print_json
 from genba.entrypoints.cli.printable import in_one_line
 from genba.entrypoints.cli.tables import table
@@ -165,7 +165,7 @@ def list_tasks(
     as_json: bool,
 ) -> None:
     """List tasks."""
-    house = house_here()
+    house = house_to_look()
     wanted = statuses or (tuple(TaskStatus) if ended_too else tuple(s for s in TaskStatus if not s.ended))
     board = house.board() if house.has_board() else None
     if board is None:
@@ -193,7 +193,7 @@ def list_tasks(
 @_JSON
 def show(number: int, as_json: bool) -> None:
     """Show one task: its text, its goals, its last verdict and its history."""
-    board = house_here().board(make=False)
+    board = house_to_look().board(make=False)
     found = board.get(number)
     comments, events, last = board.comments(number), board.events(number), board.last_verification(number)
     session = board.newest_session(number)
@@ -345,7 +345,7 @@ def done(number: int, base_branch: str | None, as_json: bool) -> None:
 def _move(
     number: int, to: TaskStatus, reason: str, as_json: bool, only_from: tuple[TaskStatus, ...] = tuple(TaskStatus)
 ) -> None:
-    house = house_here()
+    house = house_to_look()
     board = house.board(make=False)
     before = board.get(number)
     if before.status not in only_from:

@@ -1,0 +1,70 @@
+"""What can still be known of settings that cannot be used: where the blackboard is, and the name of the project.
+
+Law: whoever only looks, and whoever stops what runs, must not be kept from it by a slip in a file. But nobody guesses:
+where a broken file may say that the blackboard is somewhere else, it is refused.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from genba.definitions.project import CONFIG_FILES, Project, load_project
+from genba.definitions.project_file import ProjectFile
+from genba.domain.errors import ConfigurationError
+from genba.domain.shapes import read_plain, shape
+
+_NEEDED = ("database", "project")
+_AT_THE_TOP = re.compile(r"(?:database|project)\s*:")
+_ANYWHERE = re.compile(r"(?m)^[^#\n]*?\b(?:database|project)\b[\"']?\s*:")
+
+
+def usable_project(root: Path) -> tuple[Project, ConfigurationError | None]:
+    """The settings of a project; where they cannot be used, what is left of them, and what is wrong with them."""
+    try:
+        return load_project(root), None
+    except ConfigurationError as error:
+        return Project(root, _salvaged(root, error), "defaults"), error
+
+
+def _salvaged(root: Path, error: ConfigurationError) -> ProjectFile:
+    path = next(root / name for name in CONFIG_FILES if (root / name).is_file())
+    try:
+        text = path.read_bytes().decode("utf-8", "replace")
+    except OSError:
+        raise error from None
+    whole = _read(text)
+    if isinstance(whole, dict):
+        sections = {name: whole[name] for name in _NEEDED if name in whole}
+    else:
+        sections = _sections(text, error)
+    file, problems = shape(sections, ProjectFile, path.name)
+    if file is None or problems:
+        raise error
+    return file
+
+
+def _sections(text: str, error: ConfigurationError) -> dict[str, Any]:
+    """The sections that are needed, each read by itself; the rest of the text may be anything."""
+    found: dict[str, Any] = {}
+    blocks = [block for block in re.split(r"(?m)^(?=[^\s#])", text) if _AT_THE_TOP.match(block)]
+    for block in blocks:
+        section = _read(block)
+        if not isinstance(section, dict) or section.keys() & found.keys():
+            raise error
+        found |= section
+    if not blocks and _ANYWHERE.search(text):
+        raise error
+    return found
+
+
+def _read(text: str) -> Any:
+    """What a text says; nothing where it is no YAML, or not plain."""
+    import yaml  # noqa: PLC0415  (as in load_project)
+
+    from genba.definitions.plain_yaml import load_yaml  # noqa: PLC0415
+
+    try:
+        value, problems = read_plain(lambda: load_yaml(text), "", "YAML")
+    except yaml.YAMLError:
+        return None
+    return None if problems else value

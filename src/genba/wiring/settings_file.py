@@ -1,0 +1,44 @@
+"""The settings of a project, as somebody sees them who has read them once and works on for days."""
+
+from pathlib import Path
+
+from genba.definitions.project import CONFIG_FILES, load_project
+from genba.domain.errors import ConfigurationError
+
+
+class SettingsFile:
+    """Tells once when the file was changed so that nobody can use it, and once when it can be used again."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._seen = self._look()
+        self._is_broken = False
+
+    def news(self) -> str:
+        """What is to be told now; mostly nothing. Looking costs next to nothing."""
+        seen = self._look()
+        if seen == self._seen:
+            return ""
+        self._seen = seen
+        try:
+            load_project(self.root)
+        except ConfigurationError as error:
+            if self._is_broken:
+                return ""
+            self._is_broken = True
+            return f"the settings were changed and cannot be used: {error.problems[0]}; those from before still hold"
+        if not self._is_broken:
+            return ""
+        self._is_broken = False
+        return "the settings can be used again; what was changed in them counts from the next genba work"
+
+    def _look(self) -> tuple[tuple[int, int, int], ...]:
+        found = []
+        for name in CONFIG_FILES:
+            try:
+                seen = (self.root / name).stat()
+            except OSError:
+                found.append((0, 0, 0))
+            else:
+                found.append((seen.st_mtime_ns, seen.st_size, seen.st_ino))
+        return tuple(found)
