@@ -175,6 +175,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The subtasks, in the order in which they were made."""
     evidence: Evidence | None = None
     """The newest verdict on a claim of this task, or of the subtask in progress, when it was red."""
+    answered: bool = False
+    """For managers: whether a subtask that was made after the evidence is done, so that it is worth claiming again."""
     verified: str = ""
     """The commit of this session that every required goal passed on."""
     ending: ExitReason | None = None
