@@ -1,0 +1,104 @@
+"""What a request has to pass before anybody reads it: its size, where it comes from, and how many came before it.
+
+Law: a client that runs away is stopped here, cheaply, and keeps nobody else from being answered.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+import msgspec
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from genba.domain.workflow import ErrorCode, WorkflowError
+
+LARGEST_BODY = 2 * 1024 * 1024
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_INVALID_REQUEST = -32600
+_MOST_KEYS = 4096
+_PER_CALLER = 2
+"""How much more than a session may call gets as far as the session's own limit, which says more."""
+_PER_ADDRESS = 16
+
+
+class Pace:
+    """So many a minute for each key, and as many at once."""
+
+    def __init__(self, per_minute: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most = per_minute
+        self._each = per_minute / 60
+        self._clock = clock
+        self._left: OrderedDict[object, tuple[float, float]] = OrderedDict()
+
+    def wait(self, key: object) -> float:
+        """0: go on, and it is counted. Else after how many seconds it is worth trying again."""
+        now = self._clock()
+        left, seen = self._left.get(key, (self._most, now))
+        left = min(self._most, left + (now - seen) * self._each)
+        waits = (1 - left) / self._each if left < 1 else 0.0
+        self._left[key] = (left if waits else left - 1, now)
+        self._left.move_to_end(key)
+        if len(self._left) > _MOST_KEYS:
+            self._left.popitem(last=False)
+        return waits
+
+
+class Guard:
+    """An ASGI application in front of another."""
+
+    def __init__(self, app: ASGIApp, calls_per_minute: float) -> None:
+        self._app = app
+        self._callers = Pace(calls_per_minute * _PER_CALLER)
+        self._addresses = Pace(calls_per_minute * _PER_ADDRESS)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        told = {b"authorization": b"", b"content-length": b"", b"origin": b""}
+        for name, value in scope["headers"]:
+            if name in told:
+                told[name] = value
+        if told[b"origin"] and not _from_here(told[b"origin"]):
+            await _refuse(send, 403, WorkflowError(ErrorCode.FORBIDDEN, "web pages of others are not served"))
+            return
+        if told[b"content-length"].isdigit() and int(told[b"content-length"][:20]) > LARGEST_BODY:
+            error = WorkflowError(
+                ErrorCode.LIMIT, f"the request is larger than {LARGEST_BODY:,} bytes", hint="say it shorter"
+            )
+            await _refuse(send, 413, error)
+            return
+        waits = self._waits(scope, told[b"authorization"])
+        if waits:
+            error = WorkflowError(
+                ErrorCode.LIMIT, "too many requests", hint=f"try again in {waits:.0f} seconds", action="wait"
+            )
+            await _refuse(send, 429, error, retry_after=max(1, round(waits)))
+            return
+        await self._app(scope, receive, send)
+
+    def _waits(self, scope: Scope, secret: bytes) -> float:
+        client = scope.get("client")
+        waits = self._addresses.wait(client[0] if client else "")
+        return waits or (self._callers.wait(hash(secret)) if secret else 0.0)
+
+
+def _from_here(origin: bytes) -> bool:
+    """A page of this machine may ask; a browser that was sent here by another page may not."""
+    try:
+        return urlsplit(origin.decode("latin-1")).hostname in LOOPBACK
+    except ValueError:
+        return False
+
+
+async def _refuse(send: Send, status: int, error: WorkflowError, retry_after: int = 0) -> None:
+    told = {"code": _INVALID_REQUEST, "message": error.message, "data": error.told()}
+    body = msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": told})
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if status == 413:  # noqa: PLR2004  (what it would have sent is not read)
+        headers.append((b"connection", b"close"))
+    if retry_after:
+        headers.append((b"retry-after", str(retry_after).encode()))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

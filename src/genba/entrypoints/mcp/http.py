@@ -1,0 +1,199 @@
+"""The MCP server over streamable HTTP: on a port of this machine, or on a socket in its file system.
+
+Law: a request is answered for itself; no connection holds anything that another would miss.
+"""
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from genba.coordination.workflow.service import WorkflowService
+from genba.domain.errors import StateConflictError
+from genba.entrypoints.mcp.guard import LARGEST_BODY, LOOPBACK, Guard
+from genba.entrypoints.mcp.server import Carried, Context, build
+from genba.entrypoints.mcp.sweeping import sweeping
+
+_MOST_AT_ONCE = 1024
+_KEEP_ALIVE_SECONDS = 120
+_PARTING_SECONDS = 2
+_BEARER = "bearer "
+
+
+class HttpLine:
+    """Requests that each carry their secret in a header, or their token in the arguments."""
+
+    def __init__(self, door: str) -> None:
+        self.door = door
+
+    def carried(self, context: Context) -> Carried:
+        request = context.request
+        if not isinstance(request, Request):
+            return Carried()
+        shown = request.headers.get("authorization", "")
+        secret = shown[len(_BEARER) :].strip() if shown[: len(_BEARER)].lower() == _BEARER else ""
+        named = {
+            "agent": request.headers.get("genba-agent", "")[:200],
+            "project": request.headers.get("genba-project", "")[:200],
+        }
+        if secret.startswith("gbs_"):
+            return Carried(token=secret, **named)
+        return Carried(secret=secret, **named)
+
+    def seated(self, token: str) -> None:
+        """The caller keeps it."""
+
+
+class _Mcp:
+    """Hands requests to the session manager of the SDK."""
+
+    def __init__(self, manager: StreamableHTTPSessionManager) -> None:
+        self._manager = manager
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._manager.handle_request(scope, receive, send)
+
+
+def application(
+    service: WorkflowService, *, door: str = "http", loopback: bool = True, server: Server[Any] | None = None
+) -> Starlette:
+    """The application: `/mcp` and `/healthz`. It can be mounted in another, which then runs its lifespan."""
+    manager = StreamableHTTPSessionManager(
+        app=server or build(service, HttpLine(door)),
+        json_response=True,
+        stateless=True,
+        max_request_body_size=LARGEST_BODY,
+        security_settings=_only_this_machine() if loopback else None,
+    )
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with manager.run(), sweeping(service):
+            yield
+
+    guard = Middleware(Guard, calls_per_minute=service.settings.workflow.calls_per_minute)
+    return Starlette(
+        routes=[Route("/mcp", endpoint=_Mcp(manager)), Route("/healthz", endpoint=_health, methods=["GET"])],
+        middleware=[guard],
+        lifespan=lifespan,
+    )
+
+
+def _only_this_machine() -> TransportSecuritySettings:
+    """A browser that was lured to another name of this address is turned away by that name."""
+    hosts = [f"[{host}]" if ":" in host else host for host in LOOPBACK]
+    named = [name for host in hosts for name in (host, f"{host}:*")]
+    return TransportSecuritySettings(allowed_hosts=named, allowed_origins=[f"http://{name}" for name in named])
+
+
+async def _health(_: Request) -> JSONResponse:
+    return JSONResponse({"status": "ok"})
+
+
+class _Listener(uvicorn.Server):
+    """Says when it answers, and leaves the signals of the process to whoever runs it."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.answers = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self.answers.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@contextlib.asynccontextmanager
+async def serving(app: Starlette, listening: socket.socket) -> AsyncIterator[None]:
+    """Answer on a socket that is bound already, until the block ends."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        ws="none",
+        lifespan="on",
+        limit_concurrency=_MOST_AT_ONCE,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=_PARTING_SECONDS,
+    )
+    listener = _Listener(config)
+    running = asyncio.create_task(listener.serve(sockets=[listening]))
+    ready = asyncio.create_task(listener.answers.wait())
+    try:
+        await asyncio.wait((running, ready), return_when=asyncio.FIRST_COMPLETED)
+        if running.done():
+            running.result()
+        yield
+    finally:
+        ready.cancel()
+        listener.should_exit = True
+        await asyncio.shield(running)
+
+
+@contextlib.asynccontextmanager
+async def serve_port(service: WorkflowService, host: str, port: int, *, loopback: bool = True) -> AsyncIterator[str]:
+    """Answer on a port; 0 takes a free one. What is given is the address for clients."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        raise StateConflictError(
+            f"{host}:{port} cannot be listened on: {error.strerror or error}",
+            unchanged="nothing was started.",
+            hint="genba mcp --http --port 0   takes a free port",
+        ) from error
+    shown = f"[{host}]" if ":" in host else host
+    with contextlib.closing(listening):
+        async with serving(application(service, loopback=loopback), listening):
+            yield f"http://{shown}:{listening.getsockname()[1]}/mcp"
+
+
+@contextlib.asynccontextmanager
+async def serve_socket(service: WorkflowService, path: Path) -> AsyncIterator[None]:
+    """Answer on a Unix socket that only this user can open. Whoever served at this path before is replaced."""
+    with _bound(path) as listening:
+        async with serving(application(service, door="socket"), listening):
+            yield
+
+
+@contextlib.contextmanager
+def _bound(path: Path) -> Iterator[socket.socket]:
+    """Bound under another name and then put in place, so that the path leads somewhere at any moment."""
+    fresh = path.with_name(f".{os.getpid():x}.{path.name[:40]}")
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        fresh.unlink(missing_ok=True)
+        listening.bind(str(fresh))
+        fresh.chmod(0o600)
+        listening.listen(1)
+        own = fresh.stat().st_ino
+        fresh.replace(path)
+        try:
+            yield listening
+        finally:
+            with contextlib.suppress(OSError):
+                if path.stat().st_ino == own:
+                    path.unlink()
+    finally:
+        listening.close()

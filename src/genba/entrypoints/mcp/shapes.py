@@ -1,0 +1,85 @@
+"""What goes over the wire: schemas of tools, answers and refusals."""
+
+from typing import Any
+
+import msgspec
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from mcp.types import Tool as ListedTool
+
+from genba.domain.workflow import WorkflowError
+from genba.entrypoints.mcp.tools import ToolEntry
+
+_EMPTY: tuple[Any, ...] = (None, "", (), {}, [])
+
+
+def listed(entry: ToolEntry[Any]) -> ListedTool:
+    """A tool as clients see it."""
+    return ListedTool(
+        name=entry.name,
+        title=entry.title,
+        description=entry.description,
+        input_schema=input_schema(entry),
+        output_schema=output_schema(entry.answers),
+        annotations=ToolAnnotations(
+            read_only_hint=entry.reads_only,
+            destructive_hint=False,
+            idempotent_hint=entry.repeatable,
+            open_world_hint=False,
+        ),
+    )
+
+
+def input_schema(entry: ToolEntry[Any]) -> dict[str, Any]:
+    schema: dict[str, Any] = _without_titles(entry.takes.model_json_schema())
+    return schema
+
+
+def output_schema(answers: type[msgspec.Struct]) -> dict[str, Any]:
+    """An object at the root, as the protocol wants it; the schemas of its parts stand in `$defs`."""
+    (root,), parts = msgspec.json.schema_components([answers], ref_template="#/$defs/{name}")
+    name = root["$ref"].rpartition("/")[2]
+    own = {key: value for key, value in parts.pop(name).items() if key != "description"}
+    schema: dict[str, Any] = _without_titles({**own, **({"$defs": parts} if parts else {})})
+    return schema
+
+
+def answered(value: msgspec.Struct) -> CallToolResult:
+    """What a tool came to: structured, and the same as text for a client that knows no structure."""
+    plain: dict[str, Any] = lean(value)
+    return CallToolResult(
+        content=[TextContent(type="text", text=msgspec.json.encode(plain).decode())], structured_content=plain
+    )
+
+
+def refused(error: WorkflowError) -> CallToolResult:
+    """A call that was refused: an error of the tool, which the model reads, and not of the protocol."""
+    told = {"error": error.told()}
+    text = msgspec.json.encode(told).decode()
+    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=told, is_error=True)
+
+
+def lean(value: Any) -> Any:
+    """Plain data without the fields that say nothing: whoever reads this pays for every word."""
+    if isinstance(value, msgspec.Struct):
+        found = {}
+        for field in msgspec.structs.fields(value):
+            inner = getattr(value, field.name)
+            if field.required or inner not in _EMPTY:
+                found[field.encode_name] = lean(inner)
+        return found
+    if isinstance(value, tuple | list):
+        return [lean(each) for each in value]
+    if isinstance(value, dict):
+        return {str(key): lean(inner) for key, inner in value.items()}
+    return msgspec.to_builtins(value)
+
+
+def _without_titles(schema: Any) -> Any:
+    """The same without the titles that were only made of names."""
+    if isinstance(schema, dict):
+        return {
+            key: _without_titles(inner)
+            for key, inner in schema.items()
+            if not (key == "title" and isinstance(inner, str))
+        }
+    return [_without_titles(each) for each in schema] if isinstance(schema, list) else schema

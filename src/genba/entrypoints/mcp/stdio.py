@@ -1,0 +1,41 @@
+"""The MCP server over stdin and stdout, for an agent that starts it as its own process.
+
+Law: stdout carries the protocol and nothing else.
+"""
+
+from collections.abc import Mapping
+
+from mcp.server.stdio import stdio_server
+
+from genba.coordination.workflow.service import WorkflowService
+from genba.entrypoints.mcp.server import Carried, Context, build
+from genba.entrypoints.mcp.sweeping import sweeping
+
+SECRETS = ("GENBA_CREDENTIAL", "GENBA_PASSKEY")
+AGENT = "GENBA_AGENT_ID"
+PROJECT = "GENBA_PROJECT_ID"
+
+
+class StdioLine:
+    """One caller for as long as the process lives: its secret is in the environment, its token is remembered."""
+
+    door = "stdio"
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._secret = next((environment[name] for name in SECRETS if environment.get(name)), "")
+        self._agent = environment.get(AGENT, "")
+        self._project = environment.get(PROJECT, "")
+        self._token = ""
+
+    def carried(self, _: Context) -> Carried:
+        return Carried(token=self._token, secret=self._secret, agent=self._agent, project=self._project)
+
+    def seated(self, token: str) -> None:
+        self._token = token
+
+
+async def serve_stdio(service: WorkflowService, environment: Mapping[str, str]) -> None:
+    """Answer until stdin ends."""
+    server = build(service, StdioLine(environment))
+    async with stdio_server() as (reading, writing), sweeping(service):
+        await server.run(reading, writing, server.create_initialization_options())
