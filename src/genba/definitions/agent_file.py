@@ -48,6 +48,14 @@ class PromptSettings(_Section, frozen=True):
 class Flow(_Section, frozen=True):
     """How prompts are found and which model is asked."""
 
+    mode: Annotated[
+        Literal["loop", "stateDriven"],
+        Meta(description="loop: Genba asks, step by step. stateDriven: the agent asks what is next, over MCP."),
+    ] = "loop"
+    hierarchy: Annotated[
+        Literal["worker", "manager"],
+        Meta(description="With stateDriven: a worker works itself, a manager has others work and works never."),
+    ] = "worker"
     system_prompt_path: Annotated[str, Meta(description="The system prompt, relative to agent.json.")] = (
         "prompts/system.md"
     )

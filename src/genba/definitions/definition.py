@@ -7,6 +7,7 @@ import msgspec
 from genba.definitions.agent_file import AgentFile
 from genba.definitions.completion import Completion, IterationBudget
 from genba.definitions.sandbox_file import Quarters
+from genba.definitions.state_driven import SERVER, STATE_DRIVEN
 from genba.definitions.steps_file import Step, StepsRegistry
 from genba.domain.evidence import BUILTIN_CHECKS, Check
 from genba.domain.outcomes import PermissionMode
@@ -43,6 +44,16 @@ class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def capabilities(self) -> tuple[str, ...]:
         return self.file.runner.actions.types
+
+    @property
+    def state_driven(self) -> bool:
+        """Whether its instances ask for their next action; otherwise Genba asks them, step by step."""
+        return self.file.runner.flow.mode == STATE_DRIVEN
+
+    @property
+    def manages(self) -> bool:
+        """Whether it has others work, and never works itself."""
+        return self.state_driven and self.file.runner.flow.hierarchy == "manager"
 
     @property
     def adapter_type(self) -> str | None:
@@ -84,7 +95,9 @@ class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
     def tools_for(self, step_id: str) -> tuple[str, ...] | None:
         """The tools that the step may use; None is any."""
         own = self.step(step_id).allowed_tools
-        return own if own is not None else self.file.runner.boundaries.allowed_tools
+        tools = own if own is not None else self.file.runner.boundaries.allowed_tools
+        # Whoever asks for its next action can always do so, however little it may use besides.
+        return (*tools, f"mcp__{SERVER}") if tools is not None and self.state_driven else tools
 
     @property
     def widest_permission(self) -> PermissionMode:

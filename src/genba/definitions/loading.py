@@ -24,6 +24,7 @@ from genba.definitions.parameters import settings_from
 from genba.definitions.places import check_places
 from genba.definitions.prompt_files import retry_prompts, step_prompt
 from genba.definitions.sandbox_file import Ceiling, quarters, wider
+from genba.definitions.state_driven import REGISTRY, is_state_driven, with_completion, without_effect
 from genba.definitions.steps_file import StepsRegistry
 from genba.domain.errors import ConfigurationError
 from genba.domain.problems import Problem, did_you_mean
@@ -69,10 +70,15 @@ class _Reader:
         layered = self._layers(below, above)
         if layered is None:
             return None
+        registry_name = self._registry_name(layered)
+        registry_shown, has_registry = self.folder.shown(registry_name), self.folder.has(registry_name)
+        found = tuple(without_effect(layered.values, self.agent_json, registry_shown, has_registry))
+        self.problems.extend(layered.attribute(found))
+        asks = is_state_driven(layered.values)
+        layered = msgspec.structs.replace(layered, values=with_completion(layered.values))
         file = self._agent_file(layered)
         completion = self._completion(layered, file)
-        registry_name = self._registry_name(layered)
-        registry, registry_shown = self._registry(registry_name), self.folder.shown(registry_name)
+        registry = REGISTRY if asks else self._registry(registry_name)
         system = self._system_prompt(layered)
         if registry is not None:
             self.problems.extend(check_registry(registry, completion, file, registry_shown))

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from genba.definitions.state_driven import STATE_DRIVEN
 from genba.domain.errors import StateConflictError, UsageError
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
@@ -64,7 +65,22 @@ def _simple(name: str) -> dict[str, str]:
     }
 
 
-TEMPLATES = {"steps": _steps, "simple": _simple}
+def _state_driven(name: str) -> dict[str, str]:
+    return {
+        "agent.json": _json(
+            {
+                "name": name,
+                "displayName": name.replace("-", " ").title(),
+                "description": "Say here what the agent is for",
+                "parameters": {"issue": {"type": "number", "required": True, "cli": "--issue"}},
+                "runner": {"flow": {"mode": STATE_DRIVEN, "hierarchy": "worker"}},
+            }
+        ),
+        "prompts/system.md": f"You are {name}. You work alone, on a branch of your own. Commit your work.\n",
+    }
+
+
+TEMPLATES = {"steps": _steps, "simple": _simple, "state-driven": _state_driven}
 
 
 def scaffold(agents: Path, name: str, template: str) -> tuple[Path, ...]:

@@ -9,6 +9,7 @@ from genba.definitions.completion import Completion
 from genba.definitions.fleet_file import FleetSettings
 from genba.definitions.project_file import ProjectFile
 from genba.definitions.rules_file import RulesFile
+from genba.definitions.state_driven import STATE_DRIVEN
 from genba.definitions.steps_file import StepsRegistry
 from genba.domain.events import Event
 from genba.domain.goals import Goal
@@ -39,7 +40,18 @@ FILES: dict[str, tuple[Any, str]] = {
 def json_schema(kind: Any, title: str) -> dict[str, Any]:
     """The schema of a type, with a name and the dialect it is written in."""
     schema = _completion_schema() if kind is Completion else msgspec.json.schema(kind)
+    if kind is AgentFile:
+        _without_completion(schema["$defs"]["Runner"])
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **schema}
+
+
+def _without_completion(runner: dict[str, Any]) -> None:
+    """An agent that asks for its next action says nothing about when it is done; every other one must."""
+    runner["required"] = [name for name in runner["required"] if name != "completion"]
+    asks = {"properties": {"mode": {"const": STATE_DRIVEN}}, "required": ["mode"]}
+    runner["if"] = {"properties": {"flow": asks}, "required": ["flow"]}
+    runner["then"] = {"properties": {"completion": False}}
+    runner["else"] = {"required": ["completion"]}
 
 
 def _completion_schema() -> dict[str, Any]:

@@ -37,6 +37,11 @@ def service_mark(mark: str) -> str:
     return f"{mark}.service"
 
 
+def claim_mark(run: str) -> str:
+    """The mark of goals that are checked while an instance of the run lives."""
+    return f"{run}.claim"
+
+
 class Ending(StrEnum):
     EXITED = "exited"
     TIMED_OUT = "timed_out"

@@ -11,7 +11,7 @@ from genba.domain.events import Notice, RunResumed, RunStarted
 from genba.domain.issues import Issue
 from genba.domain.loop_state import Gap
 from genba.domain.problems import Problem
-from genba.domain.processes import service_mark
+from genba.domain.processes import claim_mark, service_mark
 from genba.domain.workspaces import Workspace, WorkspaceRequest
 from genba.execution.issue_keeping import IssueKeeper
 from genba.execution.run_values import Opened, RunPlan
@@ -126,7 +126,10 @@ class Opening:
 
     async def sweep(self, run: str) -> None:
         """End what a run that died has left: its agent, and a service that one of its goals had started."""
-        for mark in (run, service_mark(run)):
+        marks = [run, service_mark(run)]
+        if self.definition.state_driven:
+            marks += [claim_mark(run), service_mark(claim_mark(run))]
+        for mark in marks:
             await self.world.processes.sweep(mark)
 
     async def _check_remote(self) -> None:

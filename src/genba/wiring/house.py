@@ -28,10 +28,11 @@ from genba.definitions.definition import AgentDefinition
 from genba.definitions.handlers import CompletionHandler, load_action
 from genba.definitions.project import Project, load_project
 from genba.definitions.registry import AgentRegistry
-from genba.domain.errors import ConfigurationError, NotFoundError
+from genba.domain.errors import ConfigurationError, NotFoundError, UsageError
 from genba.domain.outcomes import Outcome
 from genba.domain.ports import Forge, Processes, Sandbox, Tracker
 from genba.domain.problems import Problem, did_you_mean
+from genba.domain.processes import claim_mark
 from genba.domain.shapes import shape
 from genba.domain.walls import SandboxKind
 from genba.execution.finalizing import no_forge
@@ -146,7 +147,7 @@ class House:
         definition = plan.definition
         adapter = self.adapter(definition)
         completion_handlers, action_handlers = self._handlers(definition)
-        self._check_plan(plan)
+        self._check_plan(plan, alone=dress is None)
         choice = choose(definition, self.layout, self.processes, plan.accepts_risk)
         checked = {**self._environment(plan), **definition.quarters.environment}
         folder = self.layout.run_folder(plan.run)
@@ -208,8 +209,14 @@ class House:
         )
         return keeper, trees
 
-    def _check_plan(self, plan: RunPlan) -> None:
+    def _check_plan(self, plan: RunPlan, alone: bool) -> None:
         """Refuse what could never end well."""
+        if plan.definition.state_driven and alone:
+            raise UsageError(
+                f"{plan.definition.name} asks for its next action, and only a fleet answers it",
+                unchanged="nothing was started, nothing was changed.",
+                hint="genba work",
+            )
         if plan.definition.file.runner.execution.finalize.create_pr and self.project.file.forge is None:
             raise ConfigurationError((no_forge(),))
         if plan.issue is None and any(isinstance(part, ExternalState) for part in walk(plan.definition.completion)):
@@ -342,7 +349,9 @@ class House:
         from genba.wiring.judging import rulebook, verifier  # noqa: PLC0415  (only a run with goals pays for it)
 
         fence, agent = self.fence(kind, sandbox), plan.definition.name
-        judge = verifier(self.layout, self.processes, redactor.text, plan.run, fence, agent)
+        # A goal ends whatever carries its mark; it may be checked while an instance lives that asks what is next.
+        mark = claim_mark(plan.run) if plan.definition.state_driven else plan.run
+        judge = verifier(self.layout, self.processes, redactor.text, mark, fence, agent)
         return {
             "ledger": ledger,
             "rulebook": rulebook(self.layout, self.project),
@@ -373,7 +382,8 @@ class House:
         from genba.connections.git.bundles import BundleLimits  # noqa: PLC0415  (only walls need it)
         from genba.connections.git.walled import WalledTrees  # noqa: PLC0415
 
-        overlays = kind is SandboxKind.BUBBLEWRAP and not looks_at_files(definition)
+        # A layer is mounted by one at a time: not for an instance whose work is looked at while it lives.
+        overlays = kind is SandboxKind.BUBBLEWRAP and not looks_at_files(definition) and not definition.state_driven
         # A bundle has a size of its own that it may have, however little the agent may write.
         limits = BundleLimits(walls=msgspec.structs.replace(definition.quarters.limits, disk_mb=None))
         return WalledTrees(self.layout, sandbox, overlays=overlays, limits=limits)

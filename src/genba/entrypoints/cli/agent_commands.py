@@ -90,7 +90,7 @@ def _portrait(definition: AgentDefinition) -> list[str]:
     lines = [f"{file.name} · {file.title}", file.description, ""]
     lines += table(
         [
-            ("completes", file.runner.completion.type),
+            ("completes", _completes(definition)),
             ("adapter", definition.adapter_type or "not chosen"),
             ("model", file.runner.flow.default_model),
             ("can do", ", ".join(definition.capabilities) or "-"),
@@ -108,6 +108,8 @@ def _portrait(definition: AgentDefinition) -> list[str]:
             )
             for name, parameter in file.parameters.items()
         )
+    if definition.state_driven:
+        return lines
     lines += ["", "steps"]
     graph = StepGraph(definition.registry, "")
     lines += table(
@@ -120,6 +122,13 @@ def _portrait(definition: AgentDefinition) -> list[str]:
         for step_id, step in definition.registry.steps.items()
     )
     return lines
+
+
+def _completes(definition: AgentDefinition) -> str:
+    runner = definition.file.runner
+    if not definition.state_driven:
+        return runner.completion.type
+    return f"when its report is verified; it is a {runner.flow.hierarchy}, and asks what is next"
 
 
 def _ways_on(graph: StepGraph, step_id: str) -> str:
@@ -166,4 +175,5 @@ def new(name: str, template: str) -> None:
     written = scaffold(house.project.agents_folder, name, template)
     for path in written:
         click.echo(f"wrote {path.relative_to(house.project.root)}")
-    show_hint(f"genba agent check {name}   then: genba run {name} --help")
+    then = f'genba task add "…" --assignee {name}   and: genba work' if template == "state-driven" else ""
+    show_hint(f"genba agent check {name}   then: {then or f'genba run {name} --help'}")
