@@ -336,6 +336,10 @@ class Orchestrator:
                 self._tell(FleetEventKind.REVIEW, move.task, detail=f"of {move.commit[:7]} is asked for")
             case can.Escalate():
                 await self._escalate(move.escalation, move.blocker)
+            case can.Block(task=number, blocker=blocker):
+                change = StatusChange(to=TaskStatus.BLOCKED, actor=self.actor, reason=blocker.reason, blocker=blocker)
+                await asyncio.to_thread(board.board.change_status, number, change)
+                self._note(f"#{number} does not go on, and its manager decides: {blocker.reason}")
             case can.Turn(target=target):
                 return await self._take_turn(target)
             case can.CreateParts():

@@ -26,7 +26,7 @@ from genba.domain.fleet import (
     Spending,
     WaitsFor,
 )
-from genba.domain.loop_state import LoopState
+from genba.domain.loop_state import WAITS_FOR_PARTS, LoopState
 from genba.domain.outcomes import Outcome
 from genba.domain.ports import Steps
 from genba.domain.sessions import SessionStatus
@@ -36,7 +36,7 @@ from genba.execution.running import Run, RunResult
 T = TypeVar("T")
 
 _OF_THE_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE)
-_LEAVES_NOTHING = (Purpose.PLAN, Purpose.REVIEW)
+_LEAVES_NOTHING = (Purpose.PLAN, Purpose.REVIEW, Purpose.MANAGE)
 _NOT_CLOSED = "it could not be closed"
 _SHORT = ("start", "end")
 """Phases that are over before anybody could look at them."""
@@ -160,7 +160,12 @@ class Parts:
         """What a plan or a review comes to, once its agent has given one."""
         if order.purpose not in _LEAVES_NOTHING or result.outcome is not Outcome.COMPLETED:
             return None
-        end = self.finish(result, order)
+        if order.purpose is Purpose.MANAGE:
+            end: PartEnd | None = PartEnd(
+                run=order.run, part=order.part, outcome=result.outcome, reason="its parts are there"
+            )
+        else:
+            end = self.finish(result, order)
         if end is not None:
             self._let_go(order, end.reason)
         return end
@@ -174,6 +179,8 @@ class Parts:
         if order.cause is Cause.LANDED and self._could_go_on(order, result):
             return waiting(waits_for=WaitsFor.MERGE, reason=result.reason or _NOT_CLOSED)
         paused = live.run.state.parked or live.paused
+        if paused.startswith(WAITS_FOR_PARTS) and self._could_go_on(order, result):
+            return waiting(waits_for=WaitsFor.PARTS, reason=paused)
         if paused and self._could_go_on(order, result):
             self._let_go(order, result.reason)
             return waiting(waits_for=WaitsFor.RESUME, reason=paused)

@@ -1,4 +1,4 @@
-"""How a project wants its tasks worked off: `work`, `attempts`, `merge`, `review`, `decompose`, `budget`, `gc`, `workflow`.
+"""How a project wants its tasks worked off: from `work` and `attempts` to `gc` and `workflow`.
 
 These sections of `.genba/config.yaml` are read by types of their own: a run of one agent needs none of them.
 """

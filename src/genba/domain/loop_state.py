@@ -10,6 +10,9 @@ from genba.domain.replies import Usage
 ANSWER = "the answer of a person"
 """The check of a gap that is no failure: `detail` is what a person answered to the question in `claim`."""
 
+WAITS_FOR_PARTS = "parts: "
+"""How a state is parked whose agent waits for the parts of its task."""
+
 
 class Gap(msgspec.Struct, frozen=True, kw_only=True):
     """The distance between what a reply claimed and what Genba saw. It goes into the next prompt."""

@@ -276,7 +276,7 @@ class Workflow(Protocol):
     """The blackboard, as a run sees it whose agent asks what is next."""
 
     async def credential(self, run: str) -> str:
-        """A new secret, good for one authentication of an instance of this run. Whoever had one before has it no more."""
+        """A new secret, good for one authentication of an instance of this run; an older one is good no more."""
         ...
 
     async def standing(self, run: str) -> Standing:

@@ -1,13 +1,16 @@
 """What becomes of a task that is ready: who begins what with it, or why nobody does."""
 
+import msgspec
+
 from genba.domain.fleet import EscalationKind, Plan, Purpose
 from genba.domain.loop_state import Gap
-from genba.domain.tasks import Task, TaskStatus
+from genba.domain.outcomes import Outcome
+from genba.domain.tasks import Blocker, BlockerKind, Task, TaskStatus
 from genba.judgement import escalating, spending
-from genba.judgement.assigning import Nobody, assign, named, reviewers
+from genba.judgement.assigning import Assignment, Nobody, assign, named, reviewers
 from genba.judgement.attempts import Attempt, GivenUp, next_attempt
 from genba.judgement.moments import is_before
-from genba.judgement.moves import CreateParts, Move, RejectPlan, Start, Wait, WaitReason
+from genba.judgement.moves import Block, CreateParts, Move, RejectPlan, Start, Wait, WaitReason
 from genba.judgement.situation import Situation
 
 
@@ -17,6 +20,8 @@ def begin(at: Situation, task: Task) -> Move:
         return _review(at, task)
     if _taken_apart(at, task):
         return _plan(at, task)
+    if (manager := at.manager_of(task)) is not None:
+        return _managed(at, task, manager)
     parts = at.parts(task)
     if not parts:
         return _assigned(at, task, Purpose.WORK)
@@ -38,7 +43,11 @@ def _assigned(at: Situation, task: Task, purpose: Purpose) -> Move:
 
 def _try(at: Situation, task: Task, purpose: Purpose, first: str, why: str, gap: Gap | None = None) -> Move:
     failures = at.failures(task.number, purpose)
-    found = next_attempt(first, failures, at.agents, at.settings.attempts)
+    manages = first in at.managers
+    alike = [agent.name for agent in at.me.agents if agent.manages is manages]
+    found = next_attempt(first, failures, alike, at.settings.attempts)
+    if isinstance(found, GivenUp) and at.is_managed(task):
+        return Block(task=task.number, blocker=Blocker(BlockerKind.FAILED, found.reason))
     if isinstance(found, GivenUp):
         return escalating.attempts(at, task, found.reason, failures)
     return _start(at, task, purpose, found, why, gap)
@@ -65,6 +74,29 @@ def _start(at: Situation, task: Task, purpose: Purpose, chosen: Attempt, why: st
         base_branch="" if task.parent is not None else at.settings.merge.base_branch,
         gap=gap,
     )
+
+
+# ── managers ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _managed(at: Situation, task: Task, manager: Assignment) -> Move:
+    """A manager sees to the parts of a task. Once it says that they are there, somebody who works brings them home."""
+    if not _parts_are_there(at, task):
+        return _try(at, task, Purpose.MANAGE, manager.agent, manager.why)
+    able = [agent for agent in at.me.agents if not agent.manages]
+    worker = assign(msgspec.structs.replace(task, assignee=""), able, at.settings.work.agent)
+    if isinstance(worker, Nobody):
+        return Wait(task=task.number, kind=WaitReason.AGENT, why=f"a manager does not work itself, and {worker.why}")
+    return _try(at, task, Purpose.INTEGRATE, worker.agent, "its manager says that its parts are there")
+
+
+def _parts_are_there(at: Situation, task: Task) -> bool:
+    """Whether its manager has completed, and its parts are as it left them: ended, and one of them done."""
+    managed = [one for one in at.sessions.get(task.number, ()) if one.purpose is Purpose.MANAGE]
+    last = max(managed, key=lambda one: one.attempt, default=None)
+    parts = [at.field.tasks[number] for number in at.parts(task) if number in at.field.tasks]
+    ended = all(part.status.ended for part in parts) and any(part.status is TaskStatus.DONE for part in parts)
+    return last is not None and last.outcome == Outcome.COMPLETED and ended
 
 
 def _all_cancelled(at: Situation, task: Task) -> Move:

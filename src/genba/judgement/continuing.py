@@ -25,6 +25,7 @@ from genba.judgement.moves import AskReview, Close, Continue, EndSession, Move, 
 from genba.judgement.paths import some
 from genba.judgement.reviews import findings_gap
 from genba.judgement.situation import Situation
+from genba.judgement.waking import woken_by, woken_gap
 
 ABORTED = "aborted"
 
@@ -42,6 +43,8 @@ def go_on(at: Situation, task: Task, session: FleetSession) -> Move:
             return _after_budget(at, task, session)
         case WaitsFor.PULL_REQUEST:
             return _wait(task, WaitReason.PULL_REQUEST, "its pull request is open")
+        case WaitsFor.PARTS:
+            return _after_parts(at, task, session)
         case WaitsFor.RESUME | WaitsFor.NOTHING:
             return _after_parking(at, task, session)
         case _:
@@ -81,6 +84,14 @@ def _after_parking(at: Situation, task: Task, session: FleetSession) -> Move:
     if at.asked(task.number, EscalationKind.STOPPED) is not None:
         return _wait(task, WaitReason.PERSON, f"somebody stopped it  genba approve {task.number}")
     return _blocked_or(task, _continue(session, Cause.RESUMED, "it was parked"))
+
+
+def _after_parts(at: Situation, task: Task, session: FleetSession) -> Move:
+    """A manager that was sent home goes on when a part of its task needs it."""
+    found = woken_by(at, task, session.agent)
+    if not found:
+        return _wait(task, WaitReason.PARTS, "others carry out its parts")
+    return _blocked_or(task, _continue(session, Cause.WOKEN, found, woken_gap(found)))
 
 
 # ── the way home: review, merge queue ────────────────────────────────────────────────────────────────────────────────

@@ -149,7 +149,7 @@ class _Look:
     def _begun(self) -> Iterator[Move]:
         starts: list[Start] = []
         plain: list[Task] = []
-        for number in dict.fromkeys(self.field.ready):
+        for number in dict.fromkeys(self.at.ready()):
             task = self.field.tasks.get(number)
             if task is None or number in self.told or task.status is not TaskStatus.OPEN:
                 continue

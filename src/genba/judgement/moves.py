@@ -19,6 +19,8 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     capabilities: tuple[str, ...] = ()
     provider: str = ""
+    manages: bool = False
+    """Whether it has others carry out the parts of its task, rather than work itself."""
 
 
 class Me(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,6 +149,13 @@ class Escalate(_Move, frozen=True, kw_only=True):
         return self.escalation.task
 
 
+class Block(_Move, frozen=True, kw_only=True):
+    """Say on a task why it does not go on: its manager decides what becomes of it."""
+
+    task: int
+    blocker: Blocker
+
+
 class CreateParts(_Move, frozen=True, kw_only=True):
     plan: int
     task: int
@@ -203,6 +212,7 @@ Move = (
     | Turn
     | AskReview
     | Escalate
+    | Block
     | CreateParts
     | RejectPlan
     | EndSession

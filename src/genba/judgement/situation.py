@@ -14,7 +14,8 @@ from genba.domain.fleet import (
     Purpose,
     Review,
 )
-from genba.domain.tasks import Task
+from genba.domain.tasks import Task, TaskStatus
+from genba.judgement.assigning import Assignment, assign
 from genba.judgement.moments import is_before
 from genba.judgement.moves import Agent, Me
 
@@ -156,6 +157,10 @@ class Situation:
             (one for one in self._escalations.get(number, ()) if one.kind is kind and one.status == "open"), None
         )
 
+    def is_with_person(self, number: int) -> bool:
+        """Whether its manager has given a part to a person, who has not answered yet."""
+        return any(one.status == "open" and one.evidence.get("by") for one in self._escalations.get(number, ()))
+
     def decided(self, number: int, kind: EscalationKind, **evidence: object) -> Escalation | None:
         """What a person decided last about a task, when it was about exactly this."""
         found = [
@@ -185,6 +190,39 @@ class Situation:
     @cached_property
     def plans(self) -> dict[int, Plan]:
         return {plan.task: plan for plan in sorted(self.field.plans, key=lambda one: one.id)}
+
+    # ── managers ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def managers(self) -> frozenset[str]:
+        return frozenset(agent.name for agent in self.me.agents if agent.manages)
+
+    def manager_of(self, task: Task) -> Assignment | None:
+        """The manager that a task is given to, if it is given to one."""
+        if not self.managers or task.review_of is not None:
+            return None
+        found = assign(task, self.me.agents, self.settings.work.agent)
+        return found if isinstance(found, Assignment) and found.agent in self.managers else None
+
+    def is_managed(self, task: Task) -> bool:
+        """Whether a manager that has not ended decides what becomes of a task."""
+        above = self.live(task.parent) if task.parent is not None else []
+        return any(session.purpose is Purpose.MANAGE for session in above)
+
+    def ready(self) -> tuple[int, ...]:
+        """What can be started. A manager begins before the parts of its task have ended: it sees to them."""
+        if not self.managers:
+            return self.field.ready
+        tasks, known = self.field.tasks, set(self.field.ready)
+        managed = [
+            number
+            for number, task in tasks.items()
+            if number not in known
+            and task.status is TaskStatus.OPEN
+            and all(tasks[one].status is TaskStatus.DONE for one in task.dependencies if one in tasks)
+            and self.manager_of(task) is not None
+        ]
+        return (*self.field.ready, *managed)
 
     # ── agents and providers ─────────────────────────────────────────────────────────────────────────────────────────
 

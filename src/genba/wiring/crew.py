@@ -86,7 +86,7 @@ class ProjectCrew:
         task = field.tasks.get(move.task)
         if task is None:
             raise NotFoundError(f"there is no task #{move.task}", hint="genba task list")
-        quiet = move.purpose in (Purpose.PLAN, Purpose.REVIEW)
+        quiet = move.purpose in (Purpose.PLAN, Purpose.REVIEW, Purpose.MANAGE)
         layers = [Layer(_FLEET, _LEAVES_NOTHING)] if quiet else []
         definition = self._definition(move.agent, layers)
         subject = field.tasks.get(task.review_of, task) if task.review_of is not None else task
@@ -165,6 +165,8 @@ class ProjectCrew:
             return f"genba/plan-{task.number}"
         if purpose is Purpose.REVIEW:
             return f"genba/review-{task.number}"
+        if purpose is Purpose.MANAGE:
+            return f"genba/manage-{task.number}"
         known = [
             session.branch
             for session in (*field.failures.get(task.number, ()), *field.sessions)

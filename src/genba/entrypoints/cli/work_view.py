@@ -66,7 +66,13 @@ ENTRY_MARKS: dict[EntryStatus, str] = {
 }
 END_MARKS = {"done": "●", "failed": "✗", "waits": "?", "rejected": "✗", "cancelled": "–", "parked": "■"}
 GOAL_MARKS = {"passed": "✓", "failed": "✗", "error": "!"}
-_VERBS = {Purpose.WORK: "works", Purpose.PLAN: "plans", Purpose.REVIEW: "reviews", Purpose.INTEGRATE: "integrates"}
+_VERBS = {
+    Purpose.WORK: "works",
+    Purpose.PLAN: "plans",
+    Purpose.REVIEW: "reviews",
+    Purpose.INTEGRATE: "integrates",
+    Purpose.MANAGE: "manages",
+}
 _AT_WORK = ("", "start", "iterate", "iterating")
 _PHASES = {"open": "opens", "verify": "verifies", "deliver": "delivers", "send back": "sent back", "end": "ends"}
 _SHORT = 7
