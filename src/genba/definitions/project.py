@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from genba.definitions.command_words import command_problem
@@ -32,6 +33,7 @@ class Project:
         source: str,
         rules: RulesFile | None = None,
         fleet: FleetSettings | None = None,
+        instructions: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.root = root
         self.file = file
@@ -39,6 +41,8 @@ class Project:
         self.rules = rules
         """What the project calls done; None when its settings do not say."""
         self._fleet = fleet
+        self.instructions = instructions
+        """The texts of actions that the project writes itself, by name: see `definitions.instructions`."""
 
     @property
     def name(self) -> str:
@@ -64,12 +68,23 @@ class Project:
 
 def load_project(root: Path) -> Project:
     """The settings of the repository at `root`; a project without a file has the defaults."""
+    instructions, wrong = _instructions(root)
     for name in CONFIG_FILES:
         path = root / name
         if path.is_file():
-            file, rules, fleet = _shaped(_yaml(partial(path.read_text, encoding="utf-8"), name), name, root)
-            return Project(root, file, name, rules, fleet)
-    return Project(root, ProjectFile(), "defaults")
+            file, rules, fleet = _shaped(_yaml(partial(path.read_text, encoding="utf-8"), name), name, root, wrong)
+            return Project(root, file, name, rules, fleet, instructions)
+    if wrong:
+        raise ConfigurationError(wrong)
+    return Project(root, ProjectFile(), "defaults", instructions=instructions)
+
+
+def _instructions(root: Path) -> tuple[Mapping[str, str], tuple[Problem, ...]]:
+    if not (root / ".genba/instructions").is_dir():
+        return MappingProxyType({}), ()
+    from genba.definitions.instructions import read_instructions  # noqa: PLC0415  (most projects have none)
+
+    return read_instructions(root)
 
 
 @lru_cache(maxsize=16)
@@ -78,8 +93,10 @@ def rules_from(text: str, shown: str) -> RulesFile | None:
     return _shaped(_yaml(lambda: text, shown), shown, None)[1]
 
 
-def _shaped(raw: Any, shown: str, root: Path | None) -> tuple[ProjectFile, RulesFile | None, FleetSettings | None]:
-    """All parts of the settings, or every problem of all of them at once."""
+def _shaped(
+    raw: Any, shown: str, root: Path | None, beside: tuple[Problem, ...] = ()
+) -> tuple[ProjectFile, RulesFile | None, FleetSettings | None]:
+    """All parts of the settings, or every problem of all of them, and of what lies beside them, at once."""
     done, fleet_written = _sections(raw, _RULES), _sections(raw, _FLEET)
     apart = done.keys() | fleet_written.keys()
     rest = {key: value for key, value in raw.items() if key not in apart} if apart else raw
@@ -91,15 +108,16 @@ def _shaped(raw: Any, shown: str, root: Path | None) -> tuple[ProjectFile, Rules
         problems += tuple(_forge_problems(file, shown))
     rules, wrong = _rules(done, shown) if done else (None, ())
     fleet, more = _fleet(fleet_written, shown) if fleet_written else (None, ())
-    if file is None or problems or wrong or more:
-        raise ConfigurationError((*problems, *wrong, *more), hint="genba schema config")
+    if file is None or problems or wrong or more or beside:
+        hint = "genba schema config" if problems or wrong or more else ""
+        raise ConfigurationError((*problems, *wrong, *more, *beside), hint=hint)
     return file, rules, fleet
 
 
 _RULES = ("dod", "task_types", "verification")
 """The sections that say what is done. They are read by types of their own, which most runs do not need."""
 
-_FLEET = ("work", "attempts", "merge", "review", "decompose", "budget", "gc")
+_FLEET = ("work", "attempts", "merge", "review", "decompose", "budget", "gc", "workflow")
 """The sections that say how tasks are worked off. A run of one agent does not need their types."""
 
 

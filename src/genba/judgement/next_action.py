@@ -121,12 +121,13 @@ def _without_open_subtasks(snapshot: Snapshot) -> Action:
     room = _room(snapshot)
     if snapshot.hierarchy is Hierarchy.MANAGER:
         if room:
-            return _action(snapshot, _K.CREATE_SUBTASKS, *_MAKE, _T.LIST_WORKERS, _T.REPORT_BLOCKED)
+            tools = (*_MAKE, _T.LIST_WORKERS, _T.REPORT_BLOCKED)
+            return _action(snapshot, _K.CREATE_SUBTASKS, *tools, subtasks=snapshot.pieces)
         return _ask_person(snapshot, NO_ROOM if snapshot.may_split else DEPTH)
     if snapshot.atomic or not room:
         return _action(snapshot, _K.EXECUTE_SUBTASK, _T.REPORT_COMPLETED, _T.REPORT_BLOCKED)
-    whole = (_T.UPDATE_TASK_STATUS, _T.REPORT_COMPLETED)
-    return _action(snapshot, _K.CREATE_SUBTASKS, *_MAKE, *whole, _T.REPORT_BLOCKED)
+    whole = (*_MAKE, _T.UPDATE_TASK_STATUS, _T.REPORT_COMPLETED, _T.REPORT_BLOCKED)
+    return _action(snapshot, _K.CREATE_SUBTASKS, *whole, subtasks=snapshot.pieces)
 
 
 def _of_worker(snapshot: Snapshot) -> Action:
@@ -221,7 +222,8 @@ def _rework(snapshot: Snapshot, subtask: Piece | None) -> Action:
     else:
         make = (*_MAKE, _T.LIST_WORKERS) if _room(snapshot) else ()
         tools = (*make, _T.REPORT_COMPLETED, _T.REPORT_BLOCKED)
-    return _action(snapshot, _K.REWORK, *tools, subtask=subtask, evidence=snapshot.evidence)
+    led = snapshot.pieces if snapshot.hierarchy is Hierarchy.MANAGER else ()
+    return _action(snapshot, _K.REWORK, *tools, subtask=subtask, subtasks=led, evidence=snapshot.evidence)
 
 
 def _wait(snapshot: Snapshot, pieces: tuple[Piece, ...]) -> Action:
@@ -277,7 +279,11 @@ def _room(snapshot: Snapshot) -> bool:
 
 def _growing(snapshot: Snapshot) -> tuple[Tool, ...]:
     """A plan that is made call by call may grow until its first subtask is begun or given away."""
-    untouched = all(not piece.assignee and piece.status in (_S.BACKLOG, _S.OPEN) for piece in snapshot.pieces)
+    given = snapshot.hierarchy is Hierarchy.MANAGER
+    untouched = all(
+        piece.status is _S.BACKLOG or (piece.status is _S.OPEN and not (given and piece.assignee))
+        for piece in snapshot.pieces
+    )
     return (_T.CREATE_TASK,) if untouched and _room(snapshot) else ()
 
 
