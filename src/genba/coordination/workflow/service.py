@@ -7,6 +7,7 @@ call did stands on the blackboard before it is answered, so a service that dies 
 from collections.abc import Callable, Mapping
 
 from genba.blackboard.fleet import FleetBoard
+from genba.blackboard.workflow import WorkflowBoard
 from genba.coordination.workflow.answers import (
     Blocked,
     Caller,
@@ -24,10 +25,19 @@ from genba.coordination.workflow.answers import (
     TaskList,
     TaskView,
 )
+from genba.coordination.workflow.asking import Asking
+from genba.coordination.workflow.boards import Boards
 from genba.coordination.workflow.desk import Desk
+from genba.coordination.workflow.looking import Looking
+from genba.coordination.workflow.pacing import MachineTimes, Times
+from genba.coordination.workflow.reporting import LONGEST_REASON, Reporting, held
+from genba.coordination.workflow.seats import Seats
+from genba.coordination.workflow.subtasks import Subtasks
+from genba.coordination.workflow.taking import Taking
+from genba.coordination.workflow.talking import LONGEST_MESSAGE, Talking
 from genba.definitions.fleet_file import FleetSettings
 from genba.domain.tasks import TaskStatus
-from genba.domain.workflow import Action, ErrorCode, SubtaskDraft, Worker, WorkflowError
+from genba.domain.workflow import Action, Note, SubtaskDraft, Tool, Worker, WorkflowError
 
 
 class WorkflowService:
@@ -35,87 +45,123 @@ class WorkflowService:
 
     def __init__(
         self,
-        board: object,
+        board: WorkflowBoard,
         fleet: FleetBoard,
         desk: Desk,
         settings: FleetSettings,
         project_id: str,
         overrides: Mapping[str, str],
         agents: Callable[[], tuple[Worker, ...]],
+        times: Times | None = None,
     ) -> None:
-        self.board = board
-        self.fleet = fleet
-        self.desk = desk
+        clock = times or MachineTimes()
         self.settings = settings
         self.project_id = project_id
-        self.overrides = overrides
-        self.agents = agents
+        self._boards = Boards(board, fleet, settings)
+        self._seats = Seats(self._boards, project_id, clock)
+        self._taking = Taking(self._boards, desk)
+        self._asking = Asking(self._boards, self._seats, self._taking, overrides, clock)
+        self._subtasks = Subtasks(self._boards, desk, agents)
+        self._reporting = Reporting(self._boards, desk, self._taking)
+        self._talking = Talking(self._boards)
+        self._looking = Looking(self._boards, desk)
+        self._times = clock
 
     async def authenticate(
         self, caller: Caller, *, agent_id: str = "", passkey: str = "", project_id: str = ""
     ) -> Seated:
         """A token for a one-time credential (`caller.token`, or `passkey`), or for an agent's passkey."""
-        raise _not_there()
+        return await self._seats.authenticate(caller, agent_id, passkey, project_id)
 
     async def get_next_action(self, caller: Caller) -> Action:
         """The one next action. The same object is answered as long as nothing has changed."""
-        raise _not_there()
+        return await self._asking.next_action(await self._seats.of(caller))
 
     async def get_my_task(self, caller: Caller) -> TaskBrief:
-        raise _not_there()
+        return await self._looking.my_task(await self._seats.of(caller))
 
     async def create_task(self, caller: Caller, draft: SubtaskDraft, *, key: str = "") -> Made:
-        raise _not_there()
+        """One more subtask of the plan. Without a key the same request is the same subtask."""
+        return await self._subtasks.create_one(await self._seats.of(caller), draft, key)
 
     async def create_tasks_batch(self, caller: Caller, drafts: tuple[SubtaskDraft, ...], *, key: str = "") -> Made:
-        raise _not_there()
+        """The whole plan, or nothing of it. A second plan is refused, with the first one shown."""
+        return await self._subtasks.create_batch(await self._seats.of(caller), drafts, key)
 
     async def update_task_status(self, caller: Caller, task_id: int, status: str, *, reason: str = "") -> Moved:
-        raise _not_there()
+        seat = await self._seats.of(caller)
+        held(reason, LONGEST_REASON, "reason", empty=True)
+        return await self._subtasks.update(seat, task_id, status, reason)
 
     async def assign_task(self, caller: Caller, task_id: int, agent: str, *, note: str = "") -> Moved:
-        raise _not_there()
+        seat = await self._seats.of(caller)
+        held(note, LONGEST_MESSAGE, "note", empty=True)
+        return await self._subtasks.assign(seat, task_id, agent, note)
 
     async def report_completed(self, caller: Caller, *, summary: str = "") -> Claimed:
-        raise _not_there()
+        """Verify the work. A red verdict is an answer, and no error."""
+        return await self._reporting.completed(await self._seats.of(caller), summary)
 
     async def report_blocked(self, caller: Caller, reason: str, *, task_id: int | None = None) -> Blocked:
-        raise _not_there()
+        return await self._reporting.blocked(await self._seats.of(caller), reason, task_id)
 
     async def save_context(
         self, caller: Caller, *, progress: str = "", findings: str = "", blockers: str = "", next_steps: str = ""
     ) -> Kept:
-        raise _not_there()
+        note = Note(progress=progress, findings=findings, blockers=blockers, next_steps=next_steps)
+        return await self._talking.save_context(await self._seats.of(caller), note)
 
     async def send_message(self, caller: Caller, content: str, *, to: str = "", task_id: int | None = None) -> Sent:
         """To an agent by name, or to whoever works on a task; without either, to the parent of the session's task."""
-        raise _not_there()
+        return await self._talking.send(await self._seats.of(caller), content, to, task_id)
 
     async def get_messages(self, caller: Caller, *, mark_read: bool = True) -> Inbox:
-        raise _not_there()
+        return await self._talking.received(await self._seats.of(caller), mark_read)
 
     async def list_tasks(self, caller: Caller, *, status: TaskStatus | None = None) -> TaskList:
-        raise _not_there()
+        return await self._looking.tasks(await self._seats.of(caller), status)
 
     async def get_task(self, caller: Caller, task_id: int) -> TaskView:
-        raise _not_there()
+        return await self._looking.task(await self._seats.of(caller), task_id)
 
     async def list_workers(self, caller: Caller) -> Crew:
-        raise _not_there()
+        seat = await self._seats.of(caller)
+        await self._boards.permitted(seat, Tool.LIST_WORKERS)
+        return await self._subtasks.workers(seat)
 
     async def help(self, caller: Caller, *, tool: str = "") -> Help:
-        raise _not_there()
+        return await self._looking.help(await self._seats.of(caller), tool)
 
     async def logout(self, caller: Caller, *, reason: str = "") -> Left:
-        raise _not_there()
+        """The instance stops here. A guest that leaves its task unfinished gives it back."""
+        seat = await self._seats.of(caller)
+        held(reason, LONGEST_REASON, "reason", empty=True)
+        why = reason.strip() or "it logged out"
+        await self._taking.leave(seat, why)
+        await self._seats.close(seat, why)
+        self._asking.forget(seat)
+        return Left(reason=why)
 
     async def sweep(self) -> int:
         """Close the seats whose lease or token has run out; whoever serves calls this every few seconds."""
-        raise _not_there()
+        await self._seats.settle()
+        at = self._times.now()
+        closed = 0
+        for seat in await self._boards.read(lambda: self._boards.board.expired(at)):
+            try:
+                await self._taking.leave(seat, "it was silent for too long")
+                await self._seats.close(seat, "expired")
+            except WorkflowError:
+                continue  # it is still expired when it is looked at again
+            self._asking.forget(seat)
+            closed += 1
+        return closed
+
+    async def settle(self) -> None:
+        """Wait for what is under way: verifications, and signs of life that are being written."""
+        await self._reporting.settle()
+        await self._seats.settle()
 
     def close(self) -> None:
         """Let go of what the service holds open. The boards stay open."""
-
-
-def _not_there() -> WorkflowError:
-    return WorkflowError(ErrorCode.CONFLICT, "the workflow is not served here yet")
+        self._boards.pulse.close()

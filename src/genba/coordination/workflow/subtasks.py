@@ -1,0 +1,276 @@
+"""Plans and their subtasks: make them, begin and end them, give them away.
+
+Law: a worker's subtasks are the steps of its own plan, on its own branch; a manager's are tasks that others carry out.
+What was asked for twice in the same words is made once.
+"""
+
+import hashlib
+from collections.abc import Callable
+
+import msgspec
+
+from genba.coordination.workflow.answers import Crew, Made, Moved
+from genba.coordination.workflow.boards import Boards, actor_of, refused
+from genba.coordination.workflow.desk import Desk, Judged
+from genba.domain.errors import GenbaError
+from genba.domain.fleet import Plan
+from genba.domain.problems import did_you_mean
+from genba.domain.tasks import Task, TaskStatus
+from genba.domain.workflow import (
+    ActionKind,
+    ErrorCode,
+    Hierarchy,
+    Phase,
+    Piece,
+    Seat,
+    Snapshot,
+    SubtaskDraft,
+    Tool,
+    Worker,
+    WorkflowError,
+)
+from genba.judgement.next_action import decide
+from genba.judgement.plans import PlanLimits, read_plan
+
+_MOST_TOLD = 10
+_LONGEST_KEY = 200
+_ADDING = (ActionKind.REWORK, ActionKind.HANDLE_BLOCKED)
+"""Actions in which a plan is added to."""
+_S = TaskStatus
+
+
+class Subtasks:
+    def __init__(self, boards: Boards, desk: Desk, agents: Callable[[], tuple[Worker, ...]]) -> None:
+        self._boards = boards
+        self._board = boards.board
+        self._desk = desk
+        self._agents = agents
+
+    async def create_one(self, seat: Seat, draft: SubtaskDraft, key: str) -> Made:
+        """A plan that is made call by call grows until its first subtask is begun or given away."""
+        snapshot, task = await self._boards.permitted(seat, Tool.CREATE_TASK)
+        return await self._make(seat, snapshot, task, (draft,), key, more=True)
+
+    async def create_batch(self, seat: Seat, drafts: tuple[SubtaskDraft, ...], key: str) -> Made:
+        snapshot, task = await self._boards.permitted(seat, Tool.CREATE_TASKS_BATCH)
+        more = decide(snapshot).action in _ADDING
+        return await self._make(seat, snapshot, task, drafts, key, more=more)
+
+    async def update(self, seat: Seat, number: int, status: str, reason: str) -> Moved:
+        _, task = await self._boards.permitted(seat, Tool.UPDATE_TASK_STATUS)
+        to = _status(status)
+        if number == task.number:
+            return await self._own_task(seat, task, to, reason)
+        piece = await self._boards.child(seat, number)
+        if seat.hierarchy is Hierarchy.MANAGER:
+            return await self._part(seat, piece, to, reason)
+        return await self._step(seat, task, piece, to)
+
+    async def assign(self, seat: Seat, number: int, agent: str, note: str) -> Moved:
+        await self._boards.permitted(seat, Tool.ASSIGN_TASK)
+        piece = await self._boards.child(seat, number)
+        if number == seat.task:
+            raise WorkflowError(ErrorCode.FORBIDDEN, f"#{number} is your own task, and stays yours")
+        workers = (await self.workers(seat)).workers
+        chosen = next((worker for worker in workers if worker.name == agent), None)
+        if chosen is None:
+            names = [worker.name for worker in workers]
+            hint = did_you_mean(agent, names) or f"list_workers: {', '.join(names) or 'there is nobody'}"
+            itself = "you cannot give it to yourself" if agent == seat.agent else f'there is no worker "{agent}"'
+            raise WorkflowError(ErrorCode.VALIDATION, itself, hint=hint)
+        if chosen.hierarchy is Hierarchy.MANAGER:
+            await self._deep_enough(piece)
+        moved = await self._boards.write(
+            lambda: self._board.assign(number, agent, actor=actor_of(seat), note=note, run=seat.run),
+            ErrorCode.INVALID_TRANSITION,
+        )
+        await self._mark(seat, Phase.EXECUTING)
+        return Moved(task=moved)
+
+    async def workers(self, seat: Seat) -> Crew:
+        """Everybody that work can be given to, whoever has the least to do first; nobody gives it to itself."""
+        known = {worker.name: worker for worker in await self._boards.read(self._board.workers)}
+        guests = {agent.name for agent in await self._boards.read(self._board.agents) if agent.has_passkey}
+        here = {worker.name: worker for worker in self._agents()}
+        found = [known[name] for name in guests if name in known and name not in here]
+        for worker in here.values():
+            load = known[worker.name].load if worker.name in known else 0
+            found.append(msgspec.structs.replace(worker, load=load))
+        others = [worker for worker in found if worker.name != seat.agent]
+        return Crew(workers=tuple(sorted(others, key=lambda worker: (worker.load, worker.name))))
+
+    async def _make(
+        self, seat: Seat, snapshot: Snapshot, task: Piece, drafts: tuple[SubtaskDraft, ...], key: str, *, more: bool
+    ) -> Made:
+        manages = seat.hierarchy is Hierarchy.MANAGER
+        names = tuple(worker.name for worker in (await self.workers(seat)).workers) if manages else ()
+        _check(task, drafts, names, self._boards.limits.most_parts)
+        _check_key(key)
+        # Assigning is a call of its own: it is what makes a part begin.
+        wanted = tuple(msgspec.structs.replace(draft, assignee=draft.assignee if manages else "") for draft in drafts)
+        made = await self._boards.write(
+            lambda: self._board.create_subtasks(
+                task.number,
+                wanted,
+                in_plan=not manages,
+                actor=actor_of(seat),
+                key=key or _key(wanted),
+                limits=self._boards.limits,
+                more=more,
+                run=seat.run,
+            )
+        )
+        if snapshot.phase in (Phase.NEW, Phase.FETCHED):
+            await self._mark(seat, Phase.PLANNED)
+        return Made(subtasks=made)
+
+    async def _own_task(self, seat: Seat, task: Piece, to: TaskStatus, reason: str) -> Moved:
+        """A worker can say of its own task only that it needs no subtasks; everything else has a tool of its own."""
+        if to is _S.DONE or to is _S.REVIEW:
+            raise WorkflowError(
+                ErrorCode.OUT_OF_ORDER, "your task is done when its goals pass", hint="call report_completed"
+            )
+        if to is _S.BLOCKED:
+            raise WorkflowError(ErrorCode.OUT_OF_ORDER, "say what is in the way", hint="call report_blocked")
+        if to is not _S.IN_PROGRESS or seat.hierarchy is Hierarchy.MANAGER:
+            raise WorkflowError(
+                ErrorCode.INVALID_TRANSITION if seat.hierarchy is Hierarchy.WORKER else ErrorCode.FORBIDDEN,
+                f"your own task cannot become {to} by your word",
+                hint="report_completed or report_blocked end it",
+            )
+        if any(not piece.status.ended for piece in await self._boards.read(lambda: self._board.pieces(task.number))):
+            raise WorkflowError(
+                ErrorCode.OUT_OF_ORDER, f"#{task.number} has subtasks", hint="get_next_action names one"
+            )
+        del reason  # "atomic" says what the call itself says
+        await self._boards.write(lambda: self._board.mark_atomic(task.number, seat.run, seat.agent))
+        await self._mark(seat, Phase.EXECUTING)
+        return Moved(task=task)
+
+    async def _step(self, seat: Seat, task: Piece, piece: Piece, to: TaskStatus) -> Moved:
+        """A step of a worker's own plan."""
+        actor = actor_of(seat)
+        if to is _S.IN_PROGRESS:
+            started = await self._boards.write(
+                lambda: self._board.start_step(task.number, piece.number, run=seat.run, actor=actor),
+                ErrorCode.INVALID_TRANSITION,
+            )
+            await self._mark(seat, Phase.EXECUTING)
+            return Moved(task=started)
+        if to is not _S.DONE:
+            raise WorkflowError(
+                ErrorCode.INVALID_TRANSITION,
+                f"a step of your plan becomes in_progress or done, not {to}",
+                hint="report_blocked says that you cannot go on",
+            )
+        if piece.status is _S.DONE:
+            return Moved(task=piece, done=True)
+        if piece.status is not _S.IN_PROGRESS:
+            raise WorkflowError(
+                ErrorCode.INVALID_TRANSITION,
+                f"#{piece.number} is {piece.status}: it was not begun",
+                hint=f'update_task_status(task_id={piece.number}, status="in_progress") begins it',
+            )
+        commit = ""
+        if piece.goals:
+            judged = await self._judged(seat, piece.number)
+            if not judged.done:
+                return Moved(task=piece, evidence=judged.evidence)
+            commit = judged.commit
+        finished = await self._boards.write(
+            lambda: self._board.finish_step(task.number, piece.number, run=seat.run, actor=actor, commit=commit),
+            ErrorCode.INVALID_TRANSITION,
+        )
+        return Moved(task=finished, done=True)
+
+    async def _judged(self, seat: Seat, number: int) -> Judged:
+        try:
+            return await self._desk.judge_subtask(seat, number)
+        except GenbaError as error:
+            raise refused(error) from error
+
+    async def _part(self, seat: Seat, piece: Piece, to: TaskStatus, reason: str) -> Moved:
+        """A part that a manager answers for, and never works on."""
+        actor = actor_of(seat)
+        if to is _S.CANCELLED:
+            moved = await self._boards.write(
+                lambda: self._board.cancel(piece.number, actor=actor, reason=reason, run=seat.run),
+                ErrorCode.INVALID_TRANSITION,
+            )
+            return Moved(task=moved)
+        if to is _S.OPEN:
+            if not piece.assignee:
+                raise WorkflowError(
+                    ErrorCode.VALIDATION, f"nobody has #{piece.number} yet", hint="assign_task gives it to a worker"
+                )
+            moved = await self._boards.write(
+                lambda: self._board.assign(piece.number, piece.assignee, actor=actor, note=reason, run=seat.run),
+                ErrorCode.INVALID_TRANSITION,
+            )
+            return Moved(task=moved)
+        raise WorkflowError(
+            ErrorCode.FORBIDDEN,
+            f"a manager does not make #{piece.number} {to}: its worker does, and the goals decide",
+            hint="assign_task, or update_task_status with cancelled",
+        )
+
+    async def _deep_enough(self, piece: Piece) -> None:
+        depth = len(await self._boards.line_above(piece.number))
+        most = self._boards.limits.most_depth
+        if depth >= most:
+            raise WorkflowError(
+                ErrorCode.LIMIT,
+                f"#{piece.number} has {depth} tasks above it, and at most {most} levels are taken apart",
+                hint="give it to a worker, who carries it out",
+            )
+
+    async def _mark(self, seat: Seat, phase: Phase) -> None:
+        if seat.task is not None:
+            number = seat.task
+            await self._boards.write(lambda: self._board.mark(number, seat.run, seat.agent, phase))
+
+
+def _check(task: Piece, drafts: tuple[SubtaskDraft, ...], agents: tuple[str, ...], most: int) -> None:
+    """Refuse what a plan may not ask for, with every problem at once. Dependencies are the blackboard's to check."""
+    raw = {
+        "subtasks": [
+            {
+                "key": f"s{at}",
+                "title": draft.title,
+                "body": draft.body,
+                "type": draft.type,
+                "priority": str(draft.priority),
+                "scope": list(draft.scope),
+                "goals": list(draft.goals),
+                "assignee": draft.assignee if agents else "",
+            }
+            for at, draft in enumerate(drafts)
+        ]
+    }
+    about = Task(id=0, number=task.number, title=task.title, type=task.type)
+    limits = PlanLimits(max_parts=most, max_depth=1, agents=agents if agents else None)
+    read = read_plan(raw, about, limits)
+    if isinstance(read, Plan):
+        return
+    told = [f"{problem} ({problem.hint})" if problem.hint else str(problem) for problem in read[:_MOST_TOLD]]
+    if len(drafts) > most:
+        raise WorkflowError(ErrorCode.LIMIT, told[0], hint="join those that belong together")
+    raise WorkflowError(ErrorCode.VALIDATION, "; ".join(told), hint="mend that, and send all of them again")
+
+
+def _check_key(key: str) -> None:
+    if len(key) > _LONGEST_KEY:
+        raise WorkflowError(ErrorCode.VALIDATION, f"the key is longer than {_LONGEST_KEY} characters")
+
+
+def _key(drafts: tuple[SubtaskDraft, ...]) -> str:
+    """The same request has the same key: whoever sends it again, because no answer came, makes nothing twice."""
+    return "request-" + hashlib.sha256(msgspec.json.encode(drafts)).hexdigest()[:32]
+
+
+def _status(word: str) -> TaskStatus:
+    try:
+        return TaskStatus.read(word)
+    except ValueError:
+        words = ", ".join(status.value for status in TaskStatus)
+        raise WorkflowError(ErrorCode.VALIDATION, f'"{word[:40]}" is not a status', hint=f"one of: {words}") from None

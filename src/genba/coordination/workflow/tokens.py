@@ -1,0 +1,93 @@
+"""The secrets of the workflow: passkeys, one-time credentials and session tokens.
+
+Law: only hashes are kept. Whoever shows a secret is told yes or no, after the same time in either case.
+"""
+
+import asyncio
+import hashlib
+import secrets
+from enum import StrEnum
+from functools import cache
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from argon2 import PasswordHasher
+
+_ID, _WORD = 6, 20
+"""Bytes; the word alone is more than anybody can guess."""
+_LONGEST = 200
+
+
+class SecretKind(StrEnum):
+    PASSKEY = "gbk"
+    """Of an agent that comes by itself."""
+    CREDENTIAL = "gbo"
+    """Good for one authentication of one run."""
+    TOKEN = "gbs"  # noqa: S105  (a name, not a secret)
+    """Of one seat."""
+
+
+class Secret(msgspec.Struct, frozen=True):
+    """A secret with the public name that it is looked up by."""
+
+    id: str
+    text: str
+
+    def __repr__(self) -> str:
+        return f"Secret(id={self.id!r})"
+
+
+def new_passkey() -> str:
+    return f"{SecretKind.PASSKEY}_{secrets.token_hex(_WORD)}"
+
+
+def new_secret(kind: SecretKind) -> Secret:
+    """A credential or a token, with a name of its own."""
+    name = secrets.token_hex(_ID)
+    return Secret(name, f"{kind}_{name}_{secrets.token_hex(_WORD)}")
+
+
+def read_secret(text: str, kind: SecretKind) -> Secret | None:
+    """What was shown, if it looks like a secret of this kind at all."""
+    words = text.strip().split("_") if len(text) <= _LONGEST else []
+    if len(words) != len(("kind", "id", "word")) or words[0] != kind or not all(words):
+        return None
+    return Secret(words[1], text.strip()) if words[1].isalnum() and words[1].isascii() else None
+
+
+def digest(text: str) -> bytes:
+    """What a verified secret is remembered by, in memory only."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).digest()
+
+
+async def hashed(text: str) -> str:
+    return await asyncio.to_thread(_hasher().hash, text)
+
+
+async def fits(text: str, known: str) -> bool:
+    """Whether a secret is the one that was hashed; with nothing to compare it takes as long, and is not."""
+    return await asyncio.to_thread(_fits, text, known)
+
+
+def _fits(text: str, known: str) -> bool:
+    from argon2.exceptions import InvalidHashError, VerificationError  # noqa: PLC0415  (only who authenticates needs it)
+
+    try:
+        return _hasher().verify(known or _nobody(), text) and bool(known)
+    except (VerificationError, InvalidHashError):
+        return False
+
+
+@cache
+def _hasher() -> "PasswordHasher":
+    from argon2 import PasswordHasher  # noqa: PLC0415  (only who authenticates needs it)
+
+    # Every secret is long and random, so guessing is hopeless at any price: the least that is advised will do.
+    return PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
+
+
+@cache
+def _nobody() -> str:
+    return _hasher().hash(secrets.token_hex(_WORD))
