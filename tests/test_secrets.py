@@ -39,6 +39,9 @@ def test_what_looks_like_a_key_is_redacted(project: Project) -> None:
         "Authorization: Bearer abcdefghijklmnop",
         "https://me:hunter2secret@host/x",
         "AKIAABCDEFGHIJKLMNOP",
+        '{"session_token":"gbs_0a1b2c3d_' + "9f" * 20 + '"}',
+        "Bearer gbo_0a1b2c3d_" + "9f" * 20,
+        "passkey gbk_" + "9f" * 20,
     ]
     project.agent(script={"turns": [{"do": [{"print": line} for line in lines], "reply": f"the key is {KEY}"}]})
 
@@ -51,6 +54,9 @@ def test_what_looks_like_a_key_is_redacted(project: Project) -> None:
         "Authorization: Bearer [redacted]",
         "https://[redacted]@host/x",
         "[redacted]",
+        '{"session_token":"[redacted]"}',
+        "Bearer [redacted]",
+        "passkey [redacted]",
     ]
     assert KEY not in "".join(project.genba("logs", "--json", check=0).out)
 

@@ -11,7 +11,7 @@ _SECRET_NAME = re.compile(
 )
 _NOT_SECRET_NAME = re.compile(r"^SSH_AUTH_SOCK$", re.IGNORECASE)
 _FREE_TEXT = frozenset({
-    "message", "prompt", "text", "reason", "detail", "output", "title", "subject", "claim",
+    "message", "prompt", "text", "reason", "detail", "output", "title", "subject", "claim", "target",
     "parameters", "previous_summary", "context", "structured",
 })  # fmt: skip
 """The fields of an event in which anybody may have written anything. All others are words of the house."""
@@ -21,6 +21,7 @@ _LOOKS_SECRET = re.compile(
     r"|github_pat_[A-Za-z0-9_]{20,}"
     r"|glpat-[A-Za-z0-9_-]{16,}"
     r"|xox[abprs]-[A-Za-z0-9-]{10,}"
+    r"|(?<![A-Za-z0-9])gb[kos]_[A-Za-z0-9_]{12,}"
     r"|AKIA[0-9A-Z]{16}"
     r"|AIza[0-9A-Za-z_-]{35}"
     r"|(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"
