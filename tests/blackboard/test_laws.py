@@ -31,7 +31,7 @@ BY = {
     ("open", "blocked"): "orchestrator human manager",
     ("review", "done"): "orchestrator",
     ("review", "in_progress"): "reviewer orchestrator",
-    ("blocked", "open"): "orchestrator human",
+    ("blocked", "open"): "orchestrator human manager",
     ("done", "open"): "human",
     ("cancelled", "open"): "human",
 } | {(start, "cancelled"): "human manager" for start in ("backlog", "open", "in_progress", "review", "blocked")}

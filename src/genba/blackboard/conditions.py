@@ -13,7 +13,7 @@ SELECT o.number, o.status FROM task_dependencies d JOIN tasks o ON o.id = d.depe
 WHERE d.task_id = :id AND o.status <> 'done' ORDER BY o.number
 """)
 _PARTS = Statement("""
-SELECT number, status FROM tasks WHERE parent_task_id = :id AND review_of IS NULL ORDER BY number
+SELECT number, status, in_plan FROM tasks WHERE parent_task_id = :id AND review_of IS NULL ORDER BY number
 """)
 _JUDGED = Statement("SELECT status FROM reviews WHERE task_id = :id")
 _VERDICT = Statement("""
@@ -33,6 +33,8 @@ def check(tx: Transaction, seen: Seen, change: StatusChange) -> None:
         case _, TaskStatus.REVIEW:
             _is_verified(tx, seen.task, change)
             _children_have_ended(tx, seen.task, change.to)
+        case TaskStatus.IN_PROGRESS, TaskStatus.DONE:
+            _step_is_carried_out(tx, seen.task, change)
         case _, TaskStatus.DONE:
             _is_verified(tx, seen.task, change)
             _is_approved(tx, seen.task, change)
@@ -98,12 +100,22 @@ def _is_judged(tx: Transaction, task: Task) -> None:
 def _children_have_ended(tx: Transaction, task: Task, to: TaskStatus) -> None:
     if not task.children:
         return
-    children = [(number, TaskStatus(status)) for number, status in tx.all(_PARTS, id=task.id)]
-    open_ones = [f"#{number} ({status})" for number, status in children if not status.ended]
+    children = [(number, TaskStatus(status), in_plan) for number, status, in_plan in tx.all(_PARTS, id=task.id)]
+    open_ones = [f"#{number} ({status})" for number, status, _ in children if not status.ended]
     if open_ones:
         raise refused(task.number, f"it cannot be {to} before its parts have ended: {', '.join(open_ones)}")
-    if children and all(status is TaskStatus.CANCELLED for _, status in children):
+    parts = [status for _, status, in_plan in children if not in_plan]
+    if parts and all(status is TaskStatus.CANCELLED for status in parts):
         raise refused(task.number, f"it cannot be {to}: all of its parts were cancelled, and none is done")
+
+
+def _step_is_carried_out(tx: Transaction, task: Task, change: StatusChange) -> None:
+    """A step ends on the branch that it is made on: nothing is merged, and its parent is judged as a whole."""
+    if not task.in_plan:
+        raise refused(task.number, "it is no step of a plan: it is done when its work was verified and has landed")
+    if task.goals:
+        _is_verified(tx, task, change)
+    _children_have_ended(tx, task, change.to)
 
 
 def approved_commit(tx: Transaction, task: Task) -> str:

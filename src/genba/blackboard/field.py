@@ -1,6 +1,7 @@
 """The field: everything that the orchestrator decides on, seen at one moment.
 
-Law: one transaction, and so many statements whatever the number of tasks. Most tasks are as they were at the last look,
+Law: one transaction, and so many statements whatever the number of tasks. Steps of a worker's plan are not in it: they
+are carried out by whoever works on their parent. Most tasks are as they were at the last look,
 so those are kept, and read anew when their version or the time of their last change says so.
 """
 
@@ -23,18 +24,20 @@ _GOING = "status IN ('backlog', 'open', 'in_progress', 'review', 'blocked')"
 
 _IN_VIEW = f"""
 WHERE t.id IN (
-  SELECT id FROM tasks WHERE project_id = :project AND {_GOING}
+  SELECT id FROM tasks WHERE project_id = :project AND {_GOING} AND NOT in_plan
   UNION SELECT d.depends_on_id FROM tasks w JOIN task_dependencies d ON d.task_id = w.id
-    WHERE w.project_id = :project AND w.{_GOING}
-  UNION SELECT c.id FROM tasks p JOIN tasks c ON c.parent_task_id = p.id WHERE p.project_id = :project AND p.{_GOING}
+    WHERE w.project_id = :project AND w.{_GOING} AND NOT w.in_plan
+  UNION SELECT c.id FROM tasks p JOIN tasks c ON c.parent_task_id = p.id
+    WHERE p.project_id = :project AND p.{_GOING} AND NOT c.in_plan
   UNION SELECT s.task_id FROM sessions s JOIN tasks r ON r.id = s.task_id
     WHERE s.status = 'running' AND r.project_id = :project)
 ORDER BY t.number
 """  # noqa: S608  (words of this module)
-_WHOLE = select_tasks(_IN_VIEW)
-_ONE = select_tasks("WHERE t.id = :id")
+_WHOLE = select_tasks(_IN_VIEW, with_steps=False)
+_ONE = select_tasks("WHERE t.id = :id", with_steps=False)
 _STAMPED = """
-SELECT t.id, t.version, t.updated_at, (SELECT $numbers FROM tasks c WHERE c.parent_task_id = t.id) FROM tasks t
+SELECT t.id, t.version, t.updated_at,
+  (SELECT $numbers FROM tasks c WHERE c.parent_task_id = t.id AND NOT c.in_plan) FROM tasks t
 """
 _STAMPS = Statement(
     _STAMPED.replace("$numbers", "group_concat(c.number)") + _IN_VIEW,
@@ -161,6 +164,7 @@ def _ready(tasks: dict[int, Task]) -> tuple[int, ...]:
         task
         for task in tasks.values()
         if task.status is TaskStatus.OPEN
+        and not task.in_plan
         and all(tasks[number].status is TaskStatus.DONE for number in task.dependencies)
         and all(tasks[number].status.ended or tasks[number].review_of is not None for number in task.children)
     ]

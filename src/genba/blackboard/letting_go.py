@@ -52,5 +52,5 @@ def let_go(tx: Transaction, task: int, start: TaskStatus, to: TaskStatus, actor:
         if start is TaskStatus.BLOCKED:
             status = "approved" if by_hand else "withdrawn"
             tx.do(_WITHDRAW_BLOCKING, task=task, status=status, reason="the task was unblocked", by=by, at=at)
-        if by_hand:
+        if by_hand or (start is TaskStatus.BLOCKED and actor.kind is ActorKind.MANAGER):
             tx.do(_FORGIVE, task=task, yes=True)

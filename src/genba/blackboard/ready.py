@@ -12,10 +12,10 @@ from genba.blackboard.texts import most
 from genba.domain.tasks import Task, TaskStatus
 
 _CONDITION = """
-WHERE t.project_id = :project AND t.status = 'open'
+WHERE t.project_id = :project AND t.status = 'open' AND NOT t.in_plan
   AND NOT EXISTS (SELECT 1 FROM task_dependencies d JOIN tasks o ON o.id = d.depends_on_id
     WHERE d.task_id = t.id AND o.status <> 'done')
-  AND NOT EXISTS (SELECT 1 FROM tasks c WHERE c.parent_task_id = t.id AND c.review_of IS NULL
+  AND NOT EXISTS (SELECT 1 FROM tasks c WHERE c.parent_task_id = t.id AND c.review_of IS NULL AND NOT c.in_plan
     AND c.status NOT IN ('done', 'cancelled'))
 ORDER BY t.priority_rank, t.id LIMIT :limit
 """

@@ -13,14 +13,14 @@ from genba.domain.tasks import Blocker, BlockerKind, Priority, Task, TaskStatus
 _COLUMNS = """
 SELECT t.id, t.number, t.title, t.description, t.type, t.status, t.priority, t.labels,
   (SELECT p.number FROM tasks p WHERE p.id = t.parent_task_id),
-  (SELECT $numbers(c.number) FROM tasks c WHERE c.parent_task_id = t.id),
+  (SELECT $numbers(c.number) FROM tasks c WHERE c.parent_task_id = t.id $steps),
   (SELECT $numbers(o.number) FROM task_dependencies d JOIN tasks o ON o.id = d.depends_on_id WHERE d.task_id = t.id),
   t.assignee, t.requires_review, t.reviewer_type,
   (SELECT $goals),
   t.may_change, t.blocker_kind, t.blocker_reason,
   (SELECT b.number FROM tasks b WHERE b.id = t.blocker_task_id),
   t.tracker, t.tracker_reference, t.version, t.created_at, t.updated_at, t.parent_task_id, t.blocker_task_id,
-  t.scope, t.decompose, t.budget_usd, t.review_of, t.review_commit
+  t.scope, t.decompose, t.budget_usd, t.review_of, t.review_commit, t.in_plan
 FROM tasks t
 """
 
@@ -37,9 +37,16 @@ _FOR_POSTGRES = (
 )
 
 
-def select_tasks(condition: str, postgres: str | None = None) -> Statement:
-    """Tasks, as `t`, for which a condition holds; an order and a limit may follow it."""
-    return Statement(_FOR_SQLITE + condition, _FOR_POSTGRES + (condition if postgres is None else postgres))
+def select_tasks(condition: str, postgres: str | None = None, *, with_steps: bool = True) -> Statement:
+    """Tasks, as `t`, for which a condition holds; an order and a limit may follow it.
+
+    Without steps, the children of a task are those that are carried out by themselves.
+    """
+    steps = "" if with_steps else "AND NOT c.in_plan"
+    return Statement(
+        _FOR_SQLITE.replace("$steps", steps) + condition,
+        _FOR_POSTGRES.replace("$steps", steps) + (condition if postgres is None else postgres),
+    )
 
 
 _ONE = select_tasks("WHERE t.project_id = :project AND t.number = :number")
@@ -110,6 +117,7 @@ def task_of(row: Row) -> Task:
         budget_usd=row[28],
         review_of=row[29],
         review_commit=row[30],
+        in_plan=bool(row[31]),
         blocker=None if kind is None else Blocker(BlockerKind(kind), row[17], row[18]),
         tracker=row[19],
         tracker_reference=row[20],

@@ -53,6 +53,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How many levels below a task may be taken apart further."""
 
 
+LIMITS = Limits()
+
+
 class PlannedAlreadyError(StateConflictError):
     """The parent has its subtasks already: those are the ones to go on with."""
 

@@ -39,11 +39,11 @@ _IS_THERE = Statement("SELECT 1 FROM tasks WHERE project_id = :project AND numbe
 _INSERT = Statement("""
 INSERT INTO tasks (project_id, number, parent_task_id, title, description, type, status, priority, labels, assignee,
   assignee_id, assignee_type, requires_review, reviewer_type, may_change, tracker, tracker_reference, blocker_kind,
-  blocker_reason, blocker_task_id, scope, decompose, budget_usd, review_of, review_commit, version, created_at,
-  updated_at)
+  blocker_reason, blocker_task_id, scope, decompose, budget_usd, review_of, review_commit, in_plan, version,
+  created_at, updated_at)
 VALUES (:project, :number, :parent, :title, :description, :type, :status, :priority, :labels, :assignee, :assignee_id,
   :assignee_type, :requires_review, :reviewer_type, :may_change, :tracker, :tracker_reference, :blocker_kind,
-  :blocker_reason, :blocker_task, :scope, :decompose, :budget_usd, :review_of, :review_commit, 1, :at, :at)
+  :blocker_reason, :blocker_task, :scope, :decompose, :budget_usd, :review_of, :review_commit, :in_plan, 1, :at, :at)
 RETURNING id
 """)
 _DEPEND = Statement("INSERT INTO task_dependencies (task_id, depends_on_id) VALUES (:task, :on)")
@@ -87,6 +87,7 @@ def add(tx: Transaction, draft: TaskDraft, actor: Actor) -> Task:
         blocker_task=blocker_id,
         review_of=draft.review_of,
         review_commit=draft.review_commit,
+        in_plan=draft.in_plan,
         at=at,
         **_written(tx, draft, at),
     )
@@ -97,6 +98,7 @@ def add(tx: Transaction, draft: TaskDraft, actor: Actor) -> Task:
         set_criteria(tx, task, number, draft.goals, actor)
     told: dict[str, Any] = {"title": draft.title, "status": TaskStatus.BLOCKED if blocker else draft.status}
     told |= {"parent": draft.parent} if draft.parent else {}
+    told |= {"in_plan": True} if draft.in_plan else {}
     told |= {"dependencies": draft.dependencies} if draft.dependencies else {}
     told |= {"blocker": blocker} if blocker else {}
     tell(tx, actor, at, [Line(task=task, version=1, kind=CREATED, data=told)])
@@ -191,6 +193,8 @@ def _checked(draft: TaskDraft) -> TaskDraft:
     _check_words(draft)
     if draft.status not in (TaskStatus.OPEN, TaskStatus.BACKLOG):
         raise UsageError(f"a new task is open or backlog, not {draft.status}", unchanged="nothing was changed.")
+    if draft.in_plan and draft.parent is None:
+        raise UsageError("a step belongs to the plan of a task", unchanged="nothing was changed.")
     storable(draft.tracker, "the tracker", empty=False)
     storable(draft.tracker_reference, "the tracker's reference")
     storable(draft.review_commit, "the commit to review")

@@ -4,7 +4,7 @@ import msgspec
 
 from genba.blackboard.goals import write_goal
 from genba.blackboard.history import VERIFIED, Line, tell
-from genba.blackboard.rows import hold, id_of
+from genba.blackboard.rows import Seen, hold, id_of
 from genba.blackboard.store import Statement, Transaction
 from genba.blackboard.texts import as_json, now, seen
 from genba.domain.errors import StateConflictError
@@ -33,8 +33,9 @@ _verification = msgspec.json.Decoder(Verification)
 
 def record_verification(tx: Transaction, number: int, run: str, verification: Verification) -> None:
     """Write a verdict down, whole. A run without a session may verify too; its evidence is the same."""
-    task, at = hold(tx, number).task, now()
-    session = _session(tx, task.id, number, run, at)
+    held, at = hold(tx, number), now()
+    task = held.task
+    session = _session(tx, held, run, at)
     subject = verification.subject
     row = tx.one(
         _INSERT,
@@ -66,15 +67,17 @@ def last_verification(tx: Transaction, number: int) -> Verification | None:
         return None
 
 
-def _session(tx: Transaction, task: int, number: int, run: str, at: str) -> int | None:
+def _session(tx: Transaction, held: Seen, run: str, at: str) -> int | None:
+    """The session of the run: it works on this task, or on the one in whose plan this is a step."""
     row = tx.one(_SESSION, run=seen(run)) if run else None
     if row is None:
         return None
-    if row[1] != task:
+    task = held.task
+    if row[1] != task.id and not (task.in_plan and row[1] == held.parent_id):
         raise StateConflictError(
-            f"run {run} works on another task than #{number}",
+            f"run {run} works on another task than #{task.number}",
             unchanged="nothing was changed.",
-            hint=f"genba task show {number}",
+            hint=f"genba task show {task.number}",
         )
     tx.do(_HEARTBEAT, id=row[0], at=at)
     return int(row[0])

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from genba.blackboard.board import Blackboard
 from genba.blackboard.pulse import Pulse
-from genba.blackboard.seat_values import Credential, KnownSeat, Limits
+from genba.blackboard.seat_values import LIMITS, Credential, KnownSeat, Limits
 from genba.domain.fleet import Escalation
 from genba.domain.tasks import Actor, ActorKind, TaskStatus
 from genba.domain.workflow import (
@@ -119,7 +119,7 @@ class WorkflowBoard:
     # What is next
 
     def snapshot(
-        self, seat_id: str, limits: Limits = Limits(), *, waited_seconds: float = 0.0, repeats: int = 0
+        self, seat_id: str, limits: Limits = LIMITS, *, waited_seconds: float = 0.0, repeats: int = 0
     ) -> Snapshot:
         """Everything that the next action of a seat is decided on, seen at one moment."""
         raise NotImplementedError
@@ -165,7 +165,7 @@ class WorkflowBoard:
         in_plan: bool,
         actor: Actor,
         key: str = "",
-        limits: Limits = Limits(),
+        limits: Limits = LIMITS,
         status: TaskStatus | None = None,
         more: bool = False,
         run: str = "",

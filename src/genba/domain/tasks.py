@@ -104,6 +104,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     review_of: int | None = None
     """The task whose commit this one judges."""
     review_commit: str = ""
+    in_plan: bool = False
+    """A step of its parent's own plan: whoever works on the parent carries it out, on the same branch."""
     blocker: Blocker | None = None
     tracker: str = "local"
     tracker_reference: str = ""
@@ -134,6 +136,7 @@ class TaskDraft(msgspec.Struct, frozen=True, kw_only=True):
     budget_usd: float | None = None
     review_of: int | None = None
     review_commit: str = ""
+    in_plan: bool = False
     tracker: str = "local"
     tracker_reference: str = ""
     number: int | None = None
