@@ -3,6 +3,7 @@
 from genba.domain.loop_state import Gap
 from genba.domain.tasks import Task
 from genba.domain.workflow import ActionKind, Hierarchy, Phase, Piece, Snapshot
+from genba.judgement.next_action import decide
 from genba.judgement.situation import Situation
 
 _TOLD = {
@@ -16,8 +17,6 @@ PARTS = "its parts"
 
 def woken_by(at: Situation, task: Task, agent: str) -> str:
     """Why the manager of a task is needed; empty while it would only be told to wait."""
-    from genba.judgement.next_action import decide  # noqa: PLC0415  (only a fleet with managers pays for it)
-
     action = decide(snapshot_of(at, task, agent)).action
     return "" if action is ActionKind.WAIT else _TOLD.get(action, "something happened to a part of its task")
 

@@ -68,7 +68,14 @@ class ProjectCrew:
         for info in infos:
             definition = self.house.registry.load(info.name)
             if definition.adapter_type is not None:
-                found.append(Agent(name=info.name, capabilities=info.capabilities, provider=self._provider(definition)))
+                found.append(
+                    Agent(
+                        name=info.name,
+                        capabilities=info.capabilities,
+                        provider=self._provider(definition),
+                        manages=definition.manages,
+                    )
+                )
         return tuple(found)
 
     def _provider(self, definition: AgentDefinition) -> str:

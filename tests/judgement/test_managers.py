@@ -1,0 +1,130 @@
+"""Managers in a fleet: when they begin, when they are woken, and who brings their task home."""
+
+from typing import Any
+
+from genba.domain.fleet import Cause, EscalationKind, FleetSession, Purpose, WaitsFor
+from genba.domain.tasks import Blocker, BlockerKind, Task, TaskStatus
+from genba.judgement.moves import Agent, Block, Continue, Move, Start, Wait, WaitReason
+from tests.judgement.fleets import AGENTS, asked, decide, failure, field, only, session, settings, task
+
+LEAD = Agent(name="lead", provider="north", manages=True)
+EVERYBODY = (*AGENTS, LEAD)
+DONE, OPEN = TaskStatus.DONE, TaskStatus.OPEN
+
+
+def _moves(here: Any, **more: Any) -> tuple[Move, ...]:
+    return decide(here, agents=EVERYBODY, **more)
+
+
+def _managed(*children: int, **more: Any) -> Task:
+    return task(1, **{"assignee": "lead", "children": children, **more})
+
+
+def _manager(**more: Any) -> FleetSession:
+    return session(1, **{"agent": "lead", "purpose": Purpose.MANAGE, **more})
+
+
+def _part(number: int, **more: Any) -> Task:
+    return task(number, **{"parent": 1, "assignee": "builder", **more})
+
+
+def test_a_task_of_a_manager_is_managed() -> None:
+    begun = only(Start, _moves(field(_managed())))
+
+    assert (begun.agent, begun.purpose) == ("lead", Purpose.MANAGE)
+
+
+def test_a_manager_begins_although_the_parts_of_its_task_have_not_ended() -> None:
+    here = field(_managed(2), _part(2, status=TaskStatus.BACKLOG), ready=())
+
+    assert only(Start, _moves(here)).purpose is Purpose.MANAGE
+
+
+def test_a_manager_waits_for_what_its_task_depends_on() -> None:
+    here = field(_managed(dependencies=(5,)), task(5), ready=(5,))
+
+    assert only(Start, _moves(here)).task == 5
+
+
+def test_a_manager_that_was_sent_home_waits_while_others_work() -> None:
+    here = field(
+        _managed(2, status=TaskStatus.IN_PROGRESS),
+        _part(2, status=TaskStatus.IN_PROGRESS),
+        sessions=(_manager(waits_for=WaitsFor.PARTS), session(2, agent="builder")),
+    )
+
+    assert [move.kind for move in _moves(here) if isinstance(move, Wait) and move.task == 1] == [WaitReason.PARTS]
+
+
+def test_a_manager_is_woken_when_its_parts_have_ended() -> None:
+    here = field(
+        _managed(2, status=TaskStatus.IN_PROGRESS),
+        _part(2, status=DONE),
+        sessions=(_manager(waits_for=WaitsFor.PARTS),),
+    )
+
+    onward = only(Continue, _moves(here))
+
+    assert (onward.cause, onward.reason) == (Cause.WOKEN, "the parts of its task have ended")
+
+
+def test_a_manager_is_woken_when_a_part_is_blocked_and_not_again_once_a_person_has_it() -> None:
+    blocked = _part(2, status=TaskStatus.BLOCKED, blocker=Blocker(BlockerKind.FAILED, "3 of 3 attempts failed"))
+    told = field(_managed(2, status=TaskStatus.IN_PROGRESS), blocked, sessions=(_manager(waits_for=WaitsFor.PARTS),))
+    with_person = field(
+        _managed(2, status=TaskStatus.IN_PROGRESS),
+        blocked,
+        sessions=(_manager(waits_for=WaitsFor.PARTS),),
+        escalations=(asked(2, EscalationKind.STOPPED, evidence={"by": "run-1"}),),
+    )
+
+    assert only(Continue, _moves(told)).cause is Cause.WOKEN
+    assert not [move for move in _moves(with_person) if isinstance(move, Continue)]
+
+
+def test_whoever_gives_up_a_part_leaves_it_to_the_manager_and_not_to_a_person() -> None:
+    here = field(
+        _managed(2, status=TaskStatus.IN_PROGRESS),
+        _part(2),
+        ready=(2,),
+        sessions=(_manager(waits_for=WaitsFor.PARTS),),
+        failures={2: tuple(failure(2, attempt, agent="builder") for attempt in (1, 2, 3))},
+    )
+
+    given_up = only(Block, _moves(here))
+
+    assert (given_up.task, given_up.blocker.kind) == (2, BlockerKind.FAILED)
+
+
+def test_somebody_who_works_brings_a_task_home_once_its_manager_has_completed() -> None:
+    here = field(
+        _managed(2),
+        _part(2, status=DONE),
+        ready=(1,),
+        sessions=(_manager(status="ended", outcome="completed"),),
+    )
+
+    begun = only(Start, _moves(here))
+
+    assert (begun.agent, begun.purpose) == ("iterator", Purpose.INTEGRATE)
+
+
+def test_a_manager_whose_parts_were_all_cancelled_begins_anew() -> None:
+    here = field(
+        _managed(2),
+        _part(2, status=TaskStatus.CANCELLED),
+        ready=(1,),
+        sessions=(_manager(status="ended", outcome="completed"),),
+    )
+
+    assert only(Start, _moves(here)).purpose is Purpose.MANAGE
+
+
+def test_only_another_manager_takes_the_place_of_a_manager_that_failed() -> None:
+    told = settings(attempts={"per_agent": 1, "max": 3, "alternates": ["builder", "chief"]})
+    here = field(_managed(), ready=(1,), failures={1: (failure(1, 1, agent="lead", purpose=Purpose.MANAGE),)})
+    chief = Agent(name="chief", provider="north", manages=True)
+
+    begun = only(Start, decide(here, told, agents=(*EVERYBODY, chief)))
+
+    assert (begun.agent, begun.purpose) == ("chief", Purpose.MANAGE)
