@@ -202,3 +202,31 @@ def test_a_checkout_with_changes_in_the_way_is_left_alone_until_it_is_clean(smal
     assert yard.look(1).status is TaskStatus.DONE
     assert yard.project.read("task-1.txt") == "1\n"
     assert yard.started() == ["1"], "nobody was asked again"
+
+
+def test_what_cannot_land_is_verified_and_written_down_once_however_often_it_is_tried(small_yard: Yard) -> None:
+    yard = small_yard
+    yard.agent()
+    yard.project.write("checks.sh", f"echo checked >> {yard.project.root.parent}/checks.txt\n")
+    yard.settings["dod"] = [{"custom_script": "sh checks.sh"}]
+    yard.set(merge={"retry_seconds": 0.05})
+    yard.task(1)
+    yard.project.write("task-1.txt", "my own\n")
+    process = yard.start("--plain")
+    until(lambda: "stuck" in yard.log())
+    seen: set[str] = set()
+    until(lambda: seen.add(finished_at(yard)) or len(seen) > 5)
+
+    with yard.board() as board:
+        told = [each.data["commit"] for each in board.board.events(1) if each.kind == "verified"]
+    assert len(told) == 2, "its branch, and what would land"
+    assert (yard.project.root.parent / "checks.txt").read_text("utf-8").split() == ["checked"] * 2
+    (yard.project.root / "task-1.txt").unlink()
+    until(lambda: yard.look(1).status is TaskStatus.DONE)
+    yard.kill(process, signal.SIGTERM)
+
+
+def finished_at(yard: Yard) -> str:
+    """When the one entry of the merge queue was given back last."""
+    with yard.board() as board:
+        return str(next(iter(board.entries())).finished_at)

@@ -64,6 +64,7 @@ class Fleet:
         self.gate = ProviderGate(board, self.settings.work.patience_seconds)
         self.nursery = nursery_of(house.layout)
         self.file = SettingsFile(house.layout.top)
+        self.proving = Proving(house, board)
         self.crew: ProjectCrew | None = None
         self.orchestrator: Orchestrator | None = None
         self.parts: LiveParts | None = None
@@ -189,8 +190,7 @@ class Fleet:
         """One turn of the merge queue of a target."""
         await self._opened.wait()
         target = target_of(self.house, self.settings)
-        proving = Proving(self.house, self.board)
-        return await MergeTurn(self.board, target, proving.verify, self.watch.hear_queue).handle(payload, steps)
+        return await MergeTurn(self.board, target, self.proving.verify, self.watch.hear_queue).handle(payload, steps)
 
     def _live_parts(self) -> LiveParts:
         if self.parts is None:
