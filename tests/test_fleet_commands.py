@@ -433,6 +433,38 @@ def test_sessions_tell_who_tried_what_and_what_they_wait_for(project: Project) -
     refused(project, "sessions", "9", code=4)
 
 
+def test_a_session_whose_executor_has_gone_is_parked(project: Project) -> None:
+    project.issue(1, "Mend the till")
+    started(project)
+    with fleet(project) as board:
+        board.register(Executor(id="laptop", host="laptop", process=1, workers=2))
+    assert "◐ running  #1 Mend the till" in project.genba("sessions", check=0).out
+    with fleet(project) as board:
+        board.leave("laptop", "parked")
+
+    told = project.genba("sessions", check=0)
+
+    assert "■ parked  #1 Mend the till" in told.out
+    assert "laptop has ended" in told.out
+    assert "hint: genba work   goes on with what is parked" in told.err
+    assert project.genba("sessions", "1", "--json", check=0).json[0]["status"] == "parked"
+
+
+def test_all_sessions_are_listed_with_those_that_have_ended(project: Project) -> None:
+    project.issue(1, "Choose a region")
+    project.issue(2, "Mend the till")
+    started(project)
+    started(project, 2, "worker-2-1-abcdef")
+    with fleet(project) as board:
+        board.end_part(PartEnd(run="worker-2-1-abcdef", part=1, outcome="failed", reason="it gave up"))
+    project.genba("task", "cancel", "2", check=0)
+
+    assert "#2" not in project.genba("sessions", check=0).out
+    told = project.genba("sessions", "--all", check=0).out
+    assert "◐ running  #1 Choose a region" in told
+    assert "✗ failed   #2 Mend the till" in told
+
+
 def test_a_session_that_went_on_is_one_session(project: Project) -> None:
     project.issue(1, "Choose a region")
     asked(project)

@@ -328,6 +328,34 @@ nothing more can be done without you: 1 decision
 """)
 
 
+def test_no_command_is_cut_in_the_story_in_the_end() -> None:
+    why = "the last one of them said that it could not go on without the key of the other account, which nobody gave it"
+    summary = WorkSummary(
+        ended=Ended.EMPTY,
+        tasks=(
+            TaskEnd(task=1, title="add slugify()", status="waits", agent="builder", detail=f"{why}  genba resume 1"),
+            TaskEnd(task=2, title="add a till", status="failed", agent="builder", detail=f"{why}: {why}: {why}: {why}"),
+        ),
+        sessions=4,
+        sessions_failed=3,
+        waits=(WaitPicture(task=3, title="mend the till", why=f"{why}  genba resume 3"),),
+        seconds=3,
+    )
+    assert told([*summary_lines(summary)]) == snapshot("""\
+ #1 add slugify()  ? waits      builder
+      the last one of them said that it could not go on without the key of the other account, which
+      nobody gave it   genba resume 1
+ #2 add a till     ✗ failed     builder
+      the last one of them said that it could not go on without the key of the other account, which
+      nobody gave it: the last one of them said that it could not go on without the key of the other
+      account, which nobody gave it: the last one of them said that it could not go on without the…
+
+ ◌ #3 mend the till  the last one of them said that it could not go on without the key of the other…
+      genba resume 3
+ 4 sessions, 3 of them in vain · 0 merged · 0 done · 3.0 s
+""")
+
+
 @pytest.mark.parametrize("kind", FleetEventKind)
 def test_everything_that_can_happen_has_a_word_and_a_shape(kind: FleetEventKind) -> None:
     line = event_line(FleetEvent(kind=kind, task=1, title="a title"))

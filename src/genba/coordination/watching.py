@@ -268,6 +268,7 @@ class Watch:
             done=sum(1 for end in tasks if end.status == "done"),
             failed=sum(1 for end in tasks if end.status == "failed"),
             parked=sum(1 for found in sessions if found.status == "running" and found.executor == self.executor),
+            sessions_failed=sum(1 for found in sessions if found.status == "ended" and found.outcome != "completed"),
             needs=self.needs(),
             waits=tuple(self._wait(wait) for wait in self.waits if not self._is_told(wait)),
             seconds=time.monotonic() - self.began,
@@ -291,7 +292,7 @@ class Watch:
         last = sessions[-1] if sessions else None
         goals = self._live[last.run].goals if last is not None and last.run in self._live else ()
         need = next((need for need in self.needs() if need.task == number), None)
-        status, detail = _came_to(task.status, last, need)
+        status, detail = _came_to(task.status, last, need, number in self.merged)
         if status == "waits" and not detail:
             detail = next((wait.why for wait in self.waits if wait.task == number), "")
         return TaskEnd(
@@ -311,7 +312,7 @@ class Watch:
         )
 
 
-def _came_to(status: TaskStatus, last: FleetSession | None, need: NeedPicture | None) -> tuple[str, str]:
+def _came_to(status: TaskStatus, last: FleetSession | None, need: NeedPicture | None, landed: bool) -> tuple[str, str]:
     """One word for where a task stands, and what is worth to be said about it."""
     if status is TaskStatus.DONE:
         back = f"came back {last.rounds} times before it landed" if last is not None and last.rounds else ""
@@ -320,6 +321,8 @@ def _came_to(status: TaskStatus, last: FleetSession | None, need: NeedPicture | 
         return "cancelled", ""
     if need is not None:
         return "waits", need.question
+    if landed:
+        return "parked", "genba work closes it"
     if last is not None and last.status == "running":
         return "parked", "genba work goes on with it"
     if last is not None and last.status == "ended" and last.outcome != "completed":

@@ -205,6 +205,8 @@ class WorkSummary(msgspec.Struct, frozen=True, kw_only=True):
     failed: int = 0
     parked: int = 0
     """Sessions that go on with the next `genba work`."""
+    sessions_failed: int = 0
+    """Sessions that came to nothing; their tasks may be done all the same, or wait for somebody."""
     needs: tuple[NeedPicture, ...] = ()
     waits: tuple[WaitPicture, ...] = ()
     seconds: float = 0.0

@@ -33,6 +33,18 @@ def cut(text: str, most: int) -> str:
     return "".join(kept).rstrip() + "…" if most > 0 else ""
 
 
+def wrapped(text: str, columns: int, most: int) -> list[str]:
+    """A text of words in at most so many lines; what has no room in the last one is cut."""
+    lines = [""]
+    for word in text.split(" "):
+        longer = f"{lines[-1]} {word}" if lines[-1] else word
+        if width(longer) <= columns or len(lines) == most or not lines[-1]:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return [cut(line, columns) for line in lines]
+
+
 def fit(text: str, columns: int) -> str:
     """Exactly so many columns."""
     shown = cut(text, columns)

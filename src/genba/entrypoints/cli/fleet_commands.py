@@ -8,13 +8,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 import click
+import msgspec
 
 from genba.blackboard.fleet import FleetBoard
 from genba.domain.errors import NotFoundError, UsageError
 from genba.domain.fleet import Escalation, EscalationKind, FleetSession
 from genba.entrypoints.cli.deciding import approve_task, onward, open_one, people_only, the_one, waiting
 from genba.entrypoints.cli.failures import show_hint
-from genba.entrypoints.cli.fleet_views import escalation_lines, escalation_page, session_lines
+from genba.entrypoints.cli.fleet_views import PARKED, escalation_lines, escalation_page, session_lines
 from genba.entrypoints.cli.houses import house_to_look
 from genba.entrypoints.cli.json_output import print_json
 from genba.entrypoints.cli.task_commands import NUMBER
@@ -189,17 +190,12 @@ def reject(number: int, reason: str, as_json: bool) -> None:
 
 @click.command("sessions")
 @_TASK
+@click.option("--all", "ended_too", is_flag=True, help="Every attempt at every task, the ended ones too.")
 @_JSON
-def sessions(number: int | None, as_json: bool) -> None:
+def sessions(number: int | None, ended_too: bool, as_json: bool) -> None:
     """List the sessions: of one task all of them, else the newest of every task that has not ended."""
     house = house_to_look()
-    found: list[FleetSession] = []
-    if number is not None:
-        board = fleet_board(house)
-        board.board.get(number)
-        found = list(board.sessions(number))
-    elif house.has_board():
-        found = list(fleet_board(house).field().sessions)
+    found = _sessions(house, number, ended_too)
     if as_json:
         print_json(found)
         return
@@ -209,6 +205,27 @@ def sessions(number: int | None, as_json: bool) -> None:
         return
     for line in session_lines(found, _titles(house, {each.task for each in found}), datetime.now(UTC), columns()):
         click.echo(line)
+    if any(each.status == PARKED for each in found):
+        show_hint("genba work   goes on with what is parked")
+
+
+def _sessions(house: House, number: int | None, ended_too: bool) -> list[FleetSession]:
+    """What was asked for. A session whose executor has gone does not run: it is parked."""
+    if number is None and not house.has_board():
+        return []
+    board = fleet_board(house)
+    if number is not None:
+        board.board.get(number)
+        found = board.sessions(number)
+    elif ended_too:
+        found = [each for task in board.board.find() for each in board.sessions(task.number)]
+    else:
+        found = list(board.field().sessions)
+    gone = {each.id for each in board.executors() if each.status != "live"}
+    return [
+        msgspec.structs.replace(each, status=PARKED) if each.status == "running" and each.executor in gone else each
+        for each in found
+    ]
 
 
 # ── what they share ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -18,7 +18,9 @@ from genba.entrypoints.cli.printable import printable
 from genba.entrypoints.cli.work_view import ENTRY_MARKS, GOAL_MARKS, WIDTH
 
 ESCALATION_MARKS = {"open": "?", "answered": "✓", "approved": "✓", "rejected": "✗", "withdrawn": "–"}
-SESSION_MARKS = {"running": "◐", "waiting": "◌", "ended": "■"}
+PARKED = "parked"
+"""How a session stands whose executor has gone: it goes on with the next one."""
+SESSION_MARKS = {"running": "◐", "waiting": "◌", "ended": "■", PARKED: "■"}
 _SHORT = 7
 _NAME = 12
 _DAY = 86400
@@ -293,6 +295,8 @@ def _state(each: FleetSession) -> str:
     if each.status == "running":
         step = f"{each.step} {each.iterations}".strip() if each.iterations else each.step
         return " ".join(part for part in (each.phase, step, f"on {each.executor}" if each.executor else "") if part)
+    if each.status == PARKED:
+        return f"{each.executor} has ended"
     return each.reason
 
 

@@ -20,7 +20,7 @@ from genba.domain.fleet_picture import (
     WorkSummary,
 )
 from genba.domain.replies import Usage
-from genba.entrypoints.cli.columns import cell, cut, fit, rows_of, width
+from genba.entrypoints.cli.columns import cell, cut, fit, rows_of, width, wrapped
 from genba.entrypoints.cli.lines import duration, tokens
 
 WIDTH = 100
@@ -77,6 +77,7 @@ _AT_WORK = ("", "start", "iterate", "iterating")
 _PHASES = {"open": "opens", "verify": "verifies", "deliver": "delivers", "send back": "sent back", "end": "ends"}
 _SHORT = 7
 _MOST_WAITS = 4
+_MOST_LINES = 3
 _FEWEST = 3
 _BELOW = "   └ "
 
@@ -86,8 +87,8 @@ def event_line(event: FleetEvent) -> str:
     parts = [f" {EVENT_MARKS[event.kind]} {event.kind.replace('_', ' '):<10}"]
     if event.task is not None:
         parts.append(f"#{event.task} {cut(cell(event.title), 40)}".rstrip())
-    detail, _, typed = event.detail.partition("  genba ")
-    command = event.command or (typed and f"genba {typed}")
+    detail, typed = _apart(event.detail)
+    command = event.command or typed
     parts += [cell(event.agent), cell(detail), command and f" {cell(command)}"]
     return "  ".join(part for part in parts if part).rstrip()
 
@@ -137,14 +138,16 @@ def summary_lines(summary: WorkSummary, columns: int = WIDTH) -> Iterator[str]:
         agents = min(14, max(width(cell(each.agent)) for each, _ in ordered))
         for name, (each, _) in zip(names, ordered, strict=True):
             status = f"{END_MARKS.get(each.status, '·')} {each.status}"
-            detail = cell(each.detail)
+            said, typed = _apart(each.detail)
+            detail, command = cell(said), each.command or typed
             parts = [f"{fit(name, across)}  {fit(status, 11)}  {fit(cell(each.agent), agents)}", _end(each)]
             line = "  ".join(part for part in parts if part).rstrip()
             whole = "  ".join(part for part in (*parts, detail) if part).rstrip()
             if width(whole) > columns and detail:
                 yield cut(line, columns)
-                whole = f"      {detail}"
-            yield from _with_command(whole, each.command, columns)
+                *above, whole = (f"      {part}" for part in wrapped(detail, columns - 6, _MOST_LINES))
+                yield from above
+            yield from _with_command(whole, command, columns)
         yield ""
     told = {need.task for need in summary.needs} & {each.task for each in summary.tasks if each.command}
     left = [need for need in summary.needs if need.task not in told]
@@ -152,7 +155,8 @@ def summary_lines(summary: WorkSummary, columns: int = WIDTH) -> Iterator[str]:
         yield from need_lines(left, columns)
         yield ""
     waits = summary.waits[:_MOST_WAITS] if summary.ended in (Ended.EMPTY, Ended.BUDGET) else ()
-    yield from (cut(f" ◌ {_wait(wait)}", columns) for wait in waits)
+    for wait in waits:
+        yield from _with_command(f" ◌ {_wait(wait)}", _apart(wait.why)[1], columns)
     yield cut(f" {_sum(summary)}", columns)
 
 
@@ -263,9 +267,10 @@ def _queue(queue: tuple[EntryPicture, ...], columns: int) -> Iterator[str]:
 
 def _waits(picture: FleetPicture, columns: int) -> Iterator[str]:
     if picture.paused:
-        yield cut(f" ‖ paused  {_wait(WaitPicture(why=picture.paused))}", columns)
+        told = f" ‖ paused  {_wait(WaitPicture(why=picture.paused))}"
+        yield from _with_command(told, _apart(picture.paused)[1], columns)
     for wait in picture.waits[:_MOST_WAITS]:
-        yield cut(f" ◌ waits   {_wait(wait)}", columns)
+        yield from _with_command(f" ◌ waits   {_wait(wait)}", _apart(wait.why)[1], columns)
     more = len(picture.waits) - _MOST_WAITS
     if more > 0:
         yield f"           and {more} more"
@@ -274,8 +279,13 @@ def _waits(picture: FleetPicture, columns: int) -> Iterator[str]:
 def _wait(wait: WaitPicture) -> str:
     named = f"#{wait.task} {cut(cell(wait.title), 30)}".rstrip() + "  " if wait.task is not None else ""
     until = f", until {clock_time(wait.until)}" if wait.until else ""
-    why, _, command = wait.why.partition("  genba ")
-    return f"{named}{cell(why)}{until}{f'   genba {cell(command)}' if command else ''}"
+    return f"{named}{cell(_apart(wait.why)[0])}{until}"
+
+
+def _apart(text: str) -> tuple[str, str]:
+    """A sentence, and the command that stands at its end, two spaces away."""
+    said, _, typed = text.partition("  genba ")
+    return said, typed and f"genba {typed.strip()}"
 
 
 def _totals(picture: FleetPicture) -> str:
@@ -330,8 +340,10 @@ def _below(number: int, tasks: tuple[TaskEnd, ...]) -> Iterator[TaskEnd]:
 
 
 def _sum(summary: WorkSummary) -> str:
-    parts = [_count(summary.sessions, "session"), f"{summary.merged} merged", f"{summary.done} done"]
-    parts.append(f"{summary.failed} failed")
+    vain = f", {summary.sessions_failed} of them in vain" if summary.sessions_failed else ""
+    parts = [f"{_count(summary.sessions, 'session')}{vain}", f"{summary.merged} merged", f"{summary.done} done"]
+    if summary.failed or not vain:
+        parts.append(f"{summary.failed} failed")
     if summary.parked:
         parts.append(f"{summary.parked} parked")
     if summary.needs:

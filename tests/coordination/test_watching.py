@@ -1,0 +1,41 @@
+"""What somebody who watches is told in the end."""
+
+from pathlib import Path
+
+from genba.blackboard.board import Blackboard
+from genba.blackboard.fleet import FleetBoard
+from genba.coordination.watching import Watch
+from genba.domain.fleet_picture import Ended
+from genba.domain.merge_queue import QueueNews
+from genba.domain.tasks import TaskDraft
+from tests.blackboard.acting import HUMAN
+from tests.blackboard.fleets import begin, fail, in_review
+
+
+def test_work_that_landed_and_was_not_closed_before_the_end_does_not_wait(tmp_path: Path) -> None:
+    with Blackboard.open(str(tmp_path / "board.db"), "shop") as board:
+        fleet = FleetBoard(board)
+        watch = Watch(fleet, "here", 2, "shop", lambda _event: None)
+        number = in_review(board, fleet, reviewed=False).task
+        watch.see(fleet.field(), ())
+
+        watch.hear_queue(QueueNews(target="main", kind="merged", tasks=(number,), detail="3f9c2ab0d1"))
+
+        end = watch.summary(Ended.PARKED).tasks[0]
+        assert (end.status, end.detail, end.merged) == ("parked", "genba work closes it", "3f9c2ab0d1")
+
+
+def test_sessions_that_came_to_nothing_are_counted_though_their_task_did_not_fail(tmp_path: Path) -> None:
+    with Blackboard.open(str(tmp_path / "board.db"), "shop") as board:
+        fleet = FleetBoard(board)
+        watch = Watch(fleet, "here", 2, "shop", lambda _event: None)
+        number = board.add(TaskDraft(title="Work"), HUMAN).number
+        fail(fleet, begin(fleet, number))
+        session = begin(fleet, number, attempt=2)
+        watch.see(fleet.field(), ())
+        watch.touched[number] = None
+
+        told = watch.summary(Ended.PARKED)
+
+        assert (told.sessions, told.sessions_failed, told.failed, told.parked) == (2, 1, 0, 1)
+        assert session.status == "running"
