@@ -17,8 +17,12 @@ HEAVY = (
     "genba.judgement.goals",
     "genba.wiring.judging",
     "jsonpath_rfc9535",
+    "mcp",
     "psycopg",
+    "pydantic",
     "sqlalchemy",
+    "starlette",
+    "uvicorn",
 )
 
 

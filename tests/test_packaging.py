@@ -51,16 +51,21 @@ def test_every_package_that_is_imported_is_declared() -> None:
     declared = {
         "acp",
         "alembic",
+        "argon2",
         "click",
         "dbos",
         "detect_secrets",
         "h11",
         "jsonpath_rfc9535",
         "jsonschema_rs",
+        "mcp",
         "msgspec",
         "psutil",
+        "pydantic",
         "rich",
         "sqlalchemy",
+        "starlette",
+        "uvicorn",
         "yaml",
     }
     found = set()
