@@ -104,6 +104,10 @@ class FleetBoard:
         """End a session that waits after this part; one that has gone on since is left alone."""
         self.store.write(lambda tx: parts.give_up(tx, run, part, reason, actor))
 
+    def give_back(self, run: str, part: int, reason: str, actor: Actor) -> None:
+        """End a session that waits after this part, and open its task for whoever takes it next."""
+        self.store.write(lambda tx: parts.give_back(tx, run, part, reason, actor))
+
     def reopen(self, task: int, reason: str, actor: Actor) -> None:
         """Open a task that nobody works on any more, whatever it waits in."""
         self.store.write(lambda tx: parts.reopen(tx, task, reason, actor))

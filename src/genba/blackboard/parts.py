@@ -199,6 +199,19 @@ def give_up(tx: Transaction, run: str, part: int, reason: str, actor: Actor) -> 
     end_part(tx, PartEnd(run=run, part=part, outcome=Outcome.ABORTED, reason=reason))
 
 
+def give_back(tx: Transaction, run: str, part: int, reason: str, actor: Actor) -> None:
+    """End a session that waits after this part, and open its task for whoever takes it next. Safe to repeat."""
+    number = session(tx, run).task
+    hold_line(tx, number, with_itself=False)
+    hold(tx, number)
+    there = session(tx, run)
+    if there.part != part or there.status != SessionStatus.WAITING:
+        return
+    end_part(tx, PartEnd(run=run, part=part, outcome=Outcome.ABORTED, reason=reason))
+    if hold(tx, number).task.status in (TaskStatus.REVIEW, TaskStatus.IN_PROGRESS):
+        reopen(tx, number, reason, actor)
+
+
 def reopen(tx: Transaction, number: int, reason: str, actor: Actor) -> None:
     """Open a task again that nobody works on. Work that was verified, and did not land, is worked on anew."""
     hold_line(tx, number, with_itself=False)

@@ -19,6 +19,7 @@ from sqlalchemy import Connection
 from genba.blackboard.fleet import FleetBoard
 from genba.coordination.enduring import Enduring
 from genba.coordination.engine import MERGES, Engine, Workflow, sessions_queue
+from genba.coordination.handing_over import leave_note
 from genba.coordination.session import bury
 from genba.coordination.session_plan import SessionPlan, read_state
 from genba.coordination.watching import Watch
@@ -362,6 +363,10 @@ class Orchestrator:
         match move:
             case can.Reopen(task=number, reason=reason):
                 self.board.reopen(number, reason, self.actor)
+            case can.EndSession(run=run, part=part, reason=reason, gives_back=True):
+                self.board.give_back(run, part, reason, self.actor)
+                came_back = [path for entry in self.field.entries if entry.run == run for path in entry.paths]
+                leave_note(self.board, move.task, run, (*self._conflicts_before(move.task), *came_back))
             case can.EndSession(run=run, part=part, reason=reason):
                 self.board.give_up(run, part, reason, self.actor)
             case can.Close(task=number, run=run, commit=commit, landed=landed):

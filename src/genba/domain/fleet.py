@@ -61,6 +61,10 @@ class Cause(StrEnum):
     """Something happened to a part of its task."""
 
 
+GUEST = "guest:"
+"""How the executor of a session begins whose agent came by itself: nobody here can ask it anything."""
+
+
 def part_workflow(run: str, part: int) -> str:
     """The name of the workflow that carries out a part of a run."""
     return f"session:{run}:part:{part}"
@@ -136,6 +140,10 @@ class FleetSession(msgspec.Struct, frozen=True, kw_only=True):
     started_at: str = ""
     heartbeat_at: str = ""
     ended_at: str = ""
+
+    @property
+    def is_guest(self) -> bool:
+        return self.executor.startswith(GUEST)
 
 
 class PartEnd(msgspec.Struct, frozen=True, kw_only=True):

@@ -31,7 +31,17 @@ ABORTED = "aborted"
 
 
 def go_on(at: Situation, task: Task, session: FleetSession) -> Move:
-    """The one move for a session that waits."""
+    """The one move for a session that waits. An agent that came by itself cannot be asked: its task is open again."""
+    move = _go_on(at, task, session)
+    if not (session.is_guest and isinstance(move, Continue) and move.asks):
+        return move
+    reason = f"{move.reason}, and its agent came by itself"
+    return EndSession(
+        run=session.run, task=task.number, part=session.part, outcome=ABORTED, reason=reason, gives_back=True
+    )
+
+
+def _go_on(at: Situation, task: Task, session: FleetSession) -> Move:
     if task.status.ended:
         return _end(session, f"#{task.number} is {task.status}")
     match session.waits_for:

@@ -176,6 +176,8 @@ class EndSession(_Move, frozen=True, kw_only=True):
     """The last part that began: a session that has gone on since is left alone."""
     outcome: str
     reason: str
+    gives_back: bool = False
+    """Whether its task is open again, for whoever takes it next."""
 
 
 class Close(_Move, frozen=True, kw_only=True):

@@ -40,7 +40,9 @@ _LEAVES_NOTHING: dict[str, Any] = {
         "execution": {"finalize": {"autoMerge": False, "push": False, "createPr": False}},
     }
 }
-"""A plan and a review change nothing but the blackboard."""
+"""A plan and a review change nothing but the blackboard, and a manager has others work."""
+_SCRATCH = {Purpose.PLAN: "plan", Purpose.REVIEW: "review", Purpose.MANAGE: "manage"}
+"""Sessions that leave no commit, and how their branches are called."""
 _NEVER = "0" * 40
 _MOMENT_SECONDS = 0.5
 """How long an agent that was read counts as read just now."""
@@ -93,16 +95,15 @@ class ProjectCrew:
         task = field.tasks.get(move.task)
         if task is None:
             raise NotFoundError(f"there is no task #{move.task}", hint="genba task list")
-        quiet = move.purpose in (Purpose.PLAN, Purpose.REVIEW, Purpose.MANAGE)
-        layers = [Layer(_FLEET, _LEAVES_NOTHING)] if quiet else []
+        layers = [Layer(_FLEET, _LEAVES_NOTHING)] if move.purpose in _SCRATCH else []
         definition = self._definition(move.agent, layers)
         subject = field.tasks.get(task.review_of, task) if task.review_of is not None else task
-        base_branch = await self._base_branch(subject, field)
+        base_branch = await base_branch_of(self.house, self.base_branch, subject, field)
         plan = SessionPlan(
             definition=definition,
             parameters=await self._parameters(definition, task, subject, move.purpose, base_branch),
             project=self.house.project.name,
-            branch=self._branch(task, move.purpose, field),
+            branch=branch_of(task, move.purpose, field),
             base_branch=base_branch,
             start_at=task.review_commit if move.purpose is Purpose.REVIEW else "",
         )
@@ -153,33 +154,31 @@ class ProjectCrew:
         types = rules.task_types if rules is not None else {}
         return {name: found.reviewer_type for name, found in types.items() if found.requires_review}
 
-    async def _base_branch(self, task: Task, field: Field) -> str:
-        """Where the work starts from and lands: a part on the branch of its task, everything else on the base."""
-        parent = field.tasks.get(task.parent) if task.parent is not None else None
-        if parent is None:
-            return self.base_branch
-        branch = self._branch(parent, Purpose.INTEGRATE, field)
-        git = self.house.layout.git
-        if await git.commit_of(f"refs/heads/{branch}") is None:
-            above = await self._base_branch(parent, field)
-            tip = await git.commit_of(f"refs/heads/{above}")
-            await git.run("update-ref", f"refs/heads/{branch}", tip or "", _NEVER, allow=(0, 128))
-        return branch
 
-    def _branch(self, task: Task, purpose: Purpose, field: Field) -> str:
-        """The branch of a session. Whoever tries a task again goes on where the others stopped."""
-        if purpose is Purpose.PLAN:
-            return f"genba/plan-{task.number}"
-        if purpose is Purpose.REVIEW:
-            return f"genba/review-{task.number}"
-        if purpose is Purpose.MANAGE:
-            return f"genba/manage-{task.number}"
-        known = [
-            session.branch
-            for session in (*field.failures.get(task.number, ()), *field.sessions)
-            if session.task == task.number and session.purpose in (Purpose.WORK, Purpose.INTEGRATE) and session.branch
-        ]
-        return known[-1] if known else generated_branch("", "", task.number, task.title)
+async def base_branch_of(house: House, base: str, task: Task, field: Field) -> str:
+    """Where the work starts from and lands: a part on the branch of its task, everything else on the base."""
+    parent = field.tasks.get(task.parent) if task.parent is not None else None
+    if parent is None:
+        return base
+    branch = branch_of(parent, Purpose.INTEGRATE, field)
+    git = house.layout.git
+    if await git.commit_of(f"refs/heads/{branch}") is None:
+        above = await base_branch_of(house, base, parent, field)
+        tip = await git.commit_of(f"refs/heads/{above}")
+        await git.run("update-ref", f"refs/heads/{branch}", tip or "", _NEVER, allow=(0, 128))
+    return branch
+
+
+def branch_of(task: Task, purpose: Purpose, field: Field) -> str:
+    """The branch of a session. Whoever tries a task again goes on where the others stopped."""
+    if purpose in _SCRATCH:
+        return f"genba/{_SCRATCH[purpose]}-{task.number}"
+    known = [
+        session.branch
+        for session in (*field.failures.get(task.number, ()), *field.sessions)
+        if session.task == task.number and session.purpose in (Purpose.WORK, Purpose.INTEGRATE) and session.branch
+    ]
+    return known[-1] if known else generated_branch("", "", task.number, task.title)
 
 
 def parameters(definition: AgentDefinition, issue: int) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from genba.entrypoints.cli.failures import show_error, show_hint, show_warning
 from genba.entrypoints.cli.houses import house_here
 from genba.entrypoints.cli.json_output import print_json
 from genba.entrypoints.cli.printable import printable
+from genba.entrypoints.cli.registration_commands import passkey, register
 from genba.entrypoints.cli.tables import table
 from genba.wiring import House
 
@@ -21,6 +22,10 @@ from genba.wiring import House
 @click.group("agent")
 def agent() -> None:
     """List, show, check and create agents."""
+
+
+agent.add_command(register)
+agent.add_command(passkey)
 
 
 @agent.command("list")
