@@ -27,6 +27,20 @@ async def test_commits_made_inside_arrive_on_the_branch_outside(floor: Floor) ->
     assert floor.project.git("fsck", "--no-dangling") == ""
 
 
+async def test_commits_arrive_while_somebody_else_makes_a_working_tree(floor: Floor) -> None:
+    workspace = await floor.open()
+    await floor.inside(workspace, COMMIT)
+    begun = Path(workspace.git_dir).with_name("begun")  # as git leaves it until it knows the commit
+    begun.mkdir()
+    begun.joinpath("HEAD").write_text(f"{'0' * 40}\n")
+    begun.joinpath("commondir").write_text("../..\n")
+    begun.joinpath("gitdir").write_text(f"{floor.project.root}/begun/.git\n")
+
+    facts = await floor.trees.observe(workspace)
+
+    assert [commit.subject for commit in facts.commits] == ["Some work"]
+
+
 async def test_a_new_tree_is_clean_on_both_sides(floor: Floor) -> None:
     workspace = await floor.open()
 

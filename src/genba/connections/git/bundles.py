@@ -78,19 +78,25 @@ async def bring(
         little = await asyncio.to_thread(read_loose, cell / "repository", ordinary(layout, cell), known, also)
         if little is not None and len(little.refs) <= limits.refs:
             with contextlib.suppress(BoundaryViolationError):  # it may take git to see the whole of it
-                return await _take_little(layout, workspace, little, also, limits)
+                return await _take_little(layout, workspace, little, known, also, limits)
         return await _take_bundle(layout, sandbox, workspace, known, also, limits)
     finally:
         await asyncio.to_thread(remove_tree, outbox)
 
 
 async def _take_little(
-    layout: RepositoryLayout, workspace: Workspace, little: LooseWork, also: tuple[str, ...], limits: BundleLimits
+    layout: RepositoryLayout,
+    workspace: Workspace,
+    little: LooseWork,
+    known: tuple[str, ...],
+    also: tuple[str, ...],
+    limits: BundleLimits,
 ) -> dict[str, str]:
     with (layout.cell(workspace.git_dir) / "outbox" / "pack").open("w+b", buffering=0) as file:
         file.write(little.pack)
         file.seek(0)
-        await _take(layout, workspace, (file, little.count) if little.count else None, little.refs, also, limits)
+        pack = (file, little.count) if little.count else None
+        await _take(layout, workspace, pack, (*little.refs.values(), *also), known, limits)
     return little.refs
 
 
@@ -111,7 +117,7 @@ async def _take_bundle(
         raise _not_made(workspace, done, limits)
     refs = _listed(read_plain(cell / "outbox" / "refs", _LARGEST_LIST), workspace, limits)
     if empty:
-        await _take(layout, workspace, None, refs, also, limits)
+        await _take(layout, workspace, None, (*refs.values(), *also), known, limits)
         return refs
     with _opened(cell / "outbox" / "bundle", workspace, limits) as file:
         start = _start_of_pack(file)
@@ -120,7 +126,7 @@ async def _take_bundle(
         # The last field of the head of a pack is how many objects it has.
         count = int.from_bytes(os.pread(file.fileno(), 12, start)[8:12], "big")
         os.lseek(file.fileno(), start, os.SEEK_SET)
-        await _take(layout, workspace, (file, count), refs, also, limits)
+        await _take(layout, workspace, (file, count), (*refs.values(), *also), known, limits)
     return refs
 
 
@@ -128,18 +134,18 @@ async def _take(
     layout: RepositoryLayout,
     workspace: Workspace,
     pack: tuple[IO[bytes], int] | None,
-    refs: dict[str, str],
-    also: tuple[str, ...],
+    tips: tuple[str, ...],
+    known: tuple[str, ...],
     limits: BundleLimits,
 ) -> None:
-    """Take a pack, if there is one, into the user's repository, where it is good and the refs are whole with it."""
+    """Take a pack, if there is one, into the user's repository, where it is good and the tips are whole with it."""
     quarantine = layout.cell(workspace.git_dir) / "quarantine"
     await asyncio.to_thread(remove_tree, quarantine)
     (quarantine / "pack").mkdir(parents=True)
     try:
         if pack is not None:
             await _unpack(layout, *pack, quarantine, workspace, limits)
-        await _check(layout, quarantine, workspace, tuple(dict.fromkeys([*refs.values(), *also])), limits)
+        await _check(layout, quarantine, workspace, tips, known, limits)
         await asyncio.to_thread(_let_in, quarantine, layout.common / "objects")
     finally:
         await asyncio.to_thread(remove_tree, quarantine)
@@ -261,11 +267,19 @@ def _start_of_pack(file: IO[bytes]) -> int | None:
 
 
 async def _check(
-    layout: RepositoryLayout, quarantine: Path, workspace: Workspace, tips: tuple[str, ...], limits: BundleLimits
+    layout: RepositoryLayout,
+    quarantine: Path,
+    workspace: Workspace,
+    tips: tuple[str, ...],
+    known: tuple[str, ...],
+    limits: BundleLimits,
 ) -> None:
-    """All that the refs lead to must be there."""
-    words = ("rev-list", "--objects", "--quiet", "--stdin", "--not", "--all")
-    told = "".join(f"{tip}\n" for tip in tips)
+    """All that the tips lead to must be there.
+
+    What is known is named, and not all refs: while others make their working trees, some of those lead nowhere yet.
+    """
+    words = ("rev-list", "--objects", "--quiet", "--stdin")
+    told = "".join(f"{line}\n" for line in dict.fromkeys((*tips, *(f"^{commit}" for commit in known))))
     try:
         await layout.git.run(
             *words,
