@@ -7,7 +7,7 @@ from genba.domain.loop_state import Gap
 from genba.domain.outcomes import Outcome
 from genba.domain.tasks import Blocker, BlockerKind, Task, TaskStatus
 from genba.judgement import escalating, spending
-from genba.judgement.assigning import Assignment, Nobody, assign, named, reviewers
+from genba.judgement.assigning import Nobody, assign, named, reviewers
 from genba.judgement.attempts import Attempt, GivenUp, next_attempt
 from genba.judgement.moments import is_before
 from genba.judgement.moves import Block, CreateParts, Move, RejectPlan, Start, Wait, WaitReason
@@ -20,8 +20,10 @@ def begin(at: Situation, task: Task) -> Move:
         return _review(at, task)
     if _taken_apart(at, task):
         return _plan(at, task)
+    if _parts_are_there(at, task):
+        return _brought_home(at, task)
     if (manager := at.manager_of(task)) is not None:
-        return _managed(at, task, manager)
+        return _try(at, task, Purpose.MANAGE, manager.agent, manager.why)
     parts = at.parts(task)
     if not parts:
         return _assigned(at, task, Purpose.WORK)
@@ -79,10 +81,8 @@ def _start(at: Situation, task: Task, purpose: Purpose, chosen: Attempt, why: st
 # ── managers ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _managed(at: Situation, task: Task, manager: Assignment) -> Move:
-    """A manager sees to the parts of a task. Once it says that they are there, somebody who works brings them home."""
-    if not _parts_are_there(at, task):
-        return _try(at, task, Purpose.MANAGE, manager.agent, manager.why)
+def _brought_home(at: Situation, task: Task) -> Move:
+    """A manager has seen to the parts of a task, and says that they are there: somebody who works brings them home."""
     able = [agent for agent in at.me.agents if not agent.manages]
     worker = assign(msgspec.structs.replace(task, assignee=""), able, at.settings.work.agent)
     if isinstance(worker, Nobody):

@@ -1,0 +1,71 @@
+"""Looking at a claim: the work of somebody who says that it is done, verified as everywhere else and written down."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from genba.connections.git.history import GitHistory
+from genba.connections.journal.redaction import Redactor
+from genba.coordination.workflow.desk import Judged
+from genba.domain.errors import StateConflictError
+from genba.domain.goals import GoalLevel
+from genba.domain.processes import claim_mark
+from genba.domain.verification import Subject, Verification
+from genba.domain.workflow import Evidence
+from genba.execution.verifying import evidence
+from genba.wiring.judging import rulebook, verifier
+
+if TYPE_CHECKING:
+    from genba.domain.tasks import Task
+    from genba.wiring.house import House
+
+_LONGEST_OUTPUT = 6_000
+
+
+async def judge_claim(
+    house: House, task: Task, subject: Subject, *, run: str, agent: str, own_goals: bool = False
+) -> Judged:
+    """Verify a commit against what its task is held to. With `own_goals` only its acceptance criteria count.
+
+    A step of a plan is judged in the middle of the work: what the whole is held to may well fail there.
+    """
+    if await GitHistory(house.layout.git).fork_point(subject.base, subject.commit) is None:
+        told = f"{subject.branch} shares no commit with {subject.base_branch} any more: it could not land"
+        return Judged(done=False, commit=subject.commit, evidence=Evidence(task=task.number, summary=told))
+    policy = await rulebook(house.layout, house.project).freeze(subject.base, subject.base_branch, task)
+    if own_goals:
+        goals = tuple(goal for goal in policy.goals if goal.level is GoalLevel.ACCEPTANCE_CRITERIA)
+        policy = msgspec.structs.replace(policy, goals=goals, artifacts=())
+    redact = Redactor(os.environ).text
+    judge = verifier(house.layout, house.processes, redact, claim_mark(run), house.fence(), agent)
+    found = await judge.verify(subject, policy, lambda _: None)
+    await asyncio.to_thread(house.board().record_verification, task.number, run, found)
+    return Judged(
+        done=found.done, commit=subject.commit, evidence=None if found.done else evidence_of(found, task.number)
+    )
+
+
+def evidence_of(found: Verification, task: int) -> Evidence:
+    """Why a verdict is not `done`, for whoever has to mend it."""
+    check = evidence(found)
+    failing = [f"{one.goal.type} ({one.goal.level}): {one.result.detail}" for one in found.results if one.rejects]
+    return Evidence(
+        task=task,
+        commit=found.subject.commit,
+        verdict=found.verdict,
+        summary=check.detail,
+        failing=tuple(failing) or tuple(found.findings),
+        output=check.output[-_LONGEST_OUTPUT:],
+    )
+
+
+async def tip_of(house: House, branch: str) -> str:
+    """The commit that a branch is at."""
+    found = await house.layout.git.commit_of(f"refs/heads/{branch}")
+    if found is None:
+        raise StateConflictError(f"there is no branch {branch}", unchanged="nothing was changed.")
+    return found

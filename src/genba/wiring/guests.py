@@ -1,0 +1,241 @@
+"""Guests: agents that come by themselves, such as somebody's own Claude Code.
+
+Law: a guest works in a working tree of its own, on a branch of its own, in a session like any other. Nobody here can
+ask it anything, so what lives is its lease alone; what it leaves is on its branch, and its task is free for others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from genba.blackboard.fleet import FleetBoard
+from genba.blackboard.ledger import BlackboardLedger
+from genba.connections.git.worktrees import GitWorkingTrees
+from genba.coordination.handing_over import leave_note, note_for
+from genba.coordination.orchestrator import run_id
+from genba.coordination.session import let_go
+from genba.coordination.session_plan import PartState, SessionPlan, write_state
+from genba.coordination.workflow.desk import Judged, Place
+from genba.definitions.layers import Layer
+from genba.domain.errors import GenbaError, NotFoundError, StateConflictError
+from genba.domain.fleet import GUEST, Field, PartEnd, PartOrder, Purpose, WaitsFor
+from genba.domain.loop_state import LoopState
+from genba.domain.outcomes import Outcome
+from genba.domain.sessions import SessionStart
+from genba.domain.tasks import Actor, ActorKind, StatusChange, Task, TaskStatus
+from genba.domain.verification import Subject
+from genba.domain.workflow import ErrorCode, Evidence, Hierarchy, Seat, WorkflowError
+from genba.domain.workspaces import Workspace, WorkspaceRequest
+from genba.wiring.claims import judge_claim, tip_of
+from genba.wiring.crew import base_branch_of, branch_of
+from genba.wiring.fleet import check_ground, host
+from genba.wiring.judging import rulebook
+
+if TYPE_CHECKING:
+    from genba.definitions.definition import AgentDefinition
+    from genba.wiring.house import House
+
+_STAND_IN = "iterator"
+_NOBODY: dict[str, Any] = {
+    "runner": {
+        "adapter": {"type": "custom", "command": "false"},
+        "integrations": {"github": {"enabled": False}},
+        "execution": {"finalize": {"autoMerge": True, "push": False, "createPr": False}},
+    }
+}
+"""What lands for a guest is brought home by a definition that is never asked anything."""
+
+
+class GuestDesk:
+    """Gives guests a place, and looks at what they made of it."""
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+        self.board = FleetBoard(house.board())
+        self.trees = GitWorkingTrees(house.layout)
+
+    # ── taking a task ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def take(self, seat: Seat, number: int) -> Seat:
+        field = await asyncio.to_thread(self.board.field)
+        task = field.tasks.get(number)
+        if task is None:
+            raise NotFoundError(f"there is no task #{number}")
+        for session in field.sessions:
+            if session.task == number and session.status == "running" and session.is_guest:
+                if session.agent != seat.agent:
+                    raise StateConflictError(f"{session.run} works on #{number}")
+                return msgspec.structs.replace(seat, run=session.run, task=number)
+        return await self._begin(seat, task, field)
+
+    async def _begin(self, seat: Seat, task: Task, field: Field) -> Seat:
+        base = await check_ground(self.house, self.house.project.fleet)
+        purpose = Purpose.MANAGE if seat.hierarchy is Hierarchy.MANAGER else Purpose.WORK
+        made = await asyncio.to_thread(self.board.sessions, task.number)
+        attempt = max((session.attempt for session in made), default=0) + 1
+        run = run_id(self.board.store.project, seat.agent, task.number, attempt, purpose)
+        base_branch = await base_branch_of(self.house, base, task, field)
+        plan = SessionPlan(
+            definition=self._definition(),
+            parameters={"issue": task.number},
+            project=self.house.project.name,
+            branch=branch_of(task, purpose, field),
+            base_branch=base_branch,
+        )
+        order = PartOrder(run=run, task=task.number, agent=seat.agent, attempt=attempt, purpose=purpose)
+        begin = partial(
+            self.board.start,
+            order,
+            executor=f"{GUEST}{seat.id}",
+            host=host(),
+            plan=msgspec.json.encode(plan).decode(),
+            base_branch=base_branch,
+        )
+        await asyncio.to_thread(begin)
+        taken = msgspec.structs.replace(seat, run=run, task=task.number)
+        if purpose is Purpose.WORK:
+            try:
+                await self._open(taken, task, plan)
+            except GenbaError as error:
+                await self.let_go(taken, error.message)
+                raise
+        return taken
+
+    def _definition(self) -> AgentDefinition:
+        return self.house.registry.load(_STAND_IN, [Layer("a guest", _NOBODY)])
+
+    async def _open(self, seat: Seat, task: Task, plan: SessionPlan) -> Workspace:
+        """A working tree. It is there already for whoever comes back; nobody holds its branch in between."""
+        request = WorkspaceRequest(
+            run=seat.run,
+            agent=seat.agent,
+            root=plan.definition.file.runner.execution.worktree.root,
+            isolated=True,
+            branch=plan.branch,
+            base_branch=plan.base_branch,
+            issue=task.number,
+            issue_title=task.title,
+        )
+        workspace = await self.trees.open(request)
+        self.trees.let_go(workspace.branch)
+        start = SessionStart(
+            run=seat.run,
+            agent=seat.agent,
+            branch=workspace.branch,
+            base=workspace.base,
+            workdir=workspace.path,
+            host=host(),
+        )
+        await BlackboardLedger(self.board.board).begin(task.number, start, lambda _older: False)
+        return workspace
+
+    async def _workspace(self, seat: Seat) -> tuple[Task, SessionPlan, Workspace]:
+        number = self._bound(seat)
+        task = await asyncio.to_thread(self.board.board.get, number)
+        plan = msgspec.json.decode(await asyncio.to_thread(self.board.plan_of, seat.run), type=SessionPlan)
+        return task, plan, await self._open(seat, task, plan)
+
+    def _bound(self, seat: Seat) -> int:
+        if seat.spawned or seat.task is None or not seat.run:
+            raise WorkflowError(ErrorCode.FORBIDDEN, "this is for agents that came by themselves, and have a task")
+        return seat.task
+
+    # ── the place, and what is in it ─────────────────────────────────────────────────────────────────────────────────
+
+    async def place(self, seat: Seat) -> Place:
+        number = self._bound(seat)
+        note = await asyncio.to_thread(note_for, self.board, number)
+        if seat.hierarchy is Hierarchy.MANAGER:
+            branch, base, base_branch, task = await self._of_manager(seat)
+            path = ""
+        else:
+            task, plan, workspace = await self._workspace(seat)
+            branch, base, base_branch, path = workspace.branch, workspace.base, plan.base_branch, workspace.path
+        policy = await rulebook(self.house.layout, self.house.project).freeze(base, base_branch, task)
+        goals = tuple(line.removeprefix("- ") for line in policy.told().splitlines())
+        return Place(branch=branch, base_branch=base_branch, path=path, note=note, goals=goals)
+
+    async def judge(self, seat: Seat) -> Judged:
+        if seat.hierarchy is Hierarchy.MANAGER:
+            branch, base, base_branch, task = await self._of_manager(seat)
+            subject = Subject(
+                commit=await tip_of(self.house, branch), base=base, branch=branch, base_branch=base_branch
+            )
+            return await judge_claim(self.house, task, subject, run=seat.run, agent=seat.agent)
+        task, _, workspace = await self._workspace(seat)
+        return await judge_claim(self.house, task, await self._subject(workspace), run=seat.run, agent=seat.agent)
+
+    async def judge_subtask(self, seat: Seat, number: int) -> Judged:
+        _, _, workspace = await self._workspace(seat)
+        step = await asyncio.to_thread(self.board.board.get, number)
+        subject = await self._subject(workspace)
+        if subject.dirty:
+            told = f"these changes are not committed: {', '.join(subject.dirty[:5])}"
+            return Judged(done=False, commit=subject.commit, evidence=Evidence(task=number, summary=told))
+        return await judge_claim(self.house, step, subject, run=seat.run, agent=seat.agent, own_goals=True)
+
+    async def _subject(self, workspace: Workspace) -> Subject:
+        seen = await self.trees.observe(workspace)
+        return Subject(
+            commit=seen.head,
+            base=workspace.base,
+            branch=workspace.branch,
+            base_branch=workspace.base_branch,
+            dirty=seen.dirty,
+            strayed=seen.strayed,
+        )
+
+    async def _of_manager(self, seat: Seat) -> tuple[str, str, str, Task]:
+        """The branch that the parts of its task are merged into, where that begins and lands, and the task."""
+        field = await asyncio.to_thread(self.board.field)
+        task = field.tasks.get(self._bound(seat))
+        if task is None:
+            raise NotFoundError(f"there is no task #{seat.task}")
+        base = await check_ground(self.house, self.house.project.fleet)
+        above = await base_branch_of(self.house, base, task, field)
+        branch = branch_of(task, Purpose.INTEGRATE, field)
+        if await self.house.layout.git.commit_of(f"refs/heads/{branch}") is None:
+            branch = above
+        fork = await self.house.layout.git.run("merge-base", await tip_of(self.house, above), branch, allow=(0, 1))
+        return branch, fork.stdout.strip() or await tip_of(self.house, above), above, task
+
+    # ── leaving ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def hand_over(self, seat: Seat, commit: str) -> None:
+        number = self._bound(seat)
+        if seat.hierarchy is Hierarchy.MANAGER:
+            await asyncio.to_thread(self._end, seat, Outcome.COMPLETED, "its parts are there")
+            return
+        task, plan, workspace = await self._workspace(seat)
+        if task.status is TaskStatus.IN_PROGRESS:
+            actor = Actor(ActorKind.ORCHESTRATOR, seat.run)
+            change = StatusChange(to=TaskStatus.REVIEW, actor=actor, commit=commit, session=seat.run)
+            await asyncio.to_thread(self.board.board.change_status, number, change)
+        loop = LoopState(step=plan.definition.entry_step(None)).end(Outcome.COMPLETED, "its claim was verified")
+        end = PartEnd(
+            run=seat.run,
+            part=1,
+            waits_for=WaitsFor.REVIEW,
+            verified=commit,
+            state=write_state(PartState(loop=loop, workspace=workspace)),
+        )
+        await asyncio.to_thread(self.board.end_part, end)
+
+    async def let_go(self, seat: Seat, why: str) -> None:
+        if seat.spawned or seat.task is None or not seat.run:
+            return
+        await asyncio.to_thread(self._end, seat, Outcome.INCOMPLETE, why or "its agent has left")
+        await asyncio.to_thread(leave_note, self.board, seat.task, seat.run)
+
+    def _end(self, seat: Seat, outcome: Outcome, reason: str) -> None:
+        """The session is over, and its task is free. One that was handed over already is left as it is."""
+        assert seat.task is not None  # noqa: S101  (seen by who calls)
+        session = self.board.session(seat.run)
+        if session.status != "running" or not session.is_guest:
+            return
+        let_go(self.board, seat.task, seat.run, reason)
+        self.board.end_part(PartEnd(run=seat.run, part=session.part, outcome=outcome, reason=reason))
