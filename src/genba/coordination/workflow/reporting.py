@@ -25,6 +25,8 @@ class Reporting:
         self._desk = desk
         self._taking = taking
         self._claims: dict[str, asyncio.Task[Claimed]] = {}
+        self.waiting = 0
+        """Calls that wait for a verdict right now."""
 
     async def completed(self, seat: Seat, summary: str) -> Claimed:
         held(summary, LONGEST_SUMMARY, "summary", empty=True)
@@ -37,7 +39,11 @@ class Reporting:
             self._claims[seat.id] = running
             running.add_done_callback(lambda done: self._over(seat.id, done))
         # Whoever hangs up does not end the verification: it is asked for once more, and finds it made.
-        return await asyncio.shield(running)
+        self.waiting += 1
+        try:
+            return await asyncio.shield(running)
+        finally:
+            self.waiting -= 1
 
     async def blocked(self, seat: Seat, reason: str, number: int | None) -> Blocked:
         held(reason, LONGEST_REASON, "reason")

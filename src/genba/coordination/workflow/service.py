@@ -157,6 +157,11 @@ class WorkflowService:
             closed += 1
         return closed
 
+    @property
+    def waiting(self) -> int:
+        """Calls that wait for a verdict right now."""
+        return self._reporting.waiting
+
     async def settle(self) -> None:
         """Wait for what is under way: verifications, and signs of life that are being written."""
         await self._reporting.settle()

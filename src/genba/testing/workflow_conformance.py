@@ -1,0 +1,149 @@
+"""What every desk does, whatever its work is made of.
+
+Derive a test class from `DeskSuite`, and give it a `room`: a place in which a task can be worked on, well or badly.
+"""
+
+from typing import Protocol
+
+from genba.blackboard.fleet import FleetBoard
+from genba.coordination.workflow.desk import Desk
+from genba.domain.tasks import TaskStatus
+from genba.domain.workflow import ErrorCode, Seat, WorkflowError
+
+
+class DeskRoom(Protocol):
+    """Where a desk is tried."""
+
+    desk: Desk
+    fleet: FleetBoard
+
+    async def seated(self) -> Seat:
+        """An instance that Genba started, with a task of its own that nobody has worked on."""
+        ...
+
+    async def step(self, seat: Seat) -> int:
+        """A step of the plan of that task, with a goal of its own."""
+        ...
+
+    async def guest(self) -> Seat:
+        """A guest that has no task yet; another one with each call."""
+        ...
+
+    async def open_task(self) -> int: ...
+
+    async def work(self, seat: Seat, number: int, good: bool) -> None:
+        """Leave commits for a task, or for a step of its plan, on which its goals pass, or do not."""
+        ...
+
+
+class DeskSuite:
+    """Needs a fixture `room`."""
+
+    async def test_an_instance_is_told_its_branch(self, room: DeskRoom) -> None:
+        seat = await room.seated()
+        place = await room.desk.place(seat)
+        assert place.branch
+        assert place.branch != place.base_branch
+
+    async def test_good_work_is_done_and_stands_on_the_blackboard(self, room: DeskRoom) -> None:
+        seat = await room.seated()
+        task = _task(seat)
+        await room.work(seat, task, good=True)
+        judged = await room.desk.judge(seat)
+        assert judged.done
+        assert judged.evidence is None
+        seen = room.fleet.board.last_verification(task)
+        assert seen is not None
+        assert seen.done
+        assert seen.subject.commit == judged.commit
+
+    async def test_bad_work_is_not_done_and_it_is_said_why(self, room: DeskRoom) -> None:
+        seat = await room.seated()
+        task = _task(seat)
+        await room.work(seat, task, good=False)
+        judged = await room.desk.judge(seat)
+        assert not judged.done
+        assert judged.evidence is not None
+        assert judged.evidence.task == task
+        seen = room.fleet.board.last_verification(task)
+        assert seen is not None
+        assert not seen.done
+
+    async def test_bad_work_that_was_mended_is_done(self, room: DeskRoom) -> None:
+        seat = await room.seated()
+        await room.work(seat, _task(seat), good=False)
+        assert not (await room.desk.judge(seat)).done
+        await room.work(seat, _task(seat), good=True)
+        assert (await room.desk.judge(seat)).done
+
+    async def test_a_step_is_judged_by_its_own_goals(self, room: DeskRoom) -> None:
+        seat = await room.seated()
+        number = await room.step(seat)
+        await room.work(seat, number, good=False)
+        red = await room.desk.judge_subtask(seat, number)
+        assert not red.done
+        assert red.evidence is not None
+        assert red.evidence.task == number
+        await room.work(seat, number, good=True)
+        green = await room.desk.judge_subtask(seat, number)
+        assert green.done
+        assert green.commit
+
+    async def test_the_work_of_an_instance_of_genba_is_handed_over_by_its_run(self, room: DeskRoom) -> None:
+        seat = await room.seated()
+        await room.work(seat, _task(seat), good=True)
+        judged = await room.desk.judge(seat)
+        before = room.fleet.board.get(_task(seat))
+        await room.desk.hand_over(seat, judged.commit)
+        assert room.fleet.board.get(_task(seat)) == before
+
+
+class GuestDeskSuite:
+    """For desks that guests may come to. Needs a fixture `room`."""
+
+    async def test_a_guest_takes_a_task_and_has_it_however_often_it_asks(self, room: DeskRoom) -> None:
+        guest, number = await room.guest(), await room.open_task()
+        taken = await room.desk.take(guest, number)
+        assert taken.task == number
+        assert taken.run
+        assert room.fleet.board.get(number).status is TaskStatus.IN_PROGRESS
+        assert (await room.desk.take(guest, number)).run == taken.run
+
+    async def test_a_task_that_is_taken_is_refused_to_everybody_else(self, room: DeskRoom) -> None:
+        number = await room.open_task()
+        taken = await room.desk.take(await room.guest(), number)
+        other = await room.guest()
+        assert await _refusal(room.desk, other, number) == ErrorCode.CONFLICT
+        assert room.fleet.session(taken.run).status == "running"
+
+    async def test_a_guest_that_leaves_gives_its_task_back(self, room: DeskRoom) -> None:
+        number = await room.open_task()
+        taken = await room.desk.take(await room.guest(), number)
+        await room.desk.let_go(taken, "it left")
+        await room.desk.let_go(taken, "it left")
+        assert room.fleet.board.get(number).status is TaskStatus.OPEN
+        again = await room.desk.take(await room.guest(), number)
+        assert again.run != taken.run
+
+    async def test_the_verified_work_of_a_guest_goes_its_way(self, room: DeskRoom) -> None:
+        number = await room.open_task()
+        taken = await room.desk.take(await room.guest(), number)
+        await room.work(taken, number, good=True)
+        judged = await room.desk.judge(taken)
+        assert judged.done
+        await room.desk.hand_over(taken, judged.commit)
+        await room.desk.hand_over(taken, judged.commit)
+        assert room.fleet.board.get(number).status is TaskStatus.REVIEW
+
+
+async def _refusal(desk: Desk, guest: Seat, number: int) -> ErrorCode | None:
+    try:
+        await desk.take(guest, number)
+    except WorkflowError as error:
+        return error.code
+    return None
+
+
+def _task(seat: Seat) -> int:
+    assert seat.task is not None
+    return seat.task

@@ -1,0 +1,143 @@
+"""Doubles for the state-driven workflow: a desk that judges by a script, and time that passes when somebody waits."""
+
+import asyncio
+from collections import defaultdict
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from genba.blackboard.fleet import FleetBoard
+from genba.coordination.workflow.desk import Judged, Place
+from genba.domain.errors import GenbaError
+from genba.domain.fleet import PartEnd, PartOrder, Purpose, WaitsFor
+from genba.domain.outcomes import Outcome
+from genba.domain.tasks import Actor, ActorKind, StatusChange, TaskStatus
+from genba.domain.verification import VerdictStatus
+from genba.domain.workflow import ErrorCode, Evidence, Hierarchy, Seat, WorkflowError
+from genba.testing.conformance import a_verification
+
+GUEST = "guest"
+"""The executor of sessions that a guest has taken."""
+_GENBA = Actor(ActorKind.ORCHESTRATOR, "genba")
+
+
+class ManualTimes:
+    """Time that passes only when somebody waits, or says so."""
+
+    def __init__(self) -> None:
+        self.time = 1_000_000.0
+        self.slept: list[float] = []
+        self._began = datetime.now(UTC)
+        self._start = self.time
+
+    def now(self) -> str:
+        at = self._began + timedelta(seconds=self.time - self._start)
+        return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+    def elapsed(self) -> float:
+        return self.time
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.time += seconds
+        await asyncio.sleep(0)
+
+    def pass_(self, seconds: float) -> None:
+        self.time += seconds
+
+
+class ScriptedDesk:
+    """Judges tasks by what the script says of their commits; what is not in the script is green.
+
+    Verdicts and sessions are written to the blackboard, as real desks write them. It fails on a script that was not
+    played to its end: `unplayed`.
+    """
+
+    def __init__(self, fleet: FleetBoard) -> None:
+        self.fleet = fleet
+        self.script: dict[int, list[bool | GenbaError]] = defaultdict(list)
+        """By task: the next verdicts on it, or what goes wrong while it is judged."""
+        self.judged: list[int] = []
+        self.taken: list[int] = []
+        self.handed_over: list[tuple[int, str]] = []
+        self.let_go_of: list[tuple[int, str]] = []
+        self.held: asyncio.Event | None = None
+        """A verification does not end before this is set."""
+        self.judging = asyncio.Event()
+        """A verification has begun."""
+
+    def unplayed(self) -> dict[int, int]:
+        return {number: len(left) for number, left in self.script.items() if left}
+
+    async def place(self, seat: Seat) -> Place:
+        path = "" if seat.hierarchy is Hierarchy.MANAGER else f"/tree/{seat.run}"
+        return Place(branch=f"genba/{seat.task}", base_branch="main", path=path, goals=("tests_pass: pytest -q",))
+
+    async def judge(self, seat: Seat) -> Judged:
+        return await self._judge(seat, _task(seat))
+
+    async def judge_subtask(self, seat: Seat, number: int) -> Judged:
+        return await self._judge(seat, number)
+
+    async def take(self, seat: Seat, number: int) -> Seat:
+        sessions = self.fleet.sessions(number)
+        mine = [
+            one for one in sessions if one.agent == seat.agent and one.executor == GUEST and one.status == "running"
+        ]
+        if mine:
+            return msgspec.structs.replace(seat, run=mine[-1].run, task=number)
+        if any(one.status != "ended" for one in sessions):
+            raise WorkflowError(ErrorCode.CONFLICT, f"somebody else works on #{number}")
+        attempt = len(sessions) + 1
+        order = PartOrder(
+            run=f"{seat.agent}-{number}-{attempt}-guest",
+            task=number,
+            agent=seat.agent,
+            attempt=attempt,
+            purpose=Purpose.MANAGE if seat.hierarchy is Hierarchy.MANAGER else Purpose.WORK,
+        )
+        session = self.fleet.start(order, executor=GUEST)
+        self.taken.append(number)
+        return msgspec.structs.replace(seat, run=session.run, task=number)
+
+    async def hand_over(self, seat: Seat, commit: str) -> None:
+        if seat.spawned:
+            return
+        number = _task(seat)
+        if self.fleet.board.get(number).status is TaskStatus.IN_PROGRESS:
+            change = StatusChange(to=TaskStatus.REVIEW, actor=_GENBA, commit=commit, session=seat.run)
+            self.fleet.board.change_status(number, change)
+            self.fleet.end_part(PartEnd(run=seat.run, part=1, waits_for=WaitsFor.MERGE, verified=commit))
+            self.handed_over.append((number, commit))
+
+    async def let_go(self, seat: Seat, why: str) -> None:
+        number = _task(seat)
+        if self.fleet.session(seat.run).status == "ended":
+            return
+        self.fleet.end_part(PartEnd(run=seat.run, part=1, outcome=Outcome.ABORTED, reason=why))
+        if self.fleet.board.get(number).status is TaskStatus.IN_PROGRESS:
+            self.fleet.board.change_status(number, StatusChange(to=TaskStatus.OPEN, actor=_GENBA, reason=why))
+        self.let_go_of.append((number, why))
+
+    async def _judge(self, seat: Seat, number: int) -> Judged:
+        self.judging.set()
+        if self.held is not None:
+            await self.held.wait()
+        self.judged.append(number)
+        line = self.script[number]
+        verdict = line.pop(0) if line else True
+        if isinstance(verdict, GenbaError):
+            raise verdict
+        commit = f"c{len(self.judged)}"
+        status = VerdictStatus.DONE if verdict else VerdictStatus.REJECTED
+        self.fleet.board.record_verification(number, seat.run, a_verification(commit, status))
+        if verdict:
+            return Judged(done=True, commit=commit)
+        evidence = Evidence(task=number, commit=commit, verdict="missing_artifacts", summary="the goals do not pass")
+        return Judged(done=False, commit=commit, evidence=evidence)
+
+
+def _task(seat: Seat) -> int:
+    if seat.task is None:
+        raise AssertionError(f"seat {seat.id} has no task")
+    return seat.task
