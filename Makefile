@@ -9,11 +9,12 @@ JOBS   ?= auto
 RUNTIME := $(VENV)/.installed-runtime
 DEV     := $(VENV)/.installed-dev
 
-.PHONY: demo test clis check format bench lock clean help
+.PHONY: demo test chaos clis check format bench lock clean help
 
 help:
 	@echo "make demo    watch an agent work, be judged and be merged (no model, no key)"
-	@echo "make test    every test"
+	@echo "make test    every test, and a share of the chaos"
+	@echo "make chaos   kill a fleet at every boundary on both databases, and 50 times at random: half an hour"
 	@echo "make clis    install the real agents that the tests drive (make test does it too)"
 	@echo "make check   format, lint, types, imports"
 	@echo "make bench   speed, as ratios measured side by side"
@@ -25,6 +26,11 @@ demo: $(RUNTIME)
 
 test: $(DEV) clis
 	$(BIN)/python -m pytest -n $(JOBS)
+
+# All of the deaths of which `make test` has a share, each in processes that are started and not forked.
+chaos: $(DEV)
+	GENBA_CHAOS=whole GENBA_CHAOS_ROUNDS=$${GENBA_CHAOS_ROUNDS:-50} GENBA_TEST_FORK=0 \
+	    $(BIN)/python -m pytest -n $(JOBS) tests/fleet/test_chaos_*.py
 
 clis: $(DEV)
 	@$(BIN)/python tests/clis/install.py $(VENV)/clis

@@ -5,9 +5,9 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from genba.connections.detached.places import questions
 from genba.connections.git.layout import RepositoryLayout
@@ -17,6 +17,9 @@ from tests import preloaded
 from tests.fleet.yard import Yard
 from tests.project import ordinary_environment
 
+T = TypeVar("T")
+WHOLE = os.environ.get("GENBA_CHAOS") == "whole"
+"""With `make chaos`: every death on every database. `make test` has every death on SQLite."""
 SOON = 60.0
 """How long something may take that will happen, on a machine with much else to do."""
 AGENT = (
@@ -166,6 +169,12 @@ class Chaos:
         """How often each task has come onto main."""
         subjects = [line for line in self.yard.landed() if line.startswith("Merge")]
         return Counter(int(line.rpartition("#")[2].rstrip(")")) for line in subjects)
+
+
+def on_both(deaths: Sequence[T], every: int = 3) -> list[tuple[str, T]]:
+    """The database and the death: each on SQLite; on PostgreSQL each with `make chaos`, some or none without."""
+    some = deaths[::every] if every else []
+    return [*(("sqlite", death) for death in deaths), *(("postgres", death) for death in (deaths if WHOLE else some))]
 
 
 def end(process: int) -> bool:

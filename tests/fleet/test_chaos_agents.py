@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from genba.domain.tasks import TaskStatus
-from tests.fleet.chaos import SOON, Chaos, end
+from tests.fleet.chaos import SOON, Chaos, end, on_both
 from tests.fleet.yard import Yard
 from tests.project import until
 
@@ -37,22 +37,26 @@ def kill(chaos: Chaos, worker: "subprocess.Popen[bytes]", victim: str) -> None:
         assert worker.wait(SOON) == -signal.SIGKILL
 
 
+VICTIMS = [
+    ("worker",),
+    ("agent",),
+    ("supervisor",),
+    ("nursery",),
+    ("worker", "nursery"),
+    ("nursery", "worker"),
+    ("worker", "agent"),
+    ("worker", "supervisor"),
+    ("supervisor", "worker"),
+    ("nursery", "supervisor"),
+    ("worker", "nursery", "supervisor"),
+]
+
+
 @pytest.mark.parametrize(
-    "victims",
-    [
-        ("worker",),
-        ("agent",),
-        ("supervisor",),
-        ("nursery",),
-        ("worker", "nursery"),
-        ("nursery", "worker"),
-        ("worker", "agent"),
-        ("worker", "supervisor"),
-        ("supervisor", "worker"),
-        ("nursery", "supervisor"),
-        ("worker", "nursery", "supervisor"),
-    ],
-    ids="+".join,
+    ("yard", "victims"),
+    on_both(VICTIMS),
+    indirect=["yard"],
+    ids=lambda found: found if isinstance(found, str) else "+".join(found),
 )
 def test_whoever_is_killed_around_an_agent_it_is_neither_lost_nor_doubled(yard: Yard, victims: tuple[str, ...]) -> None:
     chaos, worker = at_work(yard)

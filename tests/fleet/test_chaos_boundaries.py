@@ -9,7 +9,7 @@ import pytest
 
 from genba.domain.fleet import EntryStatus
 from genba.domain.tasks import TaskStatus
-from tests.fleet.chaos import Chaos
+from tests.fleet.chaos import Chaos, on_both
 from tests.fleet.yard import Yard, summary
 
 WORK = ("open:1", "iterate:1", "verify:1")
@@ -38,7 +38,7 @@ BETWEEN = [
 ]
 
 
-@pytest.mark.parametrize("boundary", STEPS + BETWEEN)
+@pytest.mark.parametrize(("yard", "boundary"), on_both(STEPS + BETWEEN), indirect=["yard"])
 def test_whoever_dies_at_a_boundary_is_gone_on_from(yard: Yard, boundary: str) -> None:
     chaos = Chaos(yard)
 
@@ -65,9 +65,8 @@ def test_every_step_of_a_task_is_a_boundary_at_which_somebody_dies_here(small_ya
 BACK = [f"part:{step}:{when}" for step in ("verify:1", "send back:1", "iterate:2") for when in ("inside", "after")]
 
 
-@pytest.mark.parametrize("boundary", BACK)
-def test_work_that_was_sent_back_is_sent_back_once(small_yard: Yard, boundary: str) -> None:
-    yard = small_yard
+@pytest.mark.parametrize(("yard", "boundary"), on_both(BACK, every=0), indirect=["yard"])
+def test_work_that_was_sent_back_is_sent_back_once(yard: Yard, boundary: str) -> None:
     seen = yard.project.root.parent / "seen"
     answer = """echo '{"structured": {"status": "DONE"}}' > {reply_file}"""
     once = f"test -e {seen} && touch good.txt; touch {seen}; {answer}"
@@ -97,9 +96,8 @@ SAME_FILE = (
 )
 
 
-@pytest.mark.parametrize("boundary", CONFLICT)
-def test_work_that_came_back_with_a_conflict_comes_back_once(small_yard: Yard, boundary: str) -> None:
-    yard = small_yard
+@pytest.mark.parametrize(("yard", "boundary"), on_both(CONFLICT, every=0), indirect=["yard"])
+def test_work_that_came_back_with_a_conflict_comes_back_once(yard: Yard, boundary: str) -> None:
     chaos = Chaos(yard, tasks=2, line=SAME_FILE)
 
     assert chaos.die_at(boundary) == -9, chaos.said

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fleet.chaos import Chaos
+from tests.fleet.chaos import Chaos, on_both
 from tests.fleet.yard import Yard
 
 WRITING = ("worktree add", "reset --hard", "commit-tree", "read-tree -m", "update-ref -m", "update-ref --stdin")
@@ -29,20 +29,20 @@ exec {git} "$@"
 
 
 @pytest.mark.parametrize("when", ["before", "after", "during"])
-@pytest.mark.parametrize("command", WRITING)
+@pytest.mark.parametrize(("yard", "command"), on_both(WRITING, every=0), indirect=["yard"])
 def test_whoever_dies_around_a_command_of_git_is_gone_on_from(
-    small_yard: Yard, tmp_path: Path, command: str, when: str
+    yard: Yard, tmp_path: Path, command: str, when: str
 ) -> None:
-    chaos = Chaos(small_yard)
+    chaos = Chaos(yard)
     mark, shim = tmp_path / "struck", tmp_path / "shim" / "git"
     shim.parent.mkdir()
     shim.write_text(STRIKING.format(command=command, mark=mark, when=when, git=shutil.which("git")), "utf-8")
     shim.chmod(0o755)
-    worker = small_yard.start("--until-empty", PATH=f"{shim.parent}:{os.environ['PATH']}")
+    worker = yard.start("--until-empty", PATH=f"{shim.parent}:{os.environ['PATH']}")
 
-    assert worker.wait(120) == -9, small_yard.log()
+    assert worker.wait(120) == -9, yard.log()
 
     assert mark.is_dir()
     chaos.check_sane()
-    small_yard.work()
+    yard.work()
     chaos.check_done(starts=1)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from genba.domain.tasks import TaskStatus
-from tests.fleet.chaos import Chaos
+from tests.fleet.chaos import Chaos, on_both
 from tests.fleet.yard import Yard
 
 VERDICT = {"status": "completed", "verdict": "approve", "findings": [], "summary": "Good."}
@@ -41,9 +41,8 @@ REVIEW = (
 )
 
 
-@pytest.mark.parametrize("boundary", REVIEW)
-def test_a_reviewer_whose_worker_dies_gives_its_verdict_once(small_yard: Yard, boundary: str) -> None:
-    yard = small_yard
+@pytest.mark.parametrize(("yard", "boundary"), on_both(REVIEW, every=0), indirect=["yard"])
+def test_a_reviewer_whose_worker_dies_gives_its_verdict_once(yard: Yard, boundary: str) -> None:
     chaos = Chaos(yard, tasks=0, work={**yard.settings["work"], "workers": 1})
     answering(yard, "reviewer", VERDICT)
     yard.task(1, requires_review=True, reviewer_type="ai")
@@ -81,9 +80,8 @@ COMING_HOME = (
 )
 
 
-@pytest.mark.parametrize("boundary", PLANNING + COMING_HOME)
-def test_a_task_in_parts_whose_worker_dies_is_planned_once_and_comes_home_once(small_yard: Yard, boundary: str) -> None:
-    yard = small_yard
+@pytest.mark.parametrize(("yard", "boundary"), on_both(PLANNING + COMING_HOME, every=0), indirect=["yard"])
+def test_a_task_in_parts_whose_worker_dies_is_planned_once_and_comes_home_once(yard: Yard, boundary: str) -> None:
     chaos = Chaos(yard, tasks=0, work={**yard.settings["work"], "workers": 1}, decompose={"approval": "auto"})
     answering(yard, "planner", PLAN)
     yard.task(1, "Add a login", decompose=True)

@@ -17,7 +17,7 @@ from genba.blackboard.store import Statement
 from tests.fleet.chaos import Chaos, end
 from tests.fleet.yard import Yard
 
-ROUNDS = int(os.environ.get("GENBA_CHAOS_ROUNDS", "5"))
+ROUNDS = int(os.environ.get("GENBA_CHAOS_ROUNDS", "3"))
 TASKS = 2
 VICTIMS = ("worker", "worker", "worker", "agent", "supervisor", "nursery", "everybody")
 LONG_LIVED = ("worker", "nursery", "everybody")
