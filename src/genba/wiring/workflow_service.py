@@ -8,11 +8,11 @@ from genba.blackboard.fleet import FleetBoard
 from genba.blackboard.workflow import WorkflowBoard
 from genba.coordination.workflow.service import WorkflowService
 from genba.domain.errors import GenbaError
-from genba.domain.workflow import ErrorCode, Hierarchy, Worker, WorkflowError
+from genba.domain.workflow import Hierarchy, Worker
+from genba.wiring.guests import GuestDesk
 
 if TYPE_CHECKING:
-    from genba.coordination.workflow.desk import Desk, Judged, Place
-    from genba.domain.workflow import Seat
+    from genba.coordination.workflow.desk import Desk
     from genba.wiring.house import House
 
 
@@ -22,7 +22,7 @@ def open_service(house: House, desk: Desk | None = None) -> WorkflowService:
     return WorkflowService(
         WorkflowBoard(board),
         FleetBoard(board),
-        desk or ClosedDesk(),
+        desk or GuestDesk(house),
         house.project.fleet,
         board.store.project,
         house.project.instructions,
@@ -48,30 +48,3 @@ def agents_here(house: House) -> tuple[Worker, ...]:
                 )
             )
     return tuple(found)
-
-
-class ClosedDesk:
-    """Where nobody looks at any work: who comes can see what there is, and can take nothing."""
-
-    async def place(self, seat: Seat) -> Place:
-        raise _closed(seat)
-
-    async def judge(self, seat: Seat) -> Judged:
-        raise _closed(seat)
-
-    async def judge_subtask(self, seat: Seat, number: int) -> Judged:  # noqa: ARG002  (the port's signature)
-        raise _closed(seat)
-
-    async def take(self, seat: Seat, number: int) -> Seat:  # noqa: ARG002
-        raise _closed(seat)
-
-    async def hand_over(self, seat: Seat, commit: str) -> None:  # noqa: ARG002
-        raise _closed(seat)
-
-    async def let_go(self, seat: Seat, why: str) -> None:
-        """There is nothing to let go of."""
-
-
-def _closed(seat: Seat) -> WorkflowError:
-    hint = "genba work   serves those that it starts" if seat.spawned else "genba work   works on the tasks"
-    return WorkflowError(ErrorCode.FORBIDDEN, "no work is taken or looked at here", hint=hint, action="exit")
