@@ -160,3 +160,16 @@ def test_a_rejected_plan_is_made_again_with_the_reason(small_yard: Yard) -> None
     yard.genba("approve", "1")
     yard.work()
     assert set(yard.statuses().values()) == {TaskStatus.DONE}
+
+
+def test_a_planner_that_cannot_begin_is_brought_before_a_person(small_yard: Yard) -> None:
+    yard = small_yard
+    yard.set()
+    yard.agent()
+    yard.project.agent("planner", adapter={"type": "custom", "command": ["no-such-program-here"]}, completion=ANSWERS)
+    yard.task(1, "Add a login", decompose=True)
+
+    told = summary(yard.work(check=1))
+
+    assert [need["kind"] for need in told["needs"]] == ["attempts"]
+    assert told["needs"][0]["question"].startswith("planner cannot begin: ")

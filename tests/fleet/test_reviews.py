@@ -48,6 +48,21 @@ def reviews_of(yard: Yard, number: int) -> list[str]:
         return [found.status for found in board.field().reviews if found.of == number]
 
 
+def test_a_review_without_a_reviewer_is_a_persons_and_the_screen_says_why(small_yard: Yard) -> None:
+    yard = small_yard
+    yard.set(review={"agent": "nobody"})
+    author(yard)
+    yard.task(1, requires_review=True, reviewer_type="ai")
+
+    done = yard.work(check=1)
+
+    why = 'review.agent names "nobody"'
+    assert any("is asked for of a person, since" in line and why in line for line in done.err.splitlines()), done.err
+    asked = summary(done)["needs"][0]
+    assert asked["kind"] == "review"
+    assert why in asked["question"]
+
+
 def test_findings_go_back_to_the_author_until_the_reviewer_approves(yard: Yard) -> None:
     yard.set(work={"workers": 1})
     author(yard)

@@ -91,6 +91,17 @@ def test_without_another_agent_a_person_decides_when_the_one_has_failed() -> Non
     assert "no other agent" in only(Escalate, decide(here)).escalation.question
 
 
+def test_a_person_who_let_it_be_tried_again_is_told_of_all_that_was_tried() -> None:
+    again = (failure(1, 5), failure(1, 6))
+    alone = only(Escalate, decide(field(task(1), failures={1: again}))).escalation.question
+    assert alone.startswith("2 attempts failed (6 sessions so far), and no other agent is left to try")
+    most = settings(attempts={"per_agent": 5, "max": 2})
+    assert (
+        "2 of 2 attempts failed (6 sessions so far)"
+        in only(Escalate, decide(field(task(1), failures={1: again}), most)).escalation.question
+    )
+
+
 def test_failures_are_waited_out_longer_each_time() -> None:
     told_ = settings(attempts={"backoff_seconds": 100, "backoff_max_seconds": 150, "per_agent": 5, "max": 5})
     just_now = "2026-03-01T11:59:00.000000Z"

@@ -182,6 +182,16 @@ def test_a_commit_that_needs_a_review_has_one_asked_for() -> None:
 def test_an_author_never_reviews_so_a_person_does() -> None:
     wanted = only(AskReview, decide(field(_reviewed("ai"), sessions=(_judged(agent="reviewer"),))))
     assert (wanted.reviewer_type, wanted.assignee) == ("human", "")
+    assert wanted.reason == "only reviewer could review it, and has worked on it"
+
+
+def test_a_person_who_reviews_instead_of_an_agent_is_told_why() -> None:
+    here = field(
+        _reviewed("ai", children=(2,)), review_task(2, 1), sessions=(_judged(agent="reviewer"),),
+        reviews=(review(2, 1, reviewer_type="human"),),
+    )  # fmt: skip
+    asked = only(Escalate, decide(here)).escalation.question
+    assert asked.startswith("No agent reviews it: only reviewer could review it, and has worked on it. Is commit ")
 
 
 def test_a_review_by_a_person_is_an_escalation_and_starts_nobody() -> None:

@@ -334,7 +334,8 @@ class Orchestrator:
             case can.AskReview():
                 asked = partial(board.ask_review, move.task, move.commit, move.reviewer_type, assignee=move.assignee)
                 await asyncio.to_thread(asked)
-                self._tell(FleetEventKind.REVIEW, move.task, detail=f"of {move.commit[:7]} is asked for")
+                whom = f"of a person, since {move.reason}" if move.reason else ""
+                self._tell(FleetEventKind.REVIEW, move.task, detail=f"of {move.commit[:7]} is asked for {whom}".strip())
             case can.Escalate():
                 await self._escalate(move.escalation, move.blocker)
             case can.Block(task=number, blocker=blocker):

@@ -41,14 +41,21 @@ def next_attempt(
         return GivenUp(f"{last.agent} cannot be run: {last.reason.removeprefix(HOPELESS)}")
     count = len(failures)
     if count >= settings.max:
-        return GivenUp(f"{count} of {settings.max} attempts failed")
+        return GivenUp(f"{count} of {settings.max} attempts failed{_in_all(failures)}")
     not_before = later(last.ended_at, backoff(count, settings))
     for agent in dict.fromkeys((first, *settings.alternates)):
         tried = sum(failure.agent == agent for failure in failures)
         if agent in known and tried < settings.per_agent:
             why = f"attempt {count + 1}: {last.agent} ended {last.outcome or 'without a result'}"
             return Attempt(agent=agent, not_before=not_before, why=why)
-    return GivenUp(f"{count} attempts failed, and no other agent is left to try")
+    failed = f"{count} attempt{'' if count == 1 else 's'} failed{_in_all(failures)}"
+    return GivenUp(f"{failed}, and no other agent is left to try")
+
+
+def _in_all(failures: Sequence[FleetSession]) -> str:
+    """How many sessions the task has had, where these are not all: a person may have let it be tried again."""
+    ever = max(failure.attempt for failure in failures)
+    return f" ({ever} sessions so far)" if ever > len(failures) else ""
 
 
 def backoff(failures: int, settings: AttemptSettings) -> float:

@@ -5,6 +5,8 @@ Between its parts a session holds no worker, so whatever it waits for is read fr
 
 from typing import assert_never
 
+import msgspec
+
 from genba.domain.fleet import (
     Cause,
     EntryStatus,
@@ -18,7 +20,7 @@ from genba.domain.fleet import (
 from genba.domain.loop_state import Gap
 from genba.domain.tasks import Task, TaskStatus
 from genba.judgement import escalating, spending
-from genba.judgement.assigning import reviewers
+from genba.judgement.assigning import no_reviewer, reviewers
 from genba.judgement.handovers import answer_gap
 from genba.judgement.moments import hours_between, is_before, later
 from genba.judgement.moves import AskReview, Close, Continue, EndSession, Move, Queue, Reopen, Wait, WaitReason
@@ -177,6 +179,8 @@ def _into_queue(at: Situation, task: Task, session: FleetSession) -> Move:
             return _wait(task, WaitReason.PERSON, f"somebody must approve it  genba approve {task.number}")
         return _wait(task, WaitReason.REVIEW, f"#{found.task} reviews it")
     why = f"Is commit {session.verified[:7]} what was wanted?"
+    if task.reviewer_type == "ai" and not _reviewers(at, task):
+        why = f"No agent reviews it: {_no_reviewer(at, task)}. {why}"
     return _person_reviews(at, task, session, why, found)
 
 
@@ -188,11 +192,20 @@ def _person_reviews(at: Situation, task: Task, session: FleetSession, why: str, 
 
 
 def _ask_review(at: Situation, task: Task, session: FleetSession) -> AskReview:
-    kind, assignee = task.reviewer_type, ""
-    if kind == "ai":
-        able = reviewers("", at.settings.review.agent, at.me.agents, at.authors(task.number))
-        kind, assignee = ("ai", able[0]) if able else ("human", "")
-    return AskReview(task=task.number, commit=session.verified, reviewer_type=kind, assignee=assignee)
+    asked = AskReview(task=task.number, commit=session.verified, reviewer_type=task.reviewer_type)
+    if task.reviewer_type != "ai":
+        return asked
+    if able := _reviewers(at, task):
+        return msgspec.structs.replace(asked, assignee=able[0])
+    return msgspec.structs.replace(asked, reviewer_type="human", reason=_no_reviewer(at, task))
+
+
+def _reviewers(at: Situation, task: Task) -> tuple[str, ...]:
+    return reviewers("", at.settings.review.agent, at.me.agents, at.authors(task.number))
+
+
+def _no_reviewer(at: Situation, task: Task) -> str:
+    return no_reviewer(at.settings.review.agent, at.me.agents, at.authors(task.number))
 
 
 def _changes(at: Situation, task: Task, session: FleetSession, found: Review) -> Move:

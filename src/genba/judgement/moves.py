@@ -136,6 +136,8 @@ class AskReview(_Move, frozen=True, kw_only=True):
     commit: str
     reviewer_type: str
     assignee: str = ""
+    reason: str = ""
+    """Why a person reviews it, where an agent should."""
 
 
 class Escalate(_Move, frozen=True, kw_only=True):
