@@ -398,6 +398,7 @@ def test_how_it_ended_is_one_sentence() -> None:
     endings = [
         WorkSummary(ended=Ended.EMPTY),
         WorkSummary(ended=Ended.EMPTY, tasks=(TaskEnd(task=1),), done=1),
+        WorkSummary(ended=Ended.EMPTY, tasks=(TaskEnd(task=1), TaskEnd(task=2, status="waits")), done=1),
         WorkSummary(ended=Ended.EMPTY, tasks=(TaskEnd(task=1, status="failed"),), failed=1),
         SUMMARY,
         WorkSummary(ended=Ended.PARKED),
@@ -408,6 +409,7 @@ def test_how_it_ended_is_one_sentence() -> None:
     assert told([ending_line(each) for each in endings]) == snapshot("""\
 there was nothing to do
 1 task done, and nothing is left to begin
+nothing more can be done now: 1 task left
 the field is empty, 1 task failed
 nothing more can be done without you: 1 decision
 parked: nothing was running

@@ -235,7 +235,8 @@ class Watch:
 
     def _wait(self, wait: Wait) -> WaitPicture:
         task = self.field.tasks.get(wait.task)
-        return WaitPicture(why=wait.why, task=wait.task, title=task.title if task is not None else "", until=wait.until)
+        title = task.title if task is not None else ""
+        return WaitPicture(why=wait.why, task=wait.task or None, title=title, until=wait.until)
 
     def _is_told(self, wait: Wait) -> bool:
         """Whether the screen tells a wait in another place, or not at all."""

@@ -162,6 +162,7 @@ def summary_lines(summary: WorkSummary, columns: int = WIDTH) -> Iterator[str]:
 
 def ending_line(summary: WorkSummary) -> str:
     """Why it ended, in one sentence."""
+    left = sum(each.status not in ("done", "cancelled") for each in summary.tasks)
     match summary.ended:
         case Ended.PARKED if summary.parked:
             return f"parked: {_count(summary.parked, 'session')}, nothing is lost"
@@ -180,6 +181,8 @@ def ending_line(summary: WorkSummary) -> str:
             return cell(summary.detail)
         case Ended.EMPTY if not summary.tasks:
             return "there was nothing to do"
+        case Ended.EMPTY if left:
+            return f"nothing more can be done now: {_count(left, 'task')} left"
     return f"{_count(summary.done, 'task')} done, and nothing is left to begin"
 
 
