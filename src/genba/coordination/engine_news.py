@@ -35,8 +35,9 @@ class _Listening(logging.Handler):
         # How a workflow ended stands in its row; that another one has it, or that it was cancelled, is no fault.
         if isinstance(error, GenbaError) or type(error).__module__.partition(".")[0] == "dbos":
             return
-        said = checkpoints.keep(error).message if error else ""
-        news = News("engine.error", " ".join(f"{record.getMessage()} {said}".split()))
+        # The engine's own words are for who knows it; what went wrong is for everybody.
+        said = checkpoints.keep(error).message if error else record.getMessage()
+        news = News("engine.error", f"the engine met an error that nobody foresaw: {' '.join(said.split())}")
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._say, news)
 

@@ -11,6 +11,7 @@ from typing import IO, Any
 
 from genba.connections.git.mounting import mounted, read_overlay
 from genba.connections.git.remembering import Memory, is_hash
+from genba.connections.git.saying import telling_line, verb
 from genba.domain.errors import DiskFullError, GitError
 
 _HARDENED = (
@@ -26,6 +27,7 @@ _OF_FILES = r"^(core\.(autocrlf|eol|safecrlf|filemode|symlinks|ignorecase|precom
 _BRANCHES = "refs/heads/"
 _PLAIN_BRANCH = re.compile(r"refs/heads(/[A-Za-z0-9_][A-Za-z0-9_+=%-]*(\.[A-Za-z0-9_+=%-]+)*)+")
 _LONGEST_REF = 4096
+_LONGEST_NOTE = 8000
 _SMALLEST_ROOM = 64 * 1024
 _PIECE = 1024 * 1024
 _IDENTITY = {
@@ -132,7 +134,7 @@ class Git:
                 found = _batch(names, process.stdout, largest)
             if process.returncode != 0:
                 said.seek(0)
-                raise GitError(f"git cat-file: {said.read().decode('utf-8', 'replace').strip()}")
+                raise _refused(argv, said.read().decode("utf-8", "replace").strip())
         return found
 
     async def text(self, *arguments: str) -> str:
@@ -335,13 +337,21 @@ async def _call(
     try:
         done = await asyncio.to_thread(call)
     except subprocess.TimeoutExpired as error:
-        raise GitError(f"git {_shown(argv)}: it took longer than {seconds:g} seconds") from error
+        raise GitError(f"git {verb(argv)}: it took longer than {seconds:g} seconds") from error
     if done.returncode not in allow:
         said = (done.stderr or done.stdout).strip()
         if "No space left on device" in said or "Disk quota exceeded" in said or _is_full(cwd):
-            raise DiskFullError(f"the disk is full: {said.splitlines()[-1] if said else 'git could not write'}")
-        raise GitError(f"git {_shown(argv)}: {said}")
+            raise DiskFullError(f"the disk is full: {telling_line(said) if said else 'git could not write'}")
+        raise _refused(argv, said)
     return done
+
+
+def _refused(argv: list[str], said: str) -> GitError:
+    """Why git refused, in a line. How it was called, and all that it said, is there for who looks for the place."""
+    named = verb(argv)
+    error = GitError(f"git {named}: {telling_line(said).removeprefix(f'{named}: ')}")
+    error.add_note(f"git {_shown(argv)}\n{said[:_LONGEST_NOTE]}")
+    return error
 
 
 def _shown(argv: list[str]) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.saying import telling_line
 from genba.connections.git.spans import changes_over, parse_changes
 from genba.domain.workspaces import MergeResult, MergeStatus, Proposal
 
@@ -60,7 +61,7 @@ class Landing:
         self.record.unlink(missing_ok=True)
         if await self.git.commit_of(base_ref) != proposal.base:
             return None
-        return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=f"{checkout}: {last_line(said)}")
+        return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=f"{checkout}: {telling_line(said)}")
 
     async def put_back_what_was_cut_off(self, checkout: Path | None) -> None:
         """Put a checkout back that a dead process had brought forward without its branch.
@@ -120,8 +121,3 @@ class Landing:
 def _exists(path: Path) -> bool:
     """Whether something of this name is there; a folder of tracked files that become one file is git's to judge."""
     return path.is_symlink() or path.is_file()
-
-
-def last_line(text: str) -> str:
-    lines = text.strip().splitlines()
-    return lines[-1] if lines else "git gave no reason"

@@ -5,12 +5,13 @@ from pathlib import Path
 
 from genba.connections.git.cells import kept_refs, send
 from genba.connections.git.commands import Git, branch_of
-from genba.connections.git.landing import Landing, last_line
+from genba.connections.git.landing import Landing
 from genba.connections.git.layout import RepositoryLayout, is_folder
 from genba.connections.git.locks import held
 from genba.connections.git.naming import OWN_BRANCHES
 from genba.connections.git.records import read_record
 from genba.connections.git.rescue import rescue
+from genba.connections.git.saying import telling_line
 from genba.domain.errors import GitError, StateConflictError
 from genba.domain.workspaces import MergeResult, MergeStatus, Proposal, Workspace
 
@@ -89,7 +90,7 @@ class GitRepository:
                 return MergeResult(status=MergeStatus.MERGED, commit=proposal.commit)
             if await self.git.commit_of(base_ref) != proposal.base:
                 return None
-            raise GitError(f"{workspace.base_branch} could not be moved: {last_line(moved.stderr)}")
+            raise GitError(f"{workspace.base_branch} could not be moved: {telling_line(moved.stderr)}")
 
     async def _checkout_of(self, ref: str) -> Path | None:
         """Where a branch is checked out: nearly always where the user stands, which needs no asking."""
@@ -156,4 +157,4 @@ def _telling_line(text: str) -> str:
     """The line that says why a push failed, among those that give advice."""
     lines = [line.strip() for line in text.splitlines()]
     wanted = [line for mark in ("rejected", "fatal:", "error:") for line in lines if mark in line]
-    return wanted[0] if wanted else last_line(text)
+    return wanted[0] if wanted else telling_line(text)
