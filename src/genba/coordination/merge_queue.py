@@ -20,6 +20,7 @@ from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.fleet import EntryStatus, MergeEntry
 from genba.domain.merge_queue import EntryEnd, MergeHistory, QueueNews, Stacked, TurnOrder, TurnReport, Work
 from genba.domain.ports import Steps, Target
+from genba.domain.texts import subject_of
 from genba.domain.verification import Subject
 from genba.domain.workspaces import MergeStatus
 from genba.execution.uncut import uncut
@@ -422,15 +423,15 @@ def _sorted(group: Entries, base: str, stacked: Sequence[Stacked]) -> _Proven:
 
 def _work(entry: MergeEntry) -> Work:
     """The words of an entry as it lands."""
-    title = " ".join("".join(letter if letter.isprintable() else " " for letter in entry.title).split())
+    subject, body = subject_of(entry.title, entry.task)
     trailers = [f"Issue: {entry.task}"]
     trailers += [f"Genba-Agent: {entry.agent}"] if entry.agent else []
     trailers += [f"Genba-Run: {entry.run}"] if entry.run else []
     return Work(
         task=entry.task,
         commit=entry.commit,
-        subject=f"{title} (#{entry.task})" if title else entry.branch,
-        trailers="\n".join(trailers) + "\n",
+        subject=subject or entry.branch,
+        trailers=body + "\n".join(trailers) + "\n",
     )
 
 

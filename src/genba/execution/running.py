@@ -15,6 +15,7 @@ from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.issues import Issue
 from genba.domain.loop_state import Gap, LoopState
 from genba.domain.outcomes import ClosureAction, Outcome, StepKind
+from genba.domain.texts import subject_of
 from genba.domain.workspaces import MergeStatus, Workspace
 from genba.execution.asking import Asking
 from genba.execution.finalizing import Delivery, Finalized, Finalizer
@@ -240,11 +241,11 @@ class Run:
         return await finalizer.finalize(self._delivery(workspace, issue))
 
     def _delivery(self, workspace: Workspace, issue: Issue | None) -> Delivery:
-        title = _one_line(issue.title) if issue else ""
-        subject = f"{title} (#{self.plan.issue})" if title else workspace.branch
+        subject, body = subject_of(issue.title, issue.number) if issue else ("", "")
         trailers = [f"Issue: {issue.number}"] if issue else []
         trailers += [f"Genba-Agent: {self.definition.name}", f"Genba-Run: {self.plan.run}"]
-        return Delivery(subject=subject, trailers="\n".join(trailers) + "\n", judged=self.state.judged)
+        told = body + "\n".join(trailers) + "\n"
+        return Delivery(subject=subject or workspace.branch, trailers=told, judged=self.state.judged)
 
     async def _sent_back(self, red: CheckResult, workspace: Workspace) -> LoopState:
         """A check that fails on what would have landed: another attempt, with that gap, if there is one left."""
@@ -377,8 +378,3 @@ class Run:
         if outcome is Outcome.BLOCKED and self.state.denied:
             hint = "runner.boundaries.allowedTools and permissionMode say what the agent may use"
         return f"{hint}\n{again}" if hint and again not in hint else again
-
-
-def _one_line(title: str) -> str:
-    """A title as the first line of a message: it can forge neither a second line nor a trailer."""
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in title).split())
