@@ -465,6 +465,20 @@ def test_all_sessions_are_listed_with_those_that_have_ended(project: Project) ->
     assert "✗ failed   #2 Mend the till" in told
 
 
+def test_a_run_that_was_lost_before_it_wrote_anything_is_told_of(project: Project) -> None:
+    project.issue(1, "Mend the till")
+    started(project)
+    assert f"{RUN} has written nothing down here: it is running" in refused(project, "logs", RUN, code=4)
+    with fleet(project) as board:
+        board.end_part(PartEnd(run=RUN, part=1, outcome="failed", reason="its part was lost: nobody knows of it"))
+
+    told = refused(project, "logs", RUN, code=4)
+
+    assert f"{RUN} has written nothing down here: its part was lost: nobody knows of it" in told
+    assert "hint: genba sessions 1" in told
+    assert 'there is no run "worker-9-9-abcdef"' in refused(project, "logs", "worker-9-9-abcdef", code=4)
+
+
 def test_a_session_that_went_on_is_one_session(project: Project) -> None:
     project.issue(1, "Choose a region")
     asked(project)

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from genba.domain.errors import UsageError
+from genba.domain.errors import NotFoundError, UsageError
 from genba.domain.events import AgentOutput, Event, IterationStarted, ReplyReceived, RunEnded, RunResumed, RunStarted
 from genba.entrypoints.cli.houses import house_to_look
 from genba.entrypoints.cli.lines import duration
@@ -23,7 +23,7 @@ from genba.wiring import House, read_journal
 @click.option("--issue", type=int, help="Only runs on this issue.")
 @click.option("--prompts", is_flag=True, help="With RUN: also what was asked.")
 @click.option("--output", is_flag=True, help="With RUN: also what the agent printed.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: one run, or one event, per line.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON lines: one object for each run or event.")
 def logs(
     run: str | None,
     goal: str | None,
@@ -44,7 +44,7 @@ def logs(
         click.echo(printable(house.results().log(goal)), nl=False)
         return
     if run is not None:
-        _show(house.find_journal(run), prompts, output, as_json)
+        _show(_journal(house, run), prompts, output, as_json)
         return
     runs = [summary for path in house.journals() if (summary := _summary(house, path)) is not None]
     runs = [r for r in runs if agent_name in (None, r.agent) and issue in (None, r.issue)]
@@ -69,6 +69,27 @@ def logs(
     ]
     for line in table(rows):
         click.echo(line)
+
+
+def _journal(house: House, run: str) -> Path:
+    """Where a run wrote. One that was lost before it wrote anything is told of all the same."""
+    try:
+        return house.find_journal(run)
+    except NotFoundError as unknown:
+        raise _of_session(house, run) or unknown from None
+
+
+def _of_session(house: House, run: str) -> NotFoundError | None:
+    if not house.has_board():
+        return None
+    from genba.entrypoints.cli.fleet_commands import fleet_board  # noqa: PLC0415  (most runs have a journal)
+
+    try:
+        session = fleet_board(house).session(run)
+    except NotFoundError:
+        return None
+    why = session.reason or f"it is {session.status}"
+    return NotFoundError(f"{run} has written nothing down here: {why}", hint=f"genba sessions {session.task}")
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
