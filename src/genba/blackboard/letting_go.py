@@ -48,9 +48,11 @@ def let_go(tx: Transaction, task: int, start: TaskStatus, to: TaskStatus, actor:
         tx.do(_WITHDRAW_REVIEW, task=task, status="withdrawn", reason="its work is worked on again", by=by, at=at)
         tx.do(_STALE, task=task, at=at)
     elif to is TaskStatus.OPEN:
-        by_hand = actor.kind is ActorKind.HUMAN  # a person who unblocks a task says: go on
+        by_hand = actor.kind is ActorKind.HUMAN
         if start is TaskStatus.BLOCKED:
+            # A person who unblocks a task, or a manager who gives it away once more, says: go on.
+            by_hand = by_hand or actor.kind is ActorKind.MANAGER
             status = "approved" if by_hand else "withdrawn"
             tx.do(_WITHDRAW_BLOCKING, task=task, status=status, reason="the task was unblocked", by=by, at=at)
-        if by_hand or (start is TaskStatus.BLOCKED and actor.kind is ActorKind.MANAGER):
+        if by_hand:
             tx.do(_FORGIVE, task=task, yes=True)

@@ -1,17 +1,26 @@
 """Whether anything was written since the last look, for next to nothing.
 
 On SQLite a connection of its own is asked for `PRAGMA data_version`, which every commit of anybody else changes: it
-reads no page. On PostgreSQL it is the newest event of the project. A lost connection is made anew, and counts as a
-change: whoever asks looks once too often rather than once too seldom.
+reads no page. On PostgreSQL it is the sum over the newest events of the project: it grows with each of them, also when
+one is committed after a younger one. A lost connection is made anew, and counts as a change: whoever asks looks once
+too often rather than once too seldom.
 """
 
 import sqlite3
 import threading
 from typing import Any
 
-from genba.blackboard.store import Statement, Store
+from genba.blackboard.store import Statement, Store, Transaction
 
-_NEWEST = Statement("SELECT coalesce(max(id), 0) FROM events WHERE project_id = :project")
+_NEWEST = Statement("""
+SELECT coalesce(sum(id), 0) FROM (SELECT id FROM events WHERE project_id = :project ORDER BY id DESC LIMIT 64) newest
+""")
+
+
+def changes(tx: Transaction) -> int:
+    """A number that every event of the project raises."""
+    row = tx.one(_NEWEST, project=tx.project)
+    return int(row[0]) if row else 0
 
 
 class Pulse:
@@ -26,8 +35,7 @@ class Pulse:
     def now(self) -> int:
         """The same number as long as nothing was committed by anybody."""
         if self._store.on_postgres:
-            row = self._store.read(lambda tx: tx.one(_NEWEST, project=tx.project))
-            return int(row[0]) if row else 0
+            return self._store.read(changes)
         with self._lock:
             try:
                 return self._version()

@@ -1,0 +1,71 @@
+"""The shortest ways to a seat: a session with a credential, taken by an instance."""
+
+import itertools
+
+from genba.blackboard.board import Blackboard
+from genba.blackboard.fleet import FleetBoard
+from genba.blackboard.workflow import WorkflowBoard
+from genba.domain.fleet import FleetSession, Purpose
+from genba.domain.tasks import TaskDraft
+from genba.domain.workflow import Hierarchy, Phase, Seat
+from tests.blackboard.acting import HUMAN
+from tests.blackboard.fleets import order
+
+LATER, LONG_AGO = "2999-01-01T00:00:00.000000Z", "2001-01-01T00:00:00.000000Z"
+_NUMBERS = itertools.count(1)
+
+
+def begin(
+    board: Blackboard, purpose: Purpose = Purpose.WORK, task: int | None = None, agent: str = "writer", attempt: int = 1
+) -> FleetSession:
+    number = task or board.add(TaskDraft(title="Work"), HUMAN).number
+    told = order(number, attempt, agent, purpose)
+    return FleetBoard(board).start(told, executor="here", host="h", provider="p", base_branch="main")
+
+
+def seat_for(board: Blackboard, session: FleetSession, hierarchy: Hierarchy = Hierarchy.WORKER) -> Seat:
+    """What an instance of a session asks for."""
+    workflow = WorkflowBoard(board)
+    agent = workflow.agent(session.agent)
+    assert agent is not None
+    return Seat(
+        id=f"seat{next(_NUMBERS)}",
+        agent=agent.name,
+        agent_id=agent.id,
+        hierarchy=hierarchy,
+        project=board.store.project,
+        run=session.run,
+        task=session.task,
+        lease_until=LATER,
+    )
+
+
+def sit_down(board: Blackboard, session: FleetSession) -> Seat:
+    """An instance of a session has authenticated."""
+    workflow, credential = WorkflowBoard(board), f"cred{next(_NUMBERS)}"
+    workflow.issue(credential, session.run, "hash", LATER)
+    return workflow.take_seat(seat_for(board, session), "token-hash", LATER, credential)
+
+
+def at_work(board: Blackboard, purpose: Purpose = Purpose.WORK, task: int | None = None) -> tuple[FleetSession, Seat]:
+    """A new task, its session, and an instance that has fetched it."""
+    session = begin(board, purpose, task)
+    seat = sit_down(board, session)
+    WorkflowBoard(board).mark(session.task, session.run, session.agent, Phase.FETCHED)
+    return session, seat
+
+
+def guest(board: Blackboard, name: str = "guest", hierarchy: Hierarchy = Hierarchy.WORKER) -> Seat:
+    """An agent that came by itself."""
+    workflow = WorkflowBoard(board)
+    agent = workflow.agent(name) or workflow.register(name, hierarchy=hierarchy, passkey_hash="p")
+    seat = Seat(
+        id=f"seat{next(_NUMBERS)}",
+        agent=name,
+        agent_id=agent.id,
+        hierarchy=hierarchy,
+        project=board.store.project,
+        spawned=False,
+        lease_until=LATER,
+    )
+    return workflow.take_seat(seat, "token-hash", LATER)
