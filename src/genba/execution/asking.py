@@ -1,5 +1,6 @@
 """Asking: retries after passing errors, waits for rate limits, and bounded re-asks of replies that do not fit."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -65,6 +66,8 @@ class Asking:
         self.spent = Usage()
         """What the questions of this iteration cost, whether or not an answer comes of them."""
         self.began = world.clock.elapsed()
+        self.over: Callable[[], Awaitable[bool]] | None = None
+        """Whether the run has come to something though its instance failed: then it is not asked again."""
 
     async def put(self, state: LoopState, prompt: ResolvedPrompt) -> Answer:
         text, asks = prompt.text, 0
@@ -101,6 +104,8 @@ class Asking:
                 return await self._ask(state, prompt, text, asked + tries), tries
             except RecoverableError as error:
                 spent = self.elapsed()
+                if self.over is not None and await self.over():
+                    raise
                 failed += not (isinstance(error, RateLimited) and (error.retry_after or 0) > 0)
                 wait = wait_before_retry(error, failed, self.limits, self.world.jitter())
                 if wait is None:

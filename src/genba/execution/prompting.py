@@ -82,6 +82,13 @@ class Prompts:
         system = fill(self.definition.system_prompt.text, values)
         return ResolvedPrompt(chosen.source, "\n\n".join(parts) + "\n", system, chosen.notice)
 
+    def told(self, state: LoopState) -> tuple[str, tuple[str, ...]]:
+        """For an agent that asks what is next: its system prompt, and what it must know besides."""
+        sections = (handover_section(self.handover),) if self.handover else ()
+        if state.gap is not None:
+            sections = (*sections, gap_section(state.gap))
+        return fill(self.definition.system_prompt.text, self._values(state)), sections
+
     def _chosen(self, state: LoopState) -> PromptText:
         """The retry prompt that the failure chose, the step's own, or the built-in one."""
         if state.gap is not None and state.gap.pattern is not None:

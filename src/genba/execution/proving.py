@@ -4,7 +4,7 @@ import msgspec
 
 from genba.domain.events import GoalChecked, VerificationFinished
 from genba.domain.evidence import CheckResult, CheckStatus
-from genba.domain.verification import GoalResult, Subject
+from genba.domain.verification import GoalResult, Subject, Verification
 from genba.domain.workspaces import Proposal, Workspace
 from genba.execution.policies import Policy
 from genba.execution.task_keeping import TaskKeeper
@@ -34,6 +34,17 @@ class Proof:
         self.held = ""
         """The commit that the newest verdict is about."""
         self.done = False
+        self.last: Verification | None = None
+        """The newest verification, where this process has made it."""
+
+    async def known(self, workspace: Workspace) -> Proved | None:
+        """What was proved of the branch as it stands; None where it must be looked at."""
+        if not self.done or not self.held:
+            return None
+        seen = await self.world.trees.observe(workspace)
+        if seen.head != self.held or seen.strayed:
+            return None
+        return Proved(commit=self.held, verdict=self.verdict)
 
     async def of_branch(self, workspace: Workspace) -> Proved:
         """Whether the branch as it stands is done; nothing is red when there is nothing to verify."""
@@ -88,6 +99,7 @@ class Proof:
         assert self.world.verifier is not None  # noqa: S101  (who has a rulebook has a verifier)
         verification = await self.world.verifier.verify(subject, self.policy, self._tell)
         self.held, self.verdict, self.done = subject.commit, verification.verdict, verification.done
+        self.last = verification
         self.world.journal.emit(
             VerificationFinished(
                 status=verification.status,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from genba.domain.errors import CheckBrokenError, DiskFullError, GenbaError
+from genba.domain.errors import CheckBrokenError, DiskFullError, GenbaError, StateConflictError
 from genba.domain.events import LoopEnded, RunEnded, WorkSentBack
 from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.issues import Issue
@@ -23,7 +23,7 @@ from genba.execution.issue_keeping import IssueKeeper
 from genba.execution.loop import Loop
 from genba.execution.observing import Observing
 from genba.execution.opening import Opening
-from genba.execution.prompting import Prompts
+from genba.execution.prompting import Prompts, gap_section, handover_section
 from genba.execution.run_values import Opened, RunPlan, RunResult
 from genba.execution.steps import GroundlessSteps
 from genba.execution.uncut import uncut
@@ -35,6 +35,7 @@ from genba.judgement.verdicts import Judge
 
 if TYPE_CHECKING:
     from genba.execution.proving import Proof, Proved
+    from genba.execution.state_driven import StateDrivenLoop
     from genba.execution.task_keeping import TaskKeeper
 
 __all__ = ["Run", "RunPlan", "RunResult"]
@@ -55,7 +56,7 @@ class Run:
         self.state = plan.state or LoopState(step=plan.definition.entry_step(plan.mode))
         self.judge = Judge(self.definition, world.completion_handlers, fits)
         self.issues = IssueKeeper(self.definition, world, plan.issue)
-        self.loop: Loop | None = None
+        self.loop: Loop | StateDrivenLoop | None = None
         """The loop while it runs."""
         self.workspace: Workspace | None = None
         """Where it works by now: a base that moved is another one."""
@@ -65,6 +66,8 @@ class Run:
         self.proof: Proof | None = None
         """Verifies the work, where a task or the Definition of Done asks for it."""
         self.opening = Opening(plan, world, self.issues, self.tasks)
+        self.claiming = asyncio.Lock()
+        """Held while the work is looked at, which an agent that asks may claim to be done while it lives."""
 
     async def execute(self) -> RunResult:
         opened = await self.world.steps.run("open", self.opening.open, Opened)
@@ -181,11 +184,28 @@ class Run:
         self.proof.recall(proved)
         return proved.red
 
+    async def claim(self) -> Proved:
+        """An instance that lives claims that the work is done: look at it as it stands. Safe to repeat."""
+        workspace, proof = self.workspace, self.proof
+        if workspace is None or proof is None:
+            raise StateConflictError("there is nothing that could be verified yet")
+        return await self._prove(proof, workspace)
+
+    def known(self) -> str:
+        """What whoever works must know first: what was tried before, and what the work came back with."""
+        sections = [handover_section(self.plan.handover)] if self.plan.handover else []
+        sections += [gap_section(self.state.gap)] if self.state.gap is not None else []
+        return "\n\n".join(sections)
+
     async def _prove(self, proof: Proof, workspace: Workspace) -> Proved:
         from genba.execution.proving import Proved  # noqa: PLC0415  (see _claim)
 
-        markers = await self._markers_left(workspace)
-        return Proved(red=markers) if markers is not None else await proof.of_branch(workspace)
+        async with self.claiming:
+            known = await proof.known(workspace) if self.definition.state_driven else None
+            if known is not None:
+                return known
+            markers = await self._markers_left(workspace)
+            return Proved(red=markers) if markers is not None else await proof.of_branch(workspace)
 
     async def _markers_left(self, workspace: Workspace) -> CheckResult | None:
         """Where the work still has the markers of the conflict that it came back with."""
@@ -213,11 +233,20 @@ class Run:
             instance = await self.world.adapter.start(session)
             asking = Asking(self.definition, self.world, instance, self.plan.issue)
             try:
-                self.loop = Loop(self.definition, self.world, workspace, self.judge, prompts, asking, observing)
+                self.loop = self._loop_of(workspace, prompts, asking, observing)
                 await self.loop.run(self.state, self._reached)
                 self.loop = None
             finally:
                 await asyncio.shield(self.world.adapter.stop(instance))
+
+    def _loop_of(
+        self, workspace: Workspace, prompts: Prompts, asking: Asking, observing: Observing
+    ) -> Loop | StateDrivenLoop:
+        if not self.definition.state_driven:
+            return Loop(self.definition, self.world, workspace, self.judge, prompts, asking, observing)
+        from genba.execution.state_driven import StateDrivenLoop  # noqa: PLC0415  (only a fleet has such agents)
+
+        return StateDrivenLoop(self.definition, self.world, workspace, prompts, asking, self.claiming)
 
     async def _deliver(self, workspace: Workspace, issue: Issue | None, observing: Observing) -> Finalized:
         checks = self.judge.final_checks(self.state.step)

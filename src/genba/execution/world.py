@@ -20,6 +20,7 @@ from genba.domain.ports import (
     Steps,
     TaskLedger,
     Tracker,
+    Workflow,
     WorkingTrees,
 )
 from genba.domain.replies import AgentSession
@@ -30,6 +31,7 @@ from genba.judgement.completion import CompletionHandler
 if TYPE_CHECKING:
     from genba.domain.evidence import CheckResult
     from genba.execution.policies import Rulebook
+    from genba.execution.state_driven import Control
     from genba.execution.verifying import Verifier
 
 ActionHandler = Callable[[dict[str, Any]], object]
@@ -78,5 +80,9 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     """Brings what happened on the base into work that came back from it."""
     accepts: Callable[[dict[str, Any] | None], CheckResult | None] = lambda _output: None
     """What is wrong with the structured output of a run whose answer is its work, such as a plan; None: nothing."""
+    workflow: Workflow | None = None
+    """What an agent asks for its next action, as the run sees it; None for agents that are asked themselves."""
+    control: Control | None = None
+    """What such an agent is told of itself."""
     hands_over: bool = False
     """Whether verified work is handed to a merge queue, rather than landed by the run itself."""

@@ -56,6 +56,8 @@ class ProjectCrew:
         self.board = board
         self.base_branch = base_branch
         self._read: dict[tuple[str, bool], tuple[float, AgentDefinition]] = {}
+        self.asks = False
+        """Whether one of them asks for its next action."""
         infos, broken = self.house.registry.agents()
         self.broken = {name: problems[0] for name, problems in broken.items()}
         """By the name of an agent that cannot be read: the first of its problems."""
@@ -70,6 +72,7 @@ class ProjectCrew:
         for info in infos:
             definition = self.house.registry.load(info.name)
             if definition.adapter_type is not None:
+                self.asks = self.asks or definition.state_driven
                 found.append(
                     Agent(
                         name=info.name,

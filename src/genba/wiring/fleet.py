@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from genba.domain.evidence import CheckResult
     from genba.domain.ports import Steps
     from genba.wiring.house import House
+    from genba.wiring.workflow_server import Door, WorkflowServer
 
 Listener = Callable[[FleetEvent], None]
 HOST_VARIABLE, EXECUTOR_VARIABLE = "GENBA_HOST", "GENBA_EXECUTOR"
@@ -68,6 +69,8 @@ class Fleet:
         self.crew: ProjectCrew | None = None
         self.orchestrator: Orchestrator | None = None
         self.parts: LiveParts | None = None
+        self.server: WorkflowServer | None = None
+        """Answers agents that ask what is next, where there are any."""
         self._parking = asyncio.Event()
         self._leaving = threading.Event()
         board.store.endure = lambda _error: not self._leaving.wait(_ASK_AGAIN_SECONDS)
@@ -85,6 +88,7 @@ class Fleet:
         only_label: str = "",
         executor: str = "",
         listener: Listener = lambda _event: None,
+        door: Door | None = None,
     ) -> AsyncIterator[Fleet]:
         """An executor, ready to work; what it had left unfinished goes on at once."""
         settings = house.project.fleet
@@ -96,12 +100,14 @@ class Fleet:
         fleet = cls(house, board, watch)
         engine = await fleet._engine(executor, slots)
         try:
-            await fleet._begin(engine, base_branch, slots, only_agent, only_label)
+            await fleet._begin(engine, base_branch, slots, only_agent, only_label, door)
             yield fleet
         finally:
             watch.parking = True
             fleet._leaving.set()
             await engine.close()
+            if fleet.server is not None:
+                await asyncio.to_thread(fleet.server.close)
             fleet.nursery.close()
             await asyncio.to_thread(fleet.looking.leave, engine.executor, "parked")
 
@@ -130,7 +136,9 @@ class Fleet:
                 if not names:
                     raise
 
-    async def _begin(self, engine: Engine, base_branch: str, slots: int, only_agent: str, only_label: str) -> None:
+    async def _begin(
+        self, engine: Engine, base_branch: str, slots: int, only_agent: str, only_label: str, door: Door | None
+    ) -> None:
         me = Me(executor=engine.executor, host=host(), workers=slots, only_agent=only_agent, only_label=only_label)
         crew = self.crew = ProjectCrew(self.house, self.looking, me, base_branch)
         for name, problem in crew.broken.items():
@@ -139,6 +147,8 @@ class Fleet:
         own = Executor(id=engine.executor, host=host(), process=os.getpid(), workers=slots)
         await asyncio.to_thread(self.looking.register, own)
         await asyncio.to_thread(self.nursery.open)
+        if door is not None and crew.asks:
+            await self._answer(door, engine.executor)
         self.orchestrator = Orchestrator(
             self.looking,
             engine,
@@ -197,6 +207,16 @@ class Fleet:
             share = SessionSharing.of(self.house)
             self.parts = LiveParts(self.house, self.board, self.nursery, self.gate, self.watch, self._accepts, share)
         return self.parts
+
+    async def _answer(self, door: Door, executor: str) -> None:
+        """Answer the agents that ask what is next, from now on."""
+        from genba.wiring.answering import open_server  # noqa: PLC0415  (only where an agent asks)
+
+        assert self.crew is not None  # noqa: S101  (an open fleet has one)
+        parts = self._live_parts()
+        self.server, parts.workflow = await open_server(
+            self.house, self.board, self.looking, self.crew, parts.find, door, executor
+        )
 
     def _looked(self, field: Field) -> None:
         self.gate.know(field.pauses)

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,15 +15,18 @@ import msgspec
 from genba.blackboard.ledger import BlackboardLedger
 from genba.connections.detached.adapter import end_all
 from genba.connections.git.dropping import drop_branch
+from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.locks import FileLock, is_held
 from genba.connections.git.observing import changed_files
 from genba.connections.git.queueing import GitRework
 from genba.coordination.session_plan import PartState, SessionPlan, run_plan
-from genba.domain.errors import GitError
+from genba.domain.errors import GitError, StateConflictError
 from genba.domain.events import Notice
 from genba.domain.fleet import FleetSession, PartOrder, Purpose
 from genba.domain.fleet_picture import FleetEvent, FleetEventKind
 from genba.domain.outcomes import Outcome
+from genba.domain.ports import Workflow
+from genba.execution.state_driven import Control
 from genba.execution.world import World
 from genba.wiring.pacing import PacedAdapter, ProviderGate
 from genba.wiring.supervising import detached, sparing
@@ -47,6 +51,27 @@ Accepts = Callable[[PartOrder], Callable[[dict[str, Any] | None], "CheckResult |
 """By order: what is wrong with the answer that its session gives."""
 
 
+class Answering(msgspec.Struct, frozen=True, kw_only=True):
+    """Where agents that ask what is next are answered, and what they are told of themselves."""
+
+    runs: Workflow
+    socket: Path
+    language: str
+    project_id: str
+
+    def pointer(self, layout: RepositoryLayout, run: str) -> str:
+        """The file that leads the agents of a run here, from whichever process started them."""
+        path = layout.run_folder(run) / "workflow"
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        fresh = path.with_name(f"workflow.{os.getpid()}")
+        fresh.write_text(str(self.socket), encoding="utf-8")
+        fresh.replace(path)
+        return str(path)
+
+    def control(self, agent: str) -> Control:
+        return Control(language=self.language, agent_id=agent, project_id=self.project_id)
+
+
 class LiveParts:
     """Makes parts ready, and reaches those that are under way."""
 
@@ -67,7 +92,13 @@ class LiveParts:
         self.watch = watch
         self.accepts = accepts
         self.share = share
+        self.workflow: Answering | None = None
+        """Answers agents that ask what is next; None where no agent does."""
         self._live: dict[str, DressedPart] = {}
+
+    def find(self, run: str) -> DressedPart | None:
+        """The part of a run that is under way."""
+        return self._live.get(run)
 
     def park(self, run: str, why: str) -> None:
         """Have a part stop asking. It ends as one that goes on when somebody says so."""
@@ -90,6 +121,13 @@ class LiveParts:
         live.prepared = self.house.prepare(run_plan(order, plan, kept, os.getpid()), (live.hear,), dress)
         self._live[order.run] = live
         return live
+
+    def answering(self, run: str) -> Answering:
+        """Who answers the agent of a run that asks what is next."""
+        if self.workflow is None:
+            told = f"{run} asks for its next action, and nobody answers here"
+            raise StateConflictError(told, hint="start genba work again: it answers the agents that it knew then")
+        return self.workflow
 
     async def _until_let_go(self, branch: str, run: str) -> None:
         """Wait a while for a process that had this run, has lost it to us, and has not yet let go of its branch."""
@@ -128,6 +166,7 @@ class DressedPart:
         self.prepared: PreparedRun | None = None
         self.paced: PacedAdapter | None = None
         self.why = ""
+        self.loop = asyncio.get_running_loop()
         task = parts.watch.field.tasks.get(order.task)
         self.title = task.title if task is not None else ""
 
@@ -148,6 +187,7 @@ class DressedPart:
         house, order = self.parts.house, self.order
         processes = sparing(house.layout, world.processes)
         grace = house.project.fleet.work.grace_seconds
+        answering = self.parts.answering(order.run) if keeper.definition.state_driven else None
         adapter = detached(
             house.layout,
             keeper,
@@ -157,6 +197,8 @@ class DressedPart:
             run=order.run,
             part=order.part,
             grace_seconds=grace,
+            workflow=answering.pointer(house.layout, order.run) if answering is not None else "",
+            credential=partial(answering.runs.credential, order.run) if answering is not None else None,
         )
         self.paced = PacedAdapter(adapter, self.session.provider, self.parts.gate, self._give_way)
         works = order.purpose in (Purpose.WORK, Purpose.INTEGRATE)
@@ -172,6 +214,8 @@ class DressedPart:
             rework=GitRework(house.layout, house.project.fleet.merge.remote),
             ledger=PartLedger(self.parts.board.board) if works else None,
             rulebook=world.rulebook if works else None,
+            workflow=answering.runs if answering is not None else None,
+            control=answering.control(order.agent) if answering is not None else None,
         )
         if self.parts.share is None:
             return dressed

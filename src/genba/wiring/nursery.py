@@ -27,6 +27,7 @@ _NEEDED_SOON = (
     "genba.connections.gates.broker",
     "genba.connections.gates.forward",
     "genba.connections.gates.proxy",
+    "genba.connections.gates.socket_forward",
     "genba.connections.gates.words",
     "genba.connections.git.bundles",
     "genba.connections.git.walled",

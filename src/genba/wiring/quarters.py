@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from genba.definitions.definition import AgentDefinition
+from genba.definitions.state_driven import SERVER
 from genba.domain.events import Event, GateUsed
 from genba.domain.ports import Processes, Sandbox
 from genba.domain.replies import AgentSession
@@ -32,9 +33,22 @@ if TYPE_CHECKING:
     from genba.connections.gates.events import GateEvent
     from genba.connections.git.cells import CellParts
 
-PROXY, _MODEL = "proxy", "model"
-PROXY_PORT, _MODEL_PORT = 3128, 3129
+PROXY, _MODEL, _WORKFLOW = "proxy", "model", "workflow"
+PROXY_PORT, _MODEL_PORT, _WORKFLOW_PORT = 3128, 3129, 3130
 """Ports inside the walls, where nobody else listens."""
+CREDENTIAL_VARIABLE, ADDRESS_VARIABLE = "GENBA_CREDENTIAL", "GENBA_MCP_URL"
+
+
+class WorkflowDoor:
+    """Where an instance asks what is next, and the secret that it may do so with once."""
+
+    def __init__(self, pointer: str, credential: str) -> None:
+        self.pointer = pointer
+        """A file that says where the server is: whoever goes on with the run writes it anew."""
+        self.credential = credential
+
+    def place(self) -> str:
+        return Path(self.pointer).read_text("utf-8")
 
 
 class QuartersKeeper:
@@ -68,6 +82,7 @@ class QuartersKeeper:
         self.environment = dict(environment)
         self.emit = emit
         self.parts = parts
+        self.workflow: WorkflowDoor | None = None
 
     @asynccontextmanager
     async def open(self, workspace: Workspace) -> AsyncIterator[AgentSession]:
@@ -87,8 +102,9 @@ class QuartersKeeper:
         with making_ready(self.plan, self.folder, self.top, self.ignored) as ready:
             session = msgspec.structs.replace(session, environment={**environment, **ready.variables})
             if self.sandbox is None:
-                await ready.set_up(session)
-                yield session
+                async with self._without_walls(session) as bare:
+                    await ready.set_up(session)
+                    yield bare
                 return
             inside, gates = self._gates(session)
             walls = await self.sandbox.open(self.cell(workspace, gates))
@@ -96,9 +112,34 @@ class QuartersKeeper:
                 session = _reached_by(inside, walls.ports)
                 session = msgspec.structs.replace(session, processes=walls)
                 await ready.set_up(session)
-                yield session
+                yield self._can_ask(session, walls.ports)
             finally:
                 await walls.close()
+
+    @asynccontextmanager
+    async def _without_walls(self, session: AgentSession) -> AsyncIterator[AgentSession]:
+        """The session as it is; for an instance that asks what is next, with a way to do so."""
+        if self.workflow is None:
+            yield session
+            return
+        from genba.connections.sandbox.gatekeeping import Gatekeeper  # noqa: PLC0415  (only who asks needs it)
+
+        gatekeeper = Gatekeeper()
+        try:
+            ports = await gatekeeper.open_on_loopback((self._way_to_ask(self.workflow),))
+            yield self._can_ask(session, ports)
+        finally:
+            await gatekeeper.close()
+
+    def _can_ask(self, session: AgentSession, ports: Mapping[str, int]) -> AgentSession:
+        """The secret goes to the instance alone: whatever makes its place ready does without."""
+        if self.workflow is None:
+            return session
+        url = f"{loopback_address(ports[_WORKFLOW])}/mcp"
+        server = McpServer(name=SERVER, url=url, token_variable=CREDENTIAL_VARIABLE)
+        others = tuple(other for other in session.mcp if other.name != SERVER)
+        asking = {CREDENTIAL_VARIABLE: self.workflow.credential, ADDRESS_VARIABLE: url}
+        return msgspec.structs.replace(session, mcp=(server, *others), environment={**session.environment, **asking})
 
     def clear(self) -> None:
         """Let the private HOME of a run that is over go, in the background: nobody will resume it."""
@@ -144,7 +185,7 @@ class QuartersKeeper:
 
     def _gates(self, session: AgentSession) -> tuple[AgentSession, tuple[Gate, ...]]:
         """The ways out that the plan allows, and what the session knows of them."""
-        gates: list[Gate] = []
+        gates: list[Gate] = [self._way_to_ask(self.workflow)] if self.workflow is not None else []
         allow = list(self.plan.allow)
         provider = self._provider()
         if provider is not None:
@@ -211,6 +252,14 @@ class QuartersKeeper:
 
         return Gate(name=f"{host}:{port}", port=port, serve=Forward(host, port, self._told).serve)
 
+    def _way_to_ask(self, door: WorkflowDoor) -> Gate:
+        def make() -> Any:
+            from genba.connections.gates.socket_forward import SocketForward  # noqa: PLC0415  (see WhenAsked)
+
+            return SocketForward(door.place, self._told)
+
+        return Gate(name=_WORKFLOW, port=_WORKFLOW_PORT, serve=WhenAsked(make, now=False).serve)
+
     def _told(self, event: GateEvent) -> None:
         if event.gate == _MODEL and event.verdict == "allowed":
             return  # every question goes there; the replies tell of it
@@ -275,11 +324,12 @@ def loopback_address(port: int) -> str:
 
 def _apart(gates: list[Gate]) -> tuple[Gate, ...]:
     """Each gate on a port of its own: a server keeps the one that its address names, and the others give way."""
-    taken = {gate.port for gate in gates if gate.name not in (PROXY, _MODEL)}
+    own = (PROXY, _MODEL, _WORKFLOW)
+    taken = {gate.port for gate in gates if gate.name not in own}
     placed = []
     for gate in gates:
         port = gate.port
-        while gate.name in (PROXY, _MODEL) and port in taken:
+        while gate.name in own and port in taken:
             port += 10
         taken.add(port)
         placed.append(msgspec.structs.replace(gate, port=port))

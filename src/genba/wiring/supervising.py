@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from genba.connections.detached.adapter import DetachedAdapter, Posting
@@ -32,7 +32,7 @@ from genba.domain.ports import Processes
 from genba.domain.replies import Reply
 from genba.execution.running import RunPlan
 from genba.wiring.house import House
-from genba.wiring.quarters import QuartersKeeper
+from genba.wiring.quarters import QuartersKeeper, WorkflowDoor
 from genba.wiring.run_memory import recall
 
 _LONGEST_LOOK_SECONDS = 1.0
@@ -56,6 +56,8 @@ def detached(
     run: str,
     part: int = 1,
     grace_seconds: float = 60.0,
+    workflow: str = "",
+    credential: Callable[[], Awaitable[str]] | None = None,
 ) -> DetachedAdapter:
     """The adapter of one part of a run whose agent must outlive this process."""
     posting = Posting(
@@ -69,8 +71,9 @@ def detached(
         kind=keeper.kind,
         part=part,
         grace_seconds=grace_seconds,
+        workflow=workflow,
     )
-    return DetachedAdapter(posting, nursery, processes, emit, end_orphans=end_orphans)
+    return DetachedAdapter(posting, nursery, processes, emit, end_orphans=end_orphans, credential=credential)
 
 
 def sparing(layout: RepositoryLayout, processes: Processes) -> DetachedProcesses:
@@ -88,7 +91,8 @@ def supervise(question: Question, attempt: Attempt) -> int:
 async def _supervise(question: Question, attempt: Attempt) -> int:
     request = question.request()
     recorder = Recorder(attempt, Redactor(os.environ).text)
-    asking = asyncio.create_task(_ask(request, attempt, recorder))
+    door = WorkflowDoor(request.workflow, question.take_secret()) if request.workflow else None
+    asking = asyncio.create_task(_ask(request, attempt, recorder, door))
     switch = _Switch(asking)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, switch.end, "it was told to stop")
     guard = asyncio.create_task(_guard(question, request.grace_seconds, switch))
@@ -135,7 +139,7 @@ async def _guard(question: Question, grace_seconds: float, switch: _Switch) -> N
     switch.end(f"nobody watched it for {grace_seconds:g} s")
 
 
-async def _ask(request: Request, attempt: Attempt, recorder: Recorder) -> Reply:
+async def _ask(request: Request, attempt: Attempt, recorder: Recorder, door: WorkflowDoor | None) -> Reply:
     """The agent, exactly as a run in one process would have it."""
     layout = RepositoryLayout(Path(request.top), Path(request.git_dir), Path(request.common))
     # The settings of the project are not read again: what runs is frozen in the memory of the run.
@@ -144,6 +148,7 @@ async def _ask(request: Request, attempt: Attempt, recorder: Recorder) -> Reply:
     plan = RunPlan(run=request.run, definition=memory.definition, parameters=memory.parameters)
     adapter = house.adapter(plan.definition)
     keeper, _ = house.quarters(plan, request.kind, adapter, recorder.emit)
+    keeper.workflow = door
     if attempt.number > 1:
         await house.sweeping(request.kind, keeper.sandbox, keeper.folder).sweep(request.run)
     async with keeper.open(request.workspace) as session:

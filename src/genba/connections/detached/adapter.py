@@ -9,7 +9,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
@@ -54,6 +54,8 @@ class Posting(msgspec.Struct, frozen=True, kw_only=True):
     part: int = 1
     """Questions are told apart by it: what one part was answered is no answer for the next."""
     grace_seconds: float = 60.0
+    workflow: str = ""
+    """See `Request.workflow`."""
 
 
 class DetachedInstance:
@@ -99,6 +101,7 @@ class DetachedAdapter:
         workspace: Workspace | None = None,
         parks_on_cancel: bool = True,
         end_orphans: Callable[[], int] = lambda: 0,
+        credential: Callable[[], Awaitable[str]] | None = None,
     ) -> None:
         self.posting = posting
         self.nursery = nursery
@@ -111,6 +114,8 @@ class DetachedAdapter:
         """Whether a cancelled question ends its agent; otherwise it goes on for whoever asks next."""
         self.end_orphans = end_orphans
         """Ends what came to this process from a supervisor that died after its nursery, whatever mark it carries."""
+        self.credential = credential
+        """A new secret for each supervisor, where its agent asks what is next."""
         self.parking_seconds = _PARKING_SECONDS
 
     @asynccontextmanager
@@ -168,6 +173,7 @@ class DetachedAdapter:
             workspace=self.workspace,
             ask=ask,
             grace_seconds=self.posting.grace_seconds,
+            workflow=self.posting.workflow,
         )
 
     async def _result(self, question: Question, request: Request, heard: Heard) -> tuple[Result, bool]:
@@ -189,6 +195,8 @@ class DetachedAdapter:
                 if newest is not None:
                     await asyncio.to_thread(self.end_orphans)
                 question.ask(request)
+                if self.credential is not None:
+                    question.hand(await self.credential())
                 holder = await self._start(question)
                 deaths += 1
             replayed = False

@@ -6,6 +6,7 @@ It lies in the folder of the run, where no instance can see it: what is read her
     lock           held by the supervisor for all of its life; says who that is
     watch          held by whoever watches; when nobody does for too long, the supervisor parks the agent
     starts         one line for each supervisor that was started: its number and the time
+    credential     a secret for the next supervisor alone, which takes it away before its agent starts
     1/, 2/, …      one folder for each start: heard.jsonl, told, result.json, log
 """
 
@@ -39,6 +40,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     ask: Ask
     grace_seconds: float
     """How long the agent goes on while nobody watches."""
+    workflow: str = ""
+    """The file that says where an agent is answered that asks what is next; empty for all others."""
 
 
 class Attempt:
@@ -94,6 +97,7 @@ class Question:
         self._watch = path / "watch"
         self._starts = path / "starts"
         self._request = path / "request.json"
+        self._credential = path / "credential"
 
     @classmethod
     def of(cls, run_folder: Path, part: int, number: int) -> "Question":
@@ -120,6 +124,27 @@ class Question:
 
     def request(self) -> Request:
         return msgspec.json.decode(self._request.read_bytes(), type=Request)
+
+    def hand(self, secret: str) -> None:
+        """Leave a secret for the next supervisor. One that nobody took is replaced."""
+        fresh = self.path / f"credential.{os.getpid()}"
+        with telling_of_full_disks(fresh):
+            fresh.unlink(missing_ok=True)
+            descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                _write_all(descriptor, secret.encode())
+            finally:
+                os.close(descriptor)
+            fresh.replace(self._credential)
+
+    def take_secret(self) -> str:
+        """The secret that was left, which is gone from here with that; empty where there is none."""
+        try:
+            secret = self._credential.read_text("utf-8")
+        except FileNotFoundError:
+            return ""
+        self._credential.unlink(missing_ok=True)
+        return secret
 
     def newest(self) -> Attempt | None:
         with suppress(FileNotFoundError):

@@ -23,6 +23,9 @@ from genba.entrypoints.cli.json_output import print_json
 from genba.entrypoints.cli.work_view import WIDTH, ending_line, event_line, summary_lines
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from genba.coordination.workflow.service import WorkflowService
     from genba.wiring import House
 
 _REDRAW_SECONDS = 0.25
@@ -93,13 +96,20 @@ def work(
         from genba.wiring.fleet import Fleet  # noqa: PLC0415  (the engine is slow to import)
 
         return Fleet.open(
-            house, workers=workers, only_agent=agent, only_label=label, executor=executor, listener=listener
+            house, workers=workers, only_agent=agent, only_label=label, executor=executor, listener=listener, door=_door
         )
 
     with watching(plain) as view:
         summary = asyncio.run(drive(open_fleet, view, until_empty))
     tell(summary, as_json)
     return exit_code(summary, until_empty)
+
+
+def _door(service: "WorkflowService", path: "Path") -> contextlib.AbstractAsyncContextManager[None]:
+    """Where agents that ask what is next are answered."""
+    from genba.entrypoints.mcp.http import serve_socket  # noqa: PLC0415  (slow to import; only where an agent asks)
+
+    return serve_socket(service, path)
 
 
 async def drive(open_fleet: OpenFleet, view: View, until_empty: bool) -> WorkSummary:
