@@ -13,6 +13,7 @@ from genba.blackboard import (
     controls,
     escalations,
     executors,
+    guests,
     handovers,
     merge_entries,
     parts,
@@ -107,6 +108,10 @@ class FleetBoard:
     def give_back(self, run: str, part: int, reason: str, actor: Actor) -> None:
         """End a session that waits after this part, and open its task for whoever takes it next."""
         self.store.write(lambda tx: parts.give_back(tx, run, part, reason, actor))
+
+    def abandoned(self, at: str, since: str) -> tuple[str, ...]:
+        """The runs of guests that began before `since`, and that nobody has a seat for any more."""
+        return self.store.read(lambda tx: guests.abandoned(tx, at, since))
 
     def reopen(self, task: int, reason: str, actor: Actor) -> None:
         """Open a task that nobody works on any more, whatever it waits in."""

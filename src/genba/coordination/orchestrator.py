@@ -49,6 +49,7 @@ from genba.domain.merge_queue import MergeHistory, TurnOrder
 from genba.domain.tasks import Actor, ActorKind, Blocker, BlockerKind, StatusChange, TaskStatus
 from genba.judgement import moves as can
 from genba.judgement.dispatching import moves
+from genba.judgement.moments import later
 from genba.judgement.moves import Me, Move
 from genba.judgement.situation import held_by
 
@@ -59,6 +60,7 @@ _BY_OTHERS = (can.WaitReason.ELSEWHERE, can.WaitReason.WORKERS, can.WaitReason.L
 _BEAT_SECONDS = 10.0
 _ENDS_ANYWAY = (can.WaitReason.BUDGET, can.WaitReason.MERGE)
 """Waits with a time at which something is tried, and nothing need have changed."""
+_SITTING_DOWN_SECONDS = 60.0
 _TRIES_TO_LAND = 3
 _REFUSED_AGAIN = 2
 _LANDING_FIRST = 1
@@ -169,7 +171,7 @@ class Orchestrator:
         open_entries = any(not entry.status.ended for entry in self.field.entries)
         unfinished = await self.engine.unfinished() if mine or open_entries else []
         lost = await self._bury_what_is_lost(mine, unfinished)
-        died = await self._bury_runs_that_died()
+        died = await self._bury_runs_that_died() + await self._let_go_of_guests()
         me = msgspec.structs.replace(await self.crew.me(len(mine) - lost), turning=await self._turning(unfinished))
         decided = moves(self.field, self.settings, me)
         self.waits = tuple(move for move in decided if isinstance(move, can.Wait))
@@ -238,6 +240,19 @@ class Orchestrator:
                 died += 1
                 self._tell(FleetEventKind.FAILED, session.task, agent=session.agent, run=session.run, detail=reason)
         return died
+
+    async def _let_go_of_guests(self) -> int:
+        """End sessions whose agent came by itself, and has left without a word. Says how many."""
+        guests = [session for session in self.field.sessions if session.is_guest and session.status == "running"]
+        if not guests:
+            return 0
+        at, reason = self.field.now, "its agent has left"
+        gone = await asyncio.to_thread(self.board.abandoned, at, later(at, -_SITTING_DOWN_SECONDS))
+        for session in guests:
+            if session.run in gone and await asyncio.to_thread(bury, self.board, session.run, session.part, reason):
+                await asyncio.to_thread(leave_note, self.board, session.task, session.run)
+                self._tell(FleetEventKind.FAILED, session.task, agent=session.agent, run=session.run, detail=reason)
+        return len(gone)
 
     async def _turning(self, unfinished: list[Workflow]) -> frozenset[str]:
         """The targets whose queue takes a turn right now, here or elsewhere."""
