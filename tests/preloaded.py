@@ -326,5 +326,6 @@ def load() -> None:
 
 
 if __name__ == "__main__":
+    sys.path[0] = str(ROOT)  # packages of the tests have names of others, such as mcp
     load()
     serve(socket.socket(fileno=int(sys.argv[1])))
