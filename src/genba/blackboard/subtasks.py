@@ -135,10 +135,10 @@ def _checked(wanted: Wanted, there: list[Task]) -> list[tuple[Goal, ...]]:
                 problems.append(f"{draft.title[:80]!r}: a goal is not understood: {error}")
         goals.append(tuple(read))
         problems += _texts(draft)
-    if not problems and not _in_order(wanted.drafts):
-        problems.append(f"they wait for each other: {_circle(wanted.drafts)}")
     if not wanted.drafts:
         problems.append("there is no subtask in it")
+    elif not problems and not _in_order(wanted.drafts):
+        problems.append(f"they wait for each other: {_circle(wanted.drafts)}")
     if problems:
         raise WorkflowError(ErrorCode.VALIDATION, "; ".join(problems), hint="mend that, and send all of them again")
     return goals
