@@ -9,6 +9,17 @@ from genba.definitions.state_driven import STATE_DRIVEN
 from genba.domain.errors import StateConflictError, UsageError
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
+_ASKED: dict[str, Any] = {
+    "topic": {
+        "type": "string",
+        "description": "What to work on",
+        "default": "Do what the issue asks for.",
+        "cli": "--topic",
+    },
+    "issue": {"type": "number", "description": "Number of the issue", "cli": "--issue"},
+}
+"""A person names a topic, and a fleet gives an issue: whoever has both prompts for both can be used by each."""
+_ISSUE = "{uv-issue_title}\n\n{uv-issue_body}"
 
 
 def _steps(name: str) -> dict[str, str]:
@@ -41,12 +52,11 @@ def _steps(name: str) -> dict[str, str]:
             },
         },
     }
-    topic = {"type": "string", "description": "What to work on", "required": True, "cli": "--topic"}
     return {
-        "agent.json": _json(_agent(name, "stepMachine", {}, {"topic": topic})),
+        "agent.json": _json(_agent(name, "stepMachine", {}, _ASKED)),
         "steps_registry.json": _json(registry),
         "prompts/system.md": f"You are {name}. You work alone, on a branch of your own.\n",
-        "prompts/steps/work/plan/f_default.md": "# Plan\n\nMake a short plan for: {uv-topic}\n",
+        "prompts/steps/work/plan/f_default.md": f"# Plan\n\nMake a short plan for: {{uv-topic}}\n\n{_ISSUE}\n",
         "prompts/steps/work/implement/f_default.md": "# Implement\n\n{uv-plan_plan}\n\nCommit your work.\n",
         "prompts/steps/closure/close/f_default.md": "# Close\n\nLook at your work once more: {uv-topic}\n",
     }
@@ -54,14 +64,13 @@ def _steps(name: str) -> dict[str, str]:
 
 def _simple(name: str) -> dict[str, str]:
     registry = {"steps": {"work": {"completionConditions": [{"validator": "git-clean"}]}}}
-    topic = {"type": "string", "description": "What to work on", "required": True, "cli": "--topic"}
     most = {"type": "integer", "description": "How many iterations", "default": 1, "cli": "--max-iterations"}
-    parameters = {"topic": topic, "maxIterations": most}
+    parameters = {**_ASKED, "maxIterations": most}
     return {
         "agent.json": _json(_agent(name, "iterationBudget", {}, parameters)),
         "steps_registry.json": _json(registry),
         "prompts/system.md": f"You are {name}. You work alone, on a branch of your own.\n",
-        "prompts/work.md": "{uv-topic}\n\nCommit your work.\n",
+        "prompts/work.md": f"{{uv-topic}}\n\n{_ISSUE}\n\nCommit your work.\n",
     }
 
 
