@@ -14,6 +14,7 @@ import msgspec
 
 from genba.blackboard.ledger import BlackboardLedger
 from genba.connections.detached.adapter import end_all
+from genba.connections.detached.dropping import drop_what_was_heard
 from genba.connections.git.dropping import drop_branch
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.locks import FileLock, is_held
@@ -230,6 +231,8 @@ class DressedPart:
             result = await self.prepared.execute()
         finally:
             self.parts.over(self.order.run)
+        folder = self.parts.house.layout.run_folder(self.order.run)
+        await asyncio.to_thread(drop_what_was_heard, folder, self.order.part)
         if self.parts.share is not None and self.order.landed and result.outcome is Outcome.COMPLETED:
             await self.parts.share.forget(self.run)
         return result

@@ -1,0 +1,29 @@
+"""Agents that say more than anybody reads."""
+
+from genba.domain.tasks import TaskStatus
+from tests.fleet.yard import Yard
+
+ISSUE = {"issue": {"type": "number"}}
+MEGABYTE = 1024 * 1024
+LOUD = "head -c 3000000 /dev/zero | tr '\\0' 'x' | fold -w 99; echo >> task-$GENBA_ISSUE.txt"
+
+
+def test_what_a_loud_agent_said_is_not_kept_twice_once_its_part_has_ended(small_yard: Yard) -> None:
+    yard = small_yard
+    yard.project.agent("worker", adapter={"type": "custom", "command": LOUD, "commit": True}, parameters=ISSUE)
+    yard.set()
+    yard.task(1)
+
+    yard.work()
+
+    assert yard.look(1).status is TaskStatus.DONE
+    runs = yard.project.root / ".git" / "genba" / "runs"
+    kept = {path: path.stat().st_size for path in runs.rglob("*") if path.is_file()}
+    assert sum(kept.values()) < MEGABYTE, kept
+    assert "xxx" in yard.genba("logs", sole_run(yard), "--output").out, "the journal has the beginning of it"
+
+
+def sole_run(yard: Yard) -> str:
+    with yard.board() as board:
+        [session] = board.sessions(1)
+    return session.run
