@@ -19,6 +19,7 @@ from genba.coordination.handing_over import leave_note, note_for
 from genba.coordination.orchestrator import run_id
 from genba.coordination.session import let_go
 from genba.coordination.session_plan import PartState, SessionPlan, write_state
+from genba.coordination.workflow.boards import refused
 from genba.coordination.workflow.desk import Judged, Place
 from genba.definitions.layers import Layer
 from genba.domain.errors import GenbaError, NotFoundError, StateConflictError
@@ -61,6 +62,12 @@ class GuestDesk:
     # ── taking a task ────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def take(self, seat: Seat, number: int) -> Seat:
+        try:
+            return await self._take(seat, number)
+        except GenbaError as error:
+            raise refused(error) from error
+
+    async def _take(self, seat: Seat, number: int) -> Seat:
         field = await asyncio.to_thread(self.board.field)
         task = field.tasks.get(number)
         if task is None:
@@ -207,6 +214,8 @@ class GuestDesk:
 
     async def hand_over(self, seat: Seat, commit: str) -> None:
         number = self._bound(seat)
+        if (await asyncio.to_thread(self.board.session, seat.run)).status != "running":
+            return  # it was handed over before
         if seat.hierarchy is Hierarchy.MANAGER:
             await asyncio.to_thread(self._end, seat, Outcome.COMPLETED, "its parts are there")
             return

@@ -1,0 +1,234 @@
+"""Guests: agents that come by themselves, on real working trees, beside a fleet that lands what they made."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from genba.blackboard.fleet import FleetBoard
+from genba.blackboard.workflow import WorkflowBoard
+from genba.coordination.workflow.answers import Caller
+from genba.coordination.workflow.service import WorkflowService
+from genba.domain.goals import FileExists, Goal
+from genba.domain.tasks import TaskDraft, TaskStatus
+from genba.domain.workflow import ActionKind, ErrorCode, Hierarchy, Seat, SubtaskDraft, WorkflowError
+from genba.testing.workflow_conformance import GuestDeskSuite
+from genba.wiring import House
+from genba.wiring.guests import GuestDesk
+from genba.wiring.registering import register
+from genba.wiring.workflow_service import open_service
+from tests.fleet.yard import Yard
+from tests.project import TESTER
+
+HELLO: tuple[Goal, ...] = (FileExists(path="hello.txt"),)
+
+
+class Guests:
+    """A project that guests come to, with the service in this process."""
+
+    def __init__(self, yard: Yard, house: House) -> None:
+        self.yard = yard
+        self.house = house
+        self.service: WorkflowService = open_service(house)
+        self.desk = GuestDesk(house)
+        self.fleet = FleetBoard(house.board())
+        self._seats = 0
+
+    async def comes(self, name: str = "visitor", **more: Any) -> Caller:
+        welcome = await asyncio.to_thread(register, self.house, name, **more)
+        seated = await self.service.authenticate(
+            Caller(), agent_id=welcome.agent.id, passkey=welcome.passkey, project_id=welcome.project
+        )
+        return Caller(token=seated.session_token)
+
+    async def seated(self) -> Seat:
+        raise NotImplementedError("guests are never started by Genba")
+
+    async def step(self, seat: Seat) -> int:
+        raise NotImplementedError("guests are never started by Genba")
+
+    async def guest(self) -> Seat:
+        self._seats += 1
+        name = f"guest-{self._seats}"
+        agent = WorkflowBoard(self.house.board()).register(name)
+        return Seat(
+            id=f"seat{self._seats}",
+            agent=name,
+            agent_id=agent.id,
+            hierarchy=Hierarchy.WORKER,
+            project=self.house.board().store.project,
+            spawned=False,
+        )
+
+    async def open_task(self) -> int:
+        return self.house.board().add(TaskDraft(title="Say hello", goals=HELLO), TESTER).number
+
+    async def work(self, seat: Seat, number: int, good: bool) -> None:  # noqa: ARG002  (the suite's)
+        place = await self.desk.place(seat)
+        self.commit(place.path, "hello.txt" if good else "other.txt")
+
+    def commit(self, tree: str, name: str, text: str = "hello\n") -> None:
+        (Path(tree) / name).write_text(text, "utf-8")
+        self.yard.project.git("add", "-A", cwd=Path(tree))
+        self.yard.project.git("commit", "-q", "-m", f"Write {name}", cwd=Path(tree))
+
+
+@pytest.fixture
+async def room(small_yard: Yard) -> AsyncIterator[Guests]:
+    small_yard.agent()
+    small_yard.set(verification={"walls": False})
+    house = await House.find(small_yard.project.root)
+    guests = Guests(small_yard, house)
+    yield guests
+    await guests.service.settle()
+    guests.service.close()
+    house.close()
+
+
+class TestTheDeskOfGuests(GuestDeskSuite):
+    """The same suite as the double."""
+
+
+async def test_a_guest_goes_through_the_whole_flow_and_the_fleet_lands_its_work(room: Guests) -> None:
+    number = await room.open_task()
+    caller, service = await room.comes(), room.service
+    assert (await service.get_next_action(caller)).action is ActionKind.GET_TASK
+    brief = await service.get_my_task(caller)
+    assert brief.branch == "genba/1-say-hello"
+    made = await service.create_tasks_batch(caller, (SubtaskDraft(title="greet"), SubtaskDraft(title="wave")))
+    for piece in made.subtasks:
+        await service.update_task_status(caller, piece.number, "in_progress")
+        room.commit(brief.path, f"{piece.title}.txt")
+        await service.update_task_status(caller, piece.number, "done")
+
+    assert not (await service.report_completed(caller)).verified
+    rework = await service.get_next_action(caller)
+    assert rework.action is ActionKind.REWORK
+    assert rework.evidence is not None
+    assert any("hello.txt" in line for line in rework.evidence.failing)
+
+    room.commit(brief.path, "hello.txt")
+    assert (await service.report_completed(caller)).verified
+    assert room.fleet.board.get(number).status is TaskStatus.REVIEW
+
+    await asyncio.to_thread(room.yard.work)
+    assert room.fleet.board.get(number).status is TaskStatus.DONE
+    assert "hello.txt" in room.yard.files()
+    assert room.yard.started() == []
+    assert not os.path.lexists(brief.path)
+
+
+async def test_what_is_not_committed_does_not_count(room: Guests) -> None:
+    await room.open_task()
+    caller = await room.comes()
+    await room.service.get_next_action(caller)
+    brief = await room.service.get_my_task(caller)
+    (Path(brief.path) / "hello.txt").write_text("hello\n", "utf-8")
+
+    assert not (await room.service.report_completed(caller)).verified
+
+
+async def test_a_guest_whose_work_conflicts_is_not_asked_and_its_task_is_free_for_others(room: Guests) -> None:
+    number = await room.open_task()
+    caller = await room.comes()
+    await room.service.get_next_action(caller)
+    brief = await room.service.get_my_task(caller)
+    room.commit(brief.path, "hello.txt", "from a guest\n")
+    assert (await room.service.report_completed(caller)).verified
+    room.yard.project.write("hello.txt", "from a person\n")
+    room.yard.project.commit("Say hello myself")
+    room.yard.agent(script="git checkout -q --ours . 2>/dev/null; echo both > hello.txt")
+    room.yard.project.commit("Have somebody who brings it together")
+
+    await asyncio.to_thread(room.yard.work)
+
+    done = room.fleet.board.get(number)
+    assert done.status is TaskStatus.DONE
+    agents = [session.agent for session in room.fleet.sessions(number)]
+    assert agents == ["visitor", "worker"]
+    assert "came by itself" in room.fleet.sessions(number)[0].reason
+
+
+async def test_a_guest_that_logs_out_without_a_result_gives_its_task_back_and_keeps_its_commits(room: Guests) -> None:
+    number = await room.open_task()
+    caller = await room.comes()
+    await room.service.get_next_action(caller)
+    brief = await room.service.get_my_task(caller)
+    room.commit(brief.path, "half.txt")
+
+    await room.service.logout(caller)
+
+    assert room.fleet.board.get(number).status is TaskStatus.OPEN
+    assert "half.txt" in room.yard.files(brief.branch)
+    with pytest.raises(WorkflowError) as refused:
+        await room.service.get_next_action(caller)
+    assert refused.value.code is ErrorCode.NOT_AUTHENTICATED
+
+
+async def test_a_fleet_takes_over_from_a_guest_that_has_left_without_a_word(room: Guests) -> None:
+    number = await room.open_task()
+    caller = await room.comes()
+    await room.service.get_next_action(caller)
+    brief = await room.service.get_my_task(caller)
+    room.commit(brief.path, "half.txt")
+    with room.fleet.store.engine.begin() as connection:  # a long time passes
+        for table, columns in (("seats", ("lease_until", "heartbeat_at")), ("sessions", ("heartbeat_at",))):
+            told = ", ".join(f"{column} = '2020-01-01T00:00:00.000000Z'" for column in columns)
+            connection.exec_driver_sql(f"UPDATE {table} SET {told}")
+    room.yard.agent(script="echo hello > hello.txt")
+    room.yard.project.commit("Have somebody who goes on")
+
+    await asyncio.to_thread(room.yard.work)
+
+    assert room.fleet.board.get(number).status is TaskStatus.DONE
+    assert {"half.txt", "hello.txt"} <= set(room.yard.files())
+    assert [session.agent for session in room.fleet.sessions(number)] == ["visitor", "worker"]
+
+
+async def test_a_guest_that_manages_has_the_fleet_work_and_never_works_itself(room: Guests) -> None:
+    board = room.house.board()
+    number = board.add(TaskDraft(title="Greet everybody", assignee="boss"), TESTER).number
+    caller, service = await room.comes("boss", manager=True), room.service
+    assert (await service.get_next_action(caller)).action is ActionKind.GET_TASK
+    assert (await service.get_my_task(caller)).path == ""
+    made = await service.create_tasks_batch(caller, (SubtaskDraft(title="one"), SubtaskDraft(title="two")))
+    for piece in made.subtasks:
+        await service.assign_task(caller, piece.number, "worker")
+    assert (await service.get_next_action(caller)).action is ActionKind.WAIT
+
+    process = await asyncio.to_thread(room.yard.start, "--workers", "2")
+    try:
+        async with asyncio.timeout(120):
+            while (action := await service.get_next_action(caller)).action is ActionKind.WAIT:  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+            assert action.action is ActionKind.REPORT_COMPLETION
+            assert (await service.report_completed(caller)).verified
+            while board.get(number).status is not TaskStatus.DONE:  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+    finally:
+        await asyncio.to_thread(room.yard.kill, process)
+
+    parts = [piece.number for piece in made.subtasks]
+    assert {f"task-{part}.txt" for part in parts} <= set(room.yard.files())
+    assert sorted(room.yard.started()) == sorted(str(part) for part in parts)
+
+
+def test_a_passkey_is_printed_once_and_kept_nowhere(small_yard: Yard) -> None:
+    small_yard.agent()
+    small_yard.set()
+    told = msgspec.json.decode(small_yard.genba("agent", "register", "visitor", "--json").out)
+    passkey = told["passkey"]
+
+    small_yard.genba("agent", "passkey", "revoke", "visitor")
+    small_yard.genba("agent", "passkey", "revoke", "visitor")
+
+    assert passkey.startswith("gbk_")
+    for folder, _, names in os.walk(small_yard.project.root):
+        for name in names:
+            assert passkey.encode() not in (Path(folder) / name).read_bytes(), name
+    refused = small_yard.genba("agent", "passkey", "rotate", "nobody", check=4)
+    assert "genba agent register nobody" in refused.err
