@@ -7,7 +7,7 @@ green or red, answered or refused, cancelled, sent home and woken, killed and be
 
 from collections.abc import Iterator
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -109,7 +109,7 @@ def piece(part: Part) -> Piece:
     )
 
 
-def changed(world: World, part: Part, **to: object) -> World:
+def changed(world: World, part: Part, **to: Any) -> World:
     parts = tuple(one._replace(**to) if one.number == part.number else one for one in world.parts)
     return world._replace(parts=parts)
 

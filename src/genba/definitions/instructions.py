@@ -24,6 +24,7 @@ PLACEHOLDERS = (
     "subtask",
     "subtask_title",
     "subtask_body",
+    "assignee",
     "subtasks",
     "evidence",
     "choices",

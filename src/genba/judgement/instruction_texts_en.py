@@ -100,6 +100,8 @@ It is checked then. What is not committed does not count.""",
 REASONS: dict[str, str] = {
     "blocked": "Its worker says that it cannot go on.",
     "failed": "It was tried, and it came to nothing.",
+    "person-blocked": "What is left of your plan is blocked.",
+    "person-failed": "What is left of your plan is blocked.",
     "deadlock": "These can never begin: they wait for each other, or for one that was cancelled.",
     "depth": "Your task may have no subtasks: it lies too deep.",
     "no_room": "All subtasks were cancelled, and no further one can be made.",
@@ -120,7 +122,7 @@ REASONS: dict[str, str] = {
 }
 
 CHOICES: dict[str, str] = {
-    "retry": 'retry: assign_task(task_id={subtask}, agent="the same", note="an answer, or what to do differently")',
+    "retry": 'retry: assign_task(task_id={subtask}, agent={assignee}, note="an answer, or what to do differently")',
     "reassign": 'reassign: assign_task(task_id={subtask}, agent="another one of list_workers()", note="…")',
     "split": 'split: create_tasks_batch(key="{key}", tasks=[smaller ones]), then update_task_status(task_id={subtask}, '
     'status="cancelled", reason="split")',

@@ -5,6 +5,7 @@ behind `>`, on lines of its own, or in quotes on one line. A text is filled in o
 body or an output is ever read as a placeholder, as the end of a block, or as a rule.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 
@@ -20,6 +21,7 @@ SEPARATOR = "\n\n---\n\n"
 
 _BODY, _TITLE, _LINE = 6_000, 300, 400
 _PIECES, _GOALS = 20, 10
+_BLOCKS = ("body", "subtask_body", "subtasks", "evidence", "choices")
 _K = ActionKind
 
 
@@ -90,7 +92,17 @@ def _own(name: str, language: str, overrides: Mapping[str, str]) -> str | None:
 
 
 def _fill(template: str, values: "_Values") -> str:
-    return PLACEHOLDER.sub(lambda found: values.of(found.group(1)), template)
+    """The text with its values. What has lines of its own begins and ends on a line of its own."""
+
+    def value(found: re.Match[str]) -> str:
+        told = values.of(found.group(1))
+        if found.group(1) not in _BLOCKS or not told:
+            return told
+        before, after = template[: found.start()], template[found.end() :]
+        opening = "\n" if before and not before.endswith("\n") else ""
+        return f"{opening}{told}" + ("\n" if after and not after.startswith("\n") else "")
+
+    return PLACEHOLDER.sub(value, template)
 
 
 class _Values:
@@ -124,6 +136,10 @@ class _Values:
         about = self.action.subtask or self.action.task
         return _block(_details(about)) if about else ""
 
+    def _assignee(self) -> str:
+        about = self.action.subtask
+        return _quoted(about.assignee if about and about.assignee else "NAME")
+
     def _subtasks(self) -> str:
         lines = [_told(piece) for piece in self.action.subtasks[:_PIECES]]
         more = len(self.action.subtasks) - len(lines)
@@ -139,7 +155,8 @@ class _Values:
     def _reason(self) -> str:
         reason, reasons = self.action.reason, self.words.REASONS
         if self.action.action is not _K.EXIT:
-            return str(reasons.get(reason, ""))
+            own = f"person-{reason}" if text_name(self.action) == "handle_blocked-person" else reason
+            return str(reasons.get(own, reasons.get(reason, "")))
         word = "reworks" if reason == ExitReason.NO_PROGRESS and self.action.evidence else reason
         return str(reasons.get(f"exit-{word}", reasons["exit"]))
 
@@ -173,14 +190,14 @@ def _told(piece: Piece) -> str:
     if piece.blocker is not None:
         told.append(f"{piece.blocker.kind}: {_quoted(piece.blocker.reason)}")
     if piece.attempts:
-        told.append(f"✗{piece.attempts}")
+        told.append(f"attempts: {piece.attempts}")
     return " · ".join(told)
 
 
 def _reasons(evidence: Evidence) -> Iterator[str]:
     commit = f" {evidence.commit[:7]}" if evidence.commit else ""
     rounds = f"/{evidence.rounds}" if evidence.rounds else ""
-    yield f"#{evidence.task}{commit} · {evidence.verdict or 'red'} · {evidence.round}{rounds}"
+    yield f"#{evidence.task}{commit} · {evidence.verdict or 'red'} · round {evidence.round}{rounds}"
     if evidence.summary:
         yield evidence.summary
     yield from (f"✗ {goal}" for goal in evidence.failing[:_GOALS])
