@@ -119,7 +119,7 @@ async def test_a_guest_goes_through_the_whole_flow_and_the_fleet_lands_its_work(
     assert room.fleet.board.get(number).status is TaskStatus.DONE
     assert "hello.txt" in room.yard.files()
     assert room.yard.started() == []
-    assert not os.path.lexists(brief.path)
+    assert brief.path not in room.yard.project.git("worktree", "list")
 
 
 async def test_what_is_not_committed_does_not_count(room: Guests) -> None:
