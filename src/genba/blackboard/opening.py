@@ -20,6 +20,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, m
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from genba.blackboard.faults import translated
+from genba.blackboard.read_only import read_only_engines
 from genba.blackboard.schema import HEAD, REVISIONS, metadata, tasks, versions
 from genba.blackboard.store import Store
 from genba.domain.errors import ConfigurationError, DiskFullError, GenbaError, StateConflictError
@@ -38,8 +39,25 @@ _MAKING = threading.Lock()
 def open_store(address: str, busy_seconds: float) -> Store:
     """The store at a path, or at a `sqlite://` or `postgresql://` address, with its tables as of today."""
     engine, place = _engine(address, busy_seconds)
-    _guarded(engine, place, busy_seconds, lambda: _bring_up_to_date(engine, place, busy_seconds))
+    try:
+        _guarded(engine, place, busy_seconds, lambda: _bring_up_to_date(engine, place, busy_seconds))
+    except StateConflictError as refused:
+        return open_to_read(place, busy_seconds, refused)
     return Store(engine, place, busy_seconds)
+
+
+def open_to_read(place: str, busy_seconds: float, refused: StateConflictError) -> Store:
+    """A file that nobody may write here can still be read; whoever writes is refused then, by the database."""
+    for engine in read_only_engines(place):
+        try:
+            with engine.connect() as connection:
+                if _revision(connection, place) == HEAD:
+                    return Store(engine, place, busy_seconds)
+        except (DBAPIError, sqlite3.Error):
+            engine.dispose()
+            continue
+        engine.dispose()
+    raise refused
 
 
 def migrate(address: str, busy_seconds: float = 30.0) -> tuple[str, str]:

@@ -273,6 +273,7 @@ class Fleet:
 async def check_ground(house: House, settings: FleetSettings) -> str:
     """The branch that tasks land on; refused where nobody could land anything."""
     layout, git = house.layout, house.layout.git
+    house.check_writable()
     head = await git.run("symbolic-ref", "--quiet", "HEAD", git_dir=layout.git_dir, allow=(0, 1))
     branch = settings.merge.base_branch or head.stdout.strip().removeprefix("refs/heads/")
     nothing = "nothing was started, nothing was changed."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -28,7 +29,7 @@ from genba.definitions.definition import AgentDefinition
 from genba.definitions.handlers import CompletionHandler, load_action
 from genba.definitions.project import Project, load_project
 from genba.definitions.registry import AgentRegistry
-from genba.domain.errors import ConfigurationError, NotFoundError, UsageError
+from genba.domain.errors import ConfigurationError, NotFoundError, StateConflictError, UsageError
 from genba.domain.outcomes import Outcome
 from genba.domain.ports import Forge, Processes, Sandbox, Tracker
 from genba.domain.problems import Problem, did_you_mean
@@ -88,6 +89,17 @@ class House:
         project, wrong = usable_project(layout.top)
         return cls(layout, project), wrong
 
+    def check_writable(self) -> None:
+        """Refuse where nothing could be written down of what runs."""
+        own = self.layout.own
+        place = next(path for path in (own, *own.parents) if path.exists())
+        if not os.access(place, os.W_OK):
+            raise StateConflictError(
+                f"{place} cannot be written, and what runs is written down there",
+                unchanged="nothing was started, nothing was changed.",
+                hint=f"see who may write it: ls -ld {place}",
+            )
+
     def check(self, definition: AgentDefinition) -> None:
         """What only the connections know: whether the adapter takes what the definition gives it."""
         if definition.file.runner.adapter is not None:
@@ -145,6 +157,7 @@ class House:
     def prepare(self, plan: RunPlan, listeners: tuple[Listener, ...] = (), dress: Dress | None = None) -> PreparedRun:
         """Everything a run needs, before it touches anything. `dress` changes the world that it sees."""
         definition = plan.definition
+        self.check_writable()
         adapter = self.adapter(definition)
         completion_handlers, action_handlers = self._handlers(definition)
         self._check_plan(plan, alone=dress is None)
@@ -269,7 +282,8 @@ class House:
             if "://" not in where and Path(where).is_relative_to(self.layout.main):
                 relative = Path(where).relative_to(self.layout.main).as_posix()
                 beside = ("-wal", "-shm", ".executor.lock")
-                self.layout.exclude(f"/{relative}", *(f"/{relative}{end}" for end in beside))
+                with contextlib.suppress(OSError):  # who may not write here can still look
+                    self.layout.exclude(f"/{relative}", *(f"/{relative}{end}" for end in beside))
             patience = self.project.file.database.busy_seconds
             self._board = Blackboard.open(where, self.project.name or self.layout.main.name, patience)
         return self._board
