@@ -1,10 +1,13 @@
 """The one next action, state by state."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from genba.definitions.instructions import NAMES, PLACEHOLDERS
 from genba.domain.tasks import Blocker, BlockerKind, TaskStatus
 from genba.domain.workflow import (
     ALWAYS,
@@ -196,6 +199,11 @@ def test_work_that_is_red_too_often_ends_the_session(role: Hierarchy) -> None:
 def test_a_step_that_is_red_too_often_ends_the_session() -> None:
     told = {"evidence": Evidence(task=8), "reworks": 2, "most_reworks": 2}
     assert exits(worker(step(8, S.IN_PROGRESS), **told)) == ExitReason.NO_PROGRESS
+
+
+def test_work_that_cannot_be_judged_comes_back_only_so_often() -> None:
+    broken = Evidence(task=7, verdict="error", round=10)
+    assert exits(worker(step(8, S.DONE), evidence=broken, reworks=0, most_reworks=10)) == ExitReason.NO_PROGRESS
 
 
 def test_a_worker_whose_steps_have_ended_reports() -> None:
@@ -449,3 +457,14 @@ def test_after_the_end_nothing_is_allowed_that_changes_anything() -> None:
 def test_a_plan_that_is_sent_again_reaches_the_one_who_has_the_first() -> None:
     assert allowed(worker(step(8, S.IN_PROGRESS)), T.CREATE_TASKS_BATCH) is None
     assert allowed(worker(atomic=True), T.CREATE_TASKS_BATCH) is ErrorCode.OUT_OF_ORDER
+
+
+# ── the reference ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_reference_tells_every_action_tool_reason_text_and_placeholder() -> None:
+    page = (Path(__file__).parents[2] / "docs/reference/workflow.md").read_text("utf-8")
+    told = {word for span in re.findall(r"`([^`\n]+)`", page) for word in re.findall(r"[\w-]+", span)}
+    fields = {field.name for field in msgspec.structs.fields(Action)}
+    wanted = {*ActionKind, *Tool, *ExitReason, *NAMES, *PLACEHOLDERS, *fields} - {T.AUTHENTICATE}
+    assert {str(word) for word in wanted} - told == set()

@@ -212,8 +212,9 @@ def _ask_person(snapshot: Snapshot, reason: str, *pieces: Piece) -> Action:
 
 
 def _rework(snapshot: Snapshot, subtask: Piece | None) -> Action:
-    """A claim was judged red. The last time that it may come back is the last."""
-    if snapshot.reworks >= snapshot.most_reworks:
+    """A claim was judged red, or could not be judged. It may come back only so often."""
+    rounds = max(snapshot.reworks, snapshot.evidence.round if snapshot.evidence else 0)
+    if rounds >= snapshot.most_reworks:
         return _exit(snapshot, ExitReason.NO_PROGRESS)
     if subtask is not None:
         tools: tuple[Tool, ...] = (_T.UPDATE_TASK_STATUS, _T.REPORT_BLOCKED)
