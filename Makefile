@@ -25,12 +25,12 @@ demo: $(RUNTIME)
 	@$(BIN)/genba demo
 
 test: $(DEV) clis
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 # All of the deaths of which `make test` has a share, each in processes that are started and not forked.
 chaos: $(DEV)
 	GENBA_CHAOS=whole GENBA_CHAOS_ROUNDS=$${GENBA_CHAOS_ROUNDS:-50} GENBA_TEST_FORK=0 \
-	    $(BIN)/python -m pytest -n $(JOBS) tests/fleet/test_chaos_*.py
+	    $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/fleet/test_chaos_*.py
 
 clis: $(DEV)
 	@$(BIN)/python tests/clis/install.py $(VENV)/clis

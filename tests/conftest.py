@@ -1,6 +1,7 @@
 """What every test can have."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -16,15 +17,36 @@ settings.load_profile("house")
 os.environ.setdefault("GENBA_SANDBOX", "worktree")  # the tests of the walls name the kind that they are about
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    """A repository with one commit on main."""
-    root = tmp_path / "repository"
-    root.mkdir()
+MOST_PROCESSES = 8
+"""So many are enough to fill the time in which tests wait, on a machine with few processors."""
+
+
+def pytest_xdist_auto_num_workers() -> int | None:
+    """`-n auto` is two for each processor: most tests wait for other processes half of their time."""
+    if os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS"):
+        return None
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(processors, min(2 * processors, MOST_PROCESSES))
+
+
+@pytest.fixture(scope="session")
+def beginning(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The repository that every project begins as. Nobody works in it."""
+    root = tmp_path_factory.mktemp("beginning") / "repository"
     subprocess.run(["git", "init", "-q", "-b", "main", str(root)], check=True)
-    made = Project(root, {"HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"})
+    made = Project(root)
     made.git("config", "user.name", "Test User")
     made.git("config", "user.email", "user@localhost")
     made.write("README.md", "# A project\n")
     made.commit("Begin")
+    return root
+
+
+@pytest.fixture
+def project(beginning: Path, tmp_path: Path) -> Project:
+    """A repository with one commit on main."""
+    root = tmp_path / "repository"
+    shutil.copytree(beginning, root, symlinks=True)
+    made = Project(root, {"HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"})
+    made.git("update-index", "-q", "--refresh")  # git sees that these are other files, with what it knows
     return made

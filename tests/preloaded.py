@@ -10,6 +10,7 @@ start itself, or about a variable that an interpreter or a loader reads as it st
 import atexit
 import contextlib
 import functools
+import gc
 import importlib
 import json
 import os
@@ -323,6 +324,7 @@ def load() -> None:
         if not name.endswith("__main__") and not name.startswith("genba.testing"):
             with contextlib.suppress(Exception):
                 importlib.import_module(name)
+    gc.freeze()  # what is shared stays so
 
 
 if __name__ == "__main__":
