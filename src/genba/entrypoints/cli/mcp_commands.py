@@ -22,6 +22,7 @@ from genba.entrypoints.cli.deciding import people_only
 from genba.entrypoints.cli.failures import show_hint, show_warning
 from genba.entrypoints.cli.houses import here, house_here, run_async
 from genba.entrypoints.mcp.client_entries import (
+    AGENT,
     NAME,
     PASSKEY,
     CannotMerge,
@@ -253,9 +254,9 @@ def _asked(words: list[str]) -> tuple[int, str]:
 
 def _next_steps(client: Client, scope: str, reached: Reached) -> None:
     lines = []
-    if not reached.agent:
-        lines.append("genba agent register NAME   tells an id and a passkey; then add --agent ID here")
-    lines.append(f"export {PASSKEY}=gbk_…   in the shell that you start the program from")
+    lines.append("genba agent register NAME   tells an id and a passkey, if you have none yet")
+    who = "" if reached.agent else f"{AGENT}=agt_… "
+    lines.append(f"export {who}{PASSKEY}=gbk_…   in the shell that you start the program from")
     if reached.url:
         lines.append("genba mcp --http   must run meanwhile")
     match client:

@@ -13,6 +13,8 @@ import msgspec
 
 NAME = "genba"
 PASSKEY = "GENBA_PASSKEY"
+AGENT = "GENBA_AGENT_ID"
+HEADER = "Genba-Agent"
 _HEADER = re.compile(r"^\s*\[(?P<double>\[)?\s*(?P<name>[^\]#]+?)\s*\]", re.MULTILINE)
 _OWN = re.compile(r"""^(["']?)mcp_servers\1\s*\.\s*(["']?)genba\2(\s*\.|$)""")
 
@@ -35,38 +37,32 @@ class Reached(msgspec.Struct, frozen=True, kw_only=True):
     command: str = "genba"
     url: str = ""
     agent: str = ""
-    """Who it says it is; not a secret."""
+    """Who it says it is, which is no secret; without it that is taken from its environment too."""
 
 
 def entry(client: Client, reached: Reached) -> dict[str, Any]:
     """What the client keeps under the name of this server. The passkey is taken from its environment each time."""
     match client:
         case Client.CLAUDE_CODE if reached.url:
-            headers = {"Authorization": f"Bearer ${{{PASSKEY}}}", **_agent_header(reached)}
+            headers = {"Authorization": f"Bearer ${{{PASSKEY}:-}}", HEADER: reached.agent or f"${{{AGENT}:-}}"}
             return {"type": "http", "url": reached.url, "headers": headers}
         case Client.CLAUDE_CODE:
-            passed = {PASSKEY: f"${{{PASSKEY}:-}}", **_agent_variable(reached)}
+            passed = {PASSKEY: f"${{{PASSKEY}:-}}", AGENT: reached.agent or f"${{{AGENT}:-}}"}
             return {"command": reached.command, "args": ["mcp"], "env": passed}
         case Client.CODEX if reached.url:
-            named = {"http_headers": _agent_header(reached)} if reached.agent else {}
+            named = (
+                {"http_headers": {HEADER: reached.agent}} if reached.agent else {"env_http_headers": {HEADER: AGENT}}
+            )
             return {"url": reached.url, "bearer_token_env_var": PASSKEY, **named}
         case Client.CODEX:
-            named = {"env": _agent_variable(reached)} if reached.agent else {}
-            return {"command": reached.command, "args": ["mcp"], "env_vars": [PASSKEY], **named}
+            passed_on = {"env_vars": [PASSKEY], "env": {AGENT: reached.agent}} if reached.agent else {}
+            return {"command": reached.command, "args": ["mcp"], "env_vars": [PASSKEY, AGENT], **passed_on}
         case Client.OPENCODE if reached.url:
-            headers = {"Authorization": f"Bearer {{env:{PASSKEY}}}", **_agent_header(reached)}
+            headers = {"Authorization": f"Bearer {{env:{PASSKEY}}}", HEADER: reached.agent or f"{{env:{AGENT}}}"}
             return {"type": "remote", "url": reached.url, "oauth": False, "headers": headers, "enabled": True}
         case Client.OPENCODE:
-            passed = {PASSKEY: f"{{env:{PASSKEY}}}", **_agent_variable(reached)}
+            passed = {PASSKEY: f"{{env:{PASSKEY}}}", AGENT: reached.agent or f"{{env:{AGENT}}}"}
             return {"type": "local", "command": [reached.command, "mcp"], "environment": passed, "enabled": True}
-
-
-def _agent_variable(reached: Reached) -> dict[str, str]:
-    return {"GENBA_AGENT_ID": reached.agent} if reached.agent else {}
-
-
-def _agent_header(reached: Reached) -> dict[str, str]:
-    return {"Genba-Agent": reached.agent} if reached.agent else {}
 
 
 def section(client: Client) -> str:

@@ -16,7 +16,9 @@ from genba.domain.workflow import ErrorCode, WorkflowError
 LARGEST_BODY = 2 * 1024 * 1024
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _INVALID_REQUEST = -32600
+_TOO_LARGE = 413
 _MOST_KEYS = 4096
+_MOST_DRAINED = 16 * LARGEST_BODY
 _PER_CALLER = 2
 """How much more than a session may call gets as far as the session's own limit, which says more."""
 _PER_ADDRESS = 16
@@ -67,7 +69,8 @@ class Guard:
             error = WorkflowError(
                 ErrorCode.LIMIT, f"the request is larger than {LARGEST_BODY:,} bytes", hint="say it shorter"
             )
-            await _refuse(send, 413, error)
+            await _drained(receive)
+            await _refuse(send, _TOO_LARGE, error)
             return
         waits = self._waits(scope, told[b"authorization"])
         if waits:
@@ -92,11 +95,21 @@ def _from_here(origin: bytes) -> bool:
         return False
 
 
+async def _drained(receive: Receive) -> None:
+    """Let a client finish what it sends, within reason: else it sees a broken connection, and not why."""
+    left = _MOST_DRAINED
+    while left > 0:
+        message = await receive()
+        left -= len(message.get("body", b"")) or 1
+        if message["type"] != "http.request" or not message.get("more_body", False):
+            return
+
+
 async def _refuse(send: Send, status: int, error: WorkflowError, retry_after: int = 0) -> None:
     told = {"code": _INVALID_REQUEST, "message": error.message, "data": error.told()}
     body = msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": told})
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    if status == 413:  # noqa: PLR2004  (what it would have sent is not read)
+    if status == _TOO_LARGE:
         headers.append((b"connection", b"close"))
     if retry_after:
         headers.append((b"retry-after", str(retry_after).encode()))

@@ -1,0 +1,108 @@
+"""What clients see of the tools. `GENBA_REWRITE=1` writes tools.json anew: look at what has changed."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from genba.domain.workflow import Tool
+from genba.entrypoints.mcp.shapes import lean, listed
+from genba.entrypoints.mcp.tools import TOOLS
+from tests.mcp.door import MODES, Door
+
+FILE = Path(__file__).with_name("tools.json")
+
+
+def everything() -> list[dict[str, Any]]:
+    return [listed(entry).model_dump(by_alias=True, mode="json", exclude_none=True) for entry in TOOLS]
+
+
+def test_the_tools_are_those_that_are_written_down() -> None:
+    found = everything()
+    if os.environ.get("GENBA_REWRITE") == "1":
+        FILE.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    assert found == json.loads(FILE.read_text(encoding="utf-8"))
+
+
+def test_every_tool_of_the_workflow_is_there_once() -> None:
+    assert [entry.name for entry in TOOLS] == [str(tool) for tool in Tool]
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_client_is_told_the_same(door: Door, mode: str) -> None:
+    async with door.client(mode) as client:
+        found = (await client.list_tools()).tools
+        assert client.instructions is not None
+        assert "get_next_action" in client.instructions
+
+    assert [tool.model_dump(by_alias=True, mode="json", exclude_none=True) for tool in found] == everything()
+
+
+@pytest.mark.parametrize("tool", everything(), ids=lambda tool: tool["name"])
+def test_every_text_and_every_list_that_is_taken_has_an_end(tool: dict[str, Any]) -> None:
+    schema = tool["inputSchema"]
+    jsonschema_rs.validator_for(schema)
+    endless = []
+    for where, part in _parts(schema, tool["name"]):
+        if part.get("type") == "string" and "enum" not in part and "maxLength" not in part:
+            endless.append(where)
+        if part.get("type") == "array" and "maxItems" not in part:
+            endless.append(where)
+        if part.get("type") == "object" and part.get("additionalProperties") is not False and "goals" not in where:
+            endless.append(where)
+
+    assert endless == []
+
+
+@pytest.mark.parametrize("tool", everything(), ids=lambda tool: tool["name"])
+def test_every_argument_is_described(tool: dict[str, Any]) -> None:
+    places = [tool["inputSchema"], *tool["inputSchema"].get("$defs", {}).values()]
+    bare = [
+        name for place in places for name, part in place.get("properties", {}).items() if not part.get("description")
+    ]
+
+    assert bare == []
+    assert tool["description"]
+    assert tool["outputSchema"]["type"] == "object"
+
+
+def test_what_says_nothing_is_left_out_and_what_is_required_is_not() -> None:
+    from genba.coordination.workflow.answers import Inbox, TaskList
+    from genba.domain.workflow import Action, ActionKind, Piece
+
+    action = Action(action=ActionKind.EXIT, tools=(), task=Piece(number=1, title="Build a kite"))
+
+    assert lean(Inbox(messages=())) == {"messages": []}
+    assert lean(TaskList(tasks=())) == {"tasks": []}
+    assert lean(action) == {
+        "action": "exit",
+        "tools": [],
+        "task": {
+            "number": 1,
+            "title": "Build a kite",
+            "type": "task",
+            "status": "open",
+            "priority": "medium",
+            "attempts": 0,
+            "with_human": False,
+            "version": 1,
+        },
+        "retry_after": 0.0,
+        "messages": 0,
+    }
+
+
+def _parts(schema: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    if isinstance(schema, dict):
+        yield where, schema
+        for key, inner in schema.items():
+            if key not in ("default", "enum", "required"):
+                yield from _parts(inner, f"{where}.{key}")
+    elif isinstance(schema, list):
+        for at, inner in enumerate(schema):
+            yield from _parts(inner, f"{where}[{at}]")
