@@ -145,6 +145,6 @@ def test_every_test_that_the_table_names_exists() -> None:
         (path.relative_to(ROOT).as_posix(), node.name)
         for path in (ROOT / "tests/fields").glob("test_*.py")
         for node in ast.parse(path.read_text("utf-8")).body
-        if isinstance(node, ast.FunctionDef)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
     assert named - there == set()

@@ -9,15 +9,13 @@ import msgspec
 from genba.blackboard.fleet import FleetBoard
 from genba.coordination.workflow.desk import Judged, Place
 from genba.domain.errors import GenbaError
-from genba.domain.fleet import PartEnd, PartOrder, Purpose, WaitsFor
+from genba.domain.fleet import GUEST, PartEnd, PartOrder, Purpose, WaitsFor
 from genba.domain.outcomes import Outcome
 from genba.domain.tasks import Actor, ActorKind, StatusChange, TaskStatus
 from genba.domain.verification import VerdictStatus
 from genba.domain.workflow import ErrorCode, Evidence, Hierarchy, Seat, WorkflowError
 from genba.testing.conformance import a_verification
 
-GUEST = "guest"
-"""The executor of sessions that a guest has taken."""
 _GENBA = Actor(ActorKind.ORCHESTRATOR, "genba")
 
 
@@ -81,9 +79,7 @@ class ScriptedDesk:
 
     async def take(self, seat: Seat, number: int) -> Seat:
         sessions = self.fleet.sessions(number)
-        mine = [
-            one for one in sessions if one.agent == seat.agent and one.executor == GUEST and one.status == "running"
-        ]
+        mine = [one for one in sessions if one.agent == seat.agent and one.is_guest and one.status == "running"]
         if mine:
             return msgspec.structs.replace(seat, run=mine[-1].run, task=number)
         if any(one.status != "ended" for one in sessions):
@@ -96,7 +92,7 @@ class ScriptedDesk:
             attempt=attempt,
             purpose=Purpose.MANAGE if seat.hierarchy is Hierarchy.MANAGER else Purpose.WORK,
         )
-        session = self.fleet.start(order, executor=GUEST)
+        session = self.fleet.start(order, executor=f"{GUEST}{seat.id}")
         self.taken.append(number)
         return msgspec.structs.replace(seat, run=session.run, task=number)
 
@@ -112,7 +108,7 @@ class ScriptedDesk:
 
     async def let_go(self, seat: Seat, why: str) -> None:
         number = _task(seat)
-        if self.fleet.session(seat.run).status == "ended":
+        if self.fleet.session(seat.run).status != "running":
             return
         self.fleet.end_part(PartEnd(run=seat.run, part=1, outcome=Outcome.ABORTED, reason=why))
         if self.fleet.board.get(number).status is TaskStatus.IN_PROGRESS:

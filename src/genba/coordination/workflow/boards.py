@@ -8,6 +8,8 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
+import msgspec
+
 from genba.blackboard.fleet import FleetBoard
 from genba.blackboard.seat_values import Limits, PlannedAlreadyError
 from genba.blackboard.workflow import WorkflowBoard
@@ -22,7 +24,7 @@ from genba.domain.errors import (
     UsageError,
 )
 from genba.domain.tasks import Actor, ActorKind
-from genba.domain.workflow import ErrorCode, Hierarchy, Piece, Seat, Snapshot, Tool, WorkflowError
+from genba.domain.workflow import ErrorCode, Hierarchy, Phase, Piece, Seat, Snapshot, Tool, WorkflowError
 from genba.judgement.next_action import allowed, decide
 
 T = TypeVar("T")
@@ -40,6 +42,8 @@ class Boards:
         self.pulse = board.pulse()
         self.on_postgres = board.store.on_postgres
         self._looks = 0
+        self.has_fetched: Callable[[str], bool] = lambda _seat: True
+        """Whether the instance in a seat has fetched its task, by the id of the seat."""
         workflow, decompose = settings.workflow, settings.decompose
         self.limits = Limits(
             park_seconds=workflow.park_seconds,
@@ -69,10 +73,12 @@ class Boards:
             return self._looks
         return self.pulse.now()
 
-    async def snapshot(self, seat: Seat, *, waited_seconds: float = 0.0, repeats: int = 0) -> Snapshot:
-        return await self.read(
-            lambda: self.board.snapshot(seat.id, self.limits, waited_seconds=waited_seconds, repeats=repeats)
-        )
+    async def snapshot(self, seat: Seat, *, waited_seconds: float = 0.0) -> Snapshot:
+        """What the blackboard shows to a seat now. An instance that has not fetched its task knows nothing of it."""
+        seen = await self.read(lambda: self.board.snapshot(seat.id, self.limits, waited_seconds=waited_seconds))
+        if seen.phase in (Phase.NEW, Phase.COMPLETED) or self.has_fetched(seat.id):
+            return seen
+        return msgspec.structs.replace(seen, phase=Phase.NEW)
 
     async def permitted(self, seat: Seat, tool: Tool) -> tuple[Snapshot, Piece]:
         """What the blackboard shows now, and the task, for a seat that may call this tool now; else a refusal."""

@@ -3,6 +3,7 @@
 from genba.coordination.workflow.answers import Help, TaskBrief, TaskList, TaskView
 from genba.coordination.workflow.boards import Boards, refused
 from genba.coordination.workflow.desk import Desk
+from genba.coordination.workflow.seats import Seats
 from genba.domain.errors import GenbaError
 from genba.domain.problems import did_you_mean
 from genba.domain.tasks import TaskStatus
@@ -32,9 +33,10 @@ _NOTES = 20
 
 
 class Looking:
-    def __init__(self, boards: Boards, desk: Desk) -> None:
+    def __init__(self, boards: Boards, seats: Seats, desk: Desk) -> None:
         self._boards = boards
         self._board = boards.board
+        self._seats = seats
         self._desk = desk
 
     async def my_task(self, seat: Seat) -> TaskBrief:
@@ -46,6 +48,7 @@ class Looking:
         notes = await self._boards.read(lambda: self._board.notes(task.number, _NOTES))
         if snapshot.phase is Phase.NEW:
             await self._boards.write(lambda: self._board.mark(task.number, seat.run, seat.agent, Phase.FETCHED))
+        await self._seats.fetched(seat)
         return TaskBrief(
             task=task,
             hierarchy=seat.hierarchy,

@@ -92,6 +92,7 @@ class Reporting:
         question = Escalation(task=task, kind=EscalationKind.QUESTION, question=reason, run=seat.run)
         blocker = Blocker(BlockerKind.NEEDS_INPUT, reason)
         await self._boards.write(lambda: self._boards.fleet.escalate(question, blocker))
+        await self._boards.write(lambda: self._board.send_home(seat.id, ExitReason.BLOCKED, reason))
         await self._taking.let_go(seat, reason)
 
 

@@ -17,12 +17,14 @@ from genba.coordination.workflow.pacing import Buckets, Times
 from genba.coordination.workflow.tokens import SecretKind, digest, fits, hashed, new_secret, read_secret
 from genba.domain.errors import StateConflictError
 from genba.domain.fleet import Purpose
-from genba.domain.workflow import ErrorCode, Hierarchy, Seat, WorkflowError
+from genba.domain.workflow import ActionKind, ErrorCode, Hierarchy, Seat, Tool, WorkflowError
 from genba.judgement.moments import later
 
 FAILURES_OF_ONE, FAILURES_OF_ALL = 10, 200
 """Failed authentications in a minute, of one name and of all together."""
 _ALL = ""
+_BEFORE = ("", str(ActionKind.GET_TASK))
+"""The last action of an instance that has not fetched its task."""
 _KEPT = 1024
 """Tokens that are remembered: with more, some are verified once more."""
 
@@ -53,6 +55,7 @@ class Seats:
         self._calls = Buckets(self._settings.calls_per_minute, times)
         self._remembered: dict[str, _Remembered] = {}
         self._beats: set[asyncio.Task[Any]] = set()
+        boards.has_fetched = self._has_fetched
 
     async def authenticate(self, caller: Caller, agent_id: str, passkey: str, project_id: str) -> Seated:
         shown = passkey or caller.token
@@ -117,6 +120,13 @@ class Seats:
         if there is not None:
             there.last_action = action
             self._beat_now_and_then(seat.id, there)
+
+    async def fetched(self, seat: Seat) -> None:
+        """The instance knows its task. It is written down at once: whoever serves it next need not ask for it."""
+        there = self._remembered.get(seat.id)
+        if there is not None and there.last_action in _BEFORE:
+            there.last_action = Tool.GET_MY_TASK
+            await self._tell(seat.id)
 
     async def close(self, seat: Seat, why: str) -> None:
         await self._tell(seat.id)
@@ -204,6 +214,10 @@ class Seats:
         there = _Remembered(shown, known, -1, known.calls, self._times.elapsed(), known.last_action)
         self._remembered[id] = there
         return there
+
+    def _has_fetched(self, id: str) -> bool:  # noqa: A002  (the word of the house)
+        there = self._remembered.get(id)
+        return there is None or there.last_action not in _BEFORE
 
     def _take(self, name: str) -> None:
         wait = self._failures.take(name) or self._all_failures.take(_ALL)

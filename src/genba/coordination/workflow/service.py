@@ -64,7 +64,7 @@ class WorkflowService:
         self._subtasks = Subtasks(self._boards, desk, agents)
         self._reporting = Reporting(self._boards, desk, self._taking)
         self._talking = Talking(self._boards)
-        self._looking = Looking(self._boards, desk)
+        self._looking = Looking(self._boards, self._seats, desk)
         self._times = clock
 
     async def authenticate(

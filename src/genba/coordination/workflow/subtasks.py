@@ -4,6 +4,7 @@ Law: a worker's subtasks are the steps of its own plan, on its own branch; a man
 What was asked for twice in the same words is made once.
 """
 
+import asyncio
 import hashlib
 from collections.abc import Callable
 
@@ -91,7 +92,7 @@ class Subtasks:
         """Everybody that work can be given to, whoever has the least to do first; nobody gives it to itself."""
         known = {worker.name: worker for worker in await self._boards.read(self._board.workers)}
         guests = {agent.name for agent in await self._boards.read(self._board.agents) if agent.has_passkey}
-        here = {worker.name: worker for worker in self._agents()}
+        here = {worker.name: worker for worker in await asyncio.to_thread(self._agents)}
         found = [known[name] for name in guests if name in known and name not in here]
         for worker in here.values():
             load = known[worker.name].load if worker.name in known else 0
@@ -104,10 +105,8 @@ class Subtasks:
     ) -> Made:
         manages = seat.hierarchy is Hierarchy.MANAGER
         names = tuple(worker.name for worker in (await self.workers(seat)).workers) if manages else ()
-        _check(task, drafts, names, self._boards.limits.most_parts)
+        wanted = _checked(task, drafts, names, self._boards.limits.most_parts)
         _check_key(key)
-        # Assigning is a call of its own: it is what makes a part begin.
-        wanted = tuple(msgspec.structs.replace(draft, assignee=draft.assignee if manages else "") for draft in drafts)
         made = await self._boards.write(
             lambda: self._board.create_subtasks(
                 task.number,
@@ -230,8 +229,13 @@ class Subtasks:
             await self._boards.write(lambda: self._board.mark(number, seat.run, seat.agent, phase))
 
 
-def _check(task: Piece, drafts: tuple[SubtaskDraft, ...], agents: tuple[str, ...], most: int) -> None:
-    """Refuse what a plan may not ask for, with every problem at once. Dependencies are the blackboard's to check."""
+def _checked(
+    task: Piece, drafts: tuple[SubtaskDraft, ...], agents: tuple[str, ...], most: int
+) -> tuple[SubtaskDraft, ...]:
+    """The same drafts, with goals written out; or a refusal with everything that a plan may not ask for.
+
+    Dependencies are the blackboard's to check. A worker's steps are its own, so they name nobody.
+    """
     raw = {
         "subtasks": [
             {
@@ -251,7 +255,11 @@ def _check(task: Piece, drafts: tuple[SubtaskDraft, ...], agents: tuple[str, ...
     limits = PlanLimits(max_parts=most, max_depth=1, agents=agents if agents else None)
     read = read_plan(raw, about, limits)
     if isinstance(read, Plan):
-        return
+        goals = {part.key: tuple(msgspec.to_builtins(goal) for goal in part.goals) for part in read.subtasks}
+        return tuple(
+            msgspec.structs.replace(draft, goals=goals[f"s{at}"], assignee=draft.assignee if agents else "")
+            for at, draft in enumerate(drafts)
+        )
     told = [f"{problem} ({problem.hint})" if problem.hint else str(problem) for problem in read[:_MOST_TOLD]]
     if len(drafts) > most:
         raise WorkflowError(ErrorCode.LIMIT, told[0], hint="join those that belong together")

@@ -7,7 +7,7 @@ from genba.coordination.workflow.desk import Desk
 from genba.domain.errors import GenbaError
 from genba.domain.fleet import Field
 from genba.domain.tasks import Task
-from genba.domain.workflow import ErrorCode, ExitReason, Hierarchy, Phase, Seat, WorkflowError
+from genba.domain.workflow import ErrorCode, ExitReason, Hierarchy, Seat, WorkflowError
 
 _TRIED = 5
 """Tasks that are tried one after the other, when others are quicker."""
@@ -36,12 +36,16 @@ class Taking:
         await self._boards.write(lambda: self._boards.board.unbind(seat.id))
 
     async def leave(self, seat: Seat, why: str) -> None:
-        """A guest leaves its seat. What it has not brought to an end is free again."""
+        """A guest leaves its seat. What it has not brought to an end is free again.
+
+        Refused while its session runs on all the same: the seat is what is left to find that by.
+        """
         if seat.task is None or seat.spawned:
             return
-        snapshot = await self._boards.snapshot(seat)
-        if snapshot.phase is not Phase.COMPLETED:
-            await self.let_go(seat, why)
+        await self.let_go(seat, why)
+        session = await self._boards.read(lambda: self._boards.fleet.session(seat.run))
+        if session.status == "running":
+            raise WorkflowError(ErrorCode.CONFLICT, "its task is not free yet", hint="call it again", action="retry")
 
     async def let_go(self, seat: Seat, why: str) -> None:
         if seat.task is None or seat.spawned:
@@ -68,7 +72,7 @@ class Taking:
 
 def _candidates(field: Field, seat: Seat, capabilities: frozenset[str]) -> Iterator[int]:
     for session in field.sessions:
-        if session.agent == seat.agent and session.status == "running":
+        if session.agent == seat.agent and session.status == "running" and session.is_guest:
             yield session.task
     if field.paused or field.stopping:
         return

@@ -1,0 +1,54 @@
+"""The double of the desk passes the suite that the real ones pass."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from genba.blackboard.fleet import FleetBoard
+from genba.coordination.workflow.desk import Desk
+from genba.domain.workflow import Hierarchy, Seat
+from genba.testing.workflow_conformance import DeskSuite, GuestDeskSuite
+from tests.workflow.house import House
+
+_NAMES = itertools.count(1)
+
+
+class ScriptedRoom:
+    def __init__(self, house: House) -> None:
+        self._house = house
+        self.desk: Desk = house.desk
+        self.fleet: FleetBoard = house.fleet
+
+    async def seated(self) -> Seat:
+        number = self._house.task()
+        run = self._house.begin(number)
+        return self._seat(run=run, task=number)
+
+    async def step(self, seat: Seat) -> int:
+        return self._house.task("A step", parent=seat.task, in_plan=True)
+
+    async def guest(self) -> Seat:
+        return self._seat(agent=f"guest{next(_NAMES)}", spawned=False)
+
+    async def open_task(self) -> int:
+        return self._house.task()
+
+    async def work(self, seat: Seat, number: int, good: bool) -> None:
+        assert seat.task is not None
+        self._house.desk.script[number] = [good]
+
+    def _seat(self, agent: str = "writer", **more: Any) -> Seat:
+        return Seat(
+            id="s1", agent=agent, agent_id=agent, hierarchy=Hierarchy.WORKER, project=self._house.project, **more
+        )
+
+
+class TestScriptedDesk(DeskSuite, GuestDeskSuite):
+    @pytest.fixture
+    def room(self, open_board: Callable[..., Any]) -> Iterator[ScriptedRoom]:
+        house = House(open_board)
+        yield ScriptedRoom(house)
+        house.desk.script.clear()
+        house.close()

@@ -1,0 +1,212 @@
+"""Who may call: credentials are good once, tokens until their seat is closed, and every refusal is the same."""
+
+import asyncio
+
+from genba.blackboard.board import Blackboard
+from genba.coordination.workflow.answers import Caller
+from genba.coordination.workflow.tokens import SecretKind, fits, hashed, new_passkey, new_secret, read_secret
+from genba.domain.workflow import ErrorCode, WorkflowError
+from tests.blackboard.conftest import Postgres
+from tests.workflow.house import House
+
+
+async def refusal_of(house: House, caller: Caller) -> WorkflowError:
+    return await house.refused(house.service.get_next_action(caller))
+
+
+async def entry_refusal(house: House, **shown: str) -> WorkflowError:
+    token = shown.pop("token", "")
+    return await house.refused(house.service.authenticate(Caller(token=token), **shown))
+
+
+def said(refusal: WorkflowError) -> tuple[str, str, str, str]:
+    return (str(refusal.code), refusal.message, refusal.hint, refusal.action)
+
+
+async def test_a_credential_is_good_once(house: House) -> None:
+    run = house.begin(house.task())
+    secret = await house.runs.credential(run)
+    seated = await house.service.authenticate(Caller(token=secret))
+    assert seated.session_token.startswith("gbs_")
+    assert seated.task == 1
+    refusal = await entry_refusal(house, token=secret)
+    assert (refusal.code, refusal.action) == (ErrorCode.NOT_AUTHENTICATED, "exit")
+
+
+async def test_of_two_who_show_one_credential_one_is_seated(house: House) -> None:
+    secret = await house.runs.credential(house.begin(house.task()))
+    both = await asyncio.gather(
+        house.service.authenticate(Caller(token=secret)),
+        house.another().authenticate(Caller(token=secret)),
+        return_exceptions=True,
+    )
+    assert sorted(isinstance(one, WorkflowError) for one in both) == [False, True]
+
+
+async def test_a_newer_credential_makes_the_older_one_worthless(house: House) -> None:
+    run = house.begin(house.task())
+    older = await house.runs.credential(run)
+    newer = await house.runs.credential(run)
+    assert (await entry_refusal(house, token=older)).code is ErrorCode.NOT_AUTHENTICATED
+    assert (await house.service.authenticate(Caller(token=newer))).agent == "writer"
+
+
+async def test_a_credential_that_was_not_used_in_time_is_refused(house: House) -> None:
+    secret = await house.runs.credential(house.begin(house.task()))
+    house.times.pass_(2 * 3600)
+    assert (await entry_refusal(house, token=secret)).code is ErrorCode.NOT_AUTHENTICATED
+
+
+async def test_a_second_instance_of_a_run_takes_the_place_of_the_first(house: House) -> None:
+    run = house.begin(house.task())
+    first = await house.enter(run)
+    second = await house.enter(run)
+    assert (await refusal_of(house, first)).code is ErrorCode.NOT_AUTHENTICATED
+    assert await house.told(second) == "get_task"
+
+
+async def test_a_run_that_has_ended_has_no_seat_and_no_credential(house: House) -> None:
+    run = house.begin(house.task())
+    caller = await house.enter(run)
+    secret = await house.runs.credential(run)
+    await house.runs.leave(run, "its process ended")
+    await house.runs.leave(run, "its process ended")
+    assert (await refusal_of(house, caller)).code is ErrorCode.NOT_AUTHENTICATED
+    assert (await entry_refusal(house, token=secret)).code is ErrorCode.NOT_AUTHENTICATED
+
+
+async def test_every_refusal_is_the_same(house: House) -> None:
+    agent, passkey = await house.guest()
+    run = house.begin(house.task())
+    used = await house.runs.credential(run)
+    await house.service.authenticate(Caller(token=used))
+    refusals = [
+        await entry_refusal(house, agent_id=agent, passkey="wrong"),
+        await entry_refusal(house, agent_id=agent, passkey=new_passkey()),
+        await entry_refusal(house, agent_id="nobody", passkey=passkey),
+        await entry_refusal(house, agent_id=agent, passkey=passkey, project_id="prj_other"),
+        await entry_refusal(house),
+        await entry_refusal(house, token=used),
+        await entry_refusal(house, token=new_secret(SecretKind.CREDENTIAL).text),
+        await refusal_of(house, Caller()),
+        await refusal_of(house, Caller(token=new_secret(SecretKind.TOKEN).text)),
+        await refusal_of(house, Caller(token="gbs_x_y_z")),
+        await refusal_of(house, Caller(token=used)),
+        await refusal_of(house, Caller(token="\0" * 10_000)),
+    ]
+    assert {said(refusal) for refusal in refusals} == {said(refusals[0])}
+    assert refusals[0].action == "exit"
+
+
+async def test_a_token_with_another_secret_is_refused_also_when_the_right_one_is_remembered(house: House) -> None:
+    caller = await house.spawn(house.task())
+    await house.next(caller)
+    kind, seat, word = caller.token.split("_")
+    forged = Caller(token=f"{kind}_{seat}_{word[::-1]}")
+    assert (await refusal_of(house, forged)).code is ErrorCode.NOT_AUTHENTICATED
+    assert await house.told(caller) == "get_task"
+
+
+async def test_a_token_runs_out(house: House) -> None:
+    house.restart(token_hours=1)
+    caller = await house.spawn(house.task())
+    house.times.pass_(3601)
+    assert (await refusal_of(house, caller)).code is ErrorCode.NOT_AUTHENTICATED
+
+
+async def test_a_token_of_another_project_is_refused(postgres: Postgres) -> None:
+    address = postgres.database()
+    with Blackboard.open(address, "one") as one, Blackboard.open(address, "other") as other:
+        here, there = House(lambda: one), House(lambda: other)
+        caller = await there.spawn(there.task())
+        assert (await refusal_of(here, caller)).code is ErrorCode.NOT_AUTHENTICATED
+        assert await there.told(caller) == "get_task"
+        here.close()
+        there.close()
+
+
+async def test_a_guest_enters_with_its_passkey_and_no_longer_when_it_is_revoked(house: House) -> None:
+    agent, passkey = await house.guest(system_prompt="You are kind.")
+    seated = await house.service.authenticate(Caller(), agent_id="visitor", passkey=passkey)
+    assert seated.system_prompt == "You are kind."
+    caller = Caller(token=seated.session_token)
+    assert await house.told(caller) == "exit no_task"
+    house.workflow.set_passkey(agent, "")
+    assert (await refusal_of(house, caller)).code is ErrorCode.NOT_AUTHENTICATED
+    assert (await entry_refusal(house, agent_id=agent, passkey=passkey)).code is ErrorCode.NOT_AUTHENTICATED
+
+
+async def test_a_rotated_passkey_replaces_the_old_one(house: House) -> None:
+    agent, old = await house.guest()
+    new = new_passkey()
+    house.workflow.set_passkey(agent, await hashed(new))
+    assert (await entry_refusal(house, agent_id=agent, passkey=old)).code is ErrorCode.NOT_AUTHENTICATED
+    await house.come(agent, new)
+
+
+async def test_failed_authentications_are_limited_by_name_and_others_still_enter(house: House) -> None:
+    agent, passkey = await house.guest()
+    other, others_passkey = await house.guest("other")
+    codes = [(await entry_refusal(house, agent_id=agent, passkey="wrong")).code for _ in range(12)]
+    assert codes == [ErrorCode.NOT_AUTHENTICATED] * 10 + [ErrorCode.LIMIT] * 2
+    limited = await entry_refusal(house, agent_id=agent, passkey=passkey)
+    assert (limited.code, limited.action) == (ErrorCode.LIMIT, "exit")
+    await house.come(other, others_passkey)
+    house.times.pass_(60)
+    await house.come(agent, passkey)
+
+
+async def test_a_runaway_client_is_told_to_slow_down_and_goes_on_after_a_while(house: House) -> None:
+    house.restart(calls_per_minute=20, max_repeats=1000)
+    caller = await house.spawn(house.task())
+    for _ in range(20):
+        await house.next(caller)
+    refusal = await refusal_of(house, caller)
+    assert (refusal.code, refusal.action) == (ErrorCode.LIMIT, "retry")
+    assert "seconds" in refusal.hint
+    house.times.pass_(3)
+    assert await house.told(caller) == "get_task"
+
+
+async def test_a_token_is_good_for_another_service_on_the_same_blackboard(house: House) -> None:
+    caller = await house.spawn(house.task())
+    house.restart()
+    assert await house.told(caller) == "get_task"
+
+
+async def test_whoever_logs_out_has_no_seat_any_more(house: House) -> None:
+    caller = await house.spawn(house.task())
+    assert (await house.service.logout(caller)).next == "Stop."
+    assert (await refusal_of(house, caller)).code is ErrorCode.NOT_AUTHENTICATED
+
+
+async def test_no_secret_is_kept_or_shown(house: House) -> None:
+    agent, passkey = await house.guest()
+    run = house.begin(house.task())
+    secret = await house.runs.credential(run)
+    seated = await house.service.authenticate(Caller(token=secret))
+    caller = Caller(token=seated.session_token)
+    guest = await house.come(agent, passkey)
+    await house.next(caller)
+    await house.next(guest)
+    refusal = await house.refused(house.service.get_task(caller, 99))
+    kept = repr(house.everything())
+    for word in (passkey, secret, caller.token, guest.token):
+        for shown in (
+            kept,
+            repr(caller),
+            repr(seated),
+            repr(refusal),
+            str(refusal.told()),
+            repr(read_secret(word, SecretKind.TOKEN)),
+        ):
+            assert word not in shown
+            assert word.rpartition("_")[2] not in shown
+
+
+async def test_a_hash_fits_its_secret_and_nothing_fits_no_hash() -> None:
+    known = await hashed("gbk_one")
+    assert await fits("gbk_one", known)
+    assert not await fits("gbk_two", known)
+    assert not await fits("gbk_one", "")
+    assert not await fits("gbk_one", "no hash at all")
