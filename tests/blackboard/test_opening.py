@@ -17,6 +17,7 @@ from genba.blackboard.fleet import FleetBoard
 from genba.blackboard.opening import bring_to, migrate
 from genba.blackboard.schema import HEAD, REVISIONS, metadata
 from genba.domain.errors import ConfigurationError, DiskFullError, GenbaError, StateConflictError
+from genba.domain.fleet import PartEnd, PartOrder, Purpose, WaitsFor
 from genba.domain.tasks import TaskDraft, TaskEdit
 from genba.testing.conformance import a_session
 from tests.blackboard.acting import HUMAN, add, everything
@@ -295,6 +296,27 @@ def test_an_older_file_is_brought_up_to_date_with_all_that_is_in_it(tmp_path: Pa
         assert FleetBoard(board).sessions(1)[0].run == "old-run"
         assert board.begin_session(1, a_session("new-run")).attempt == 2
     assert picture(path)["sessions"] == picture(fresh(tmp_path))["sessions"]
+
+
+def test_a_file_of_the_first_fleet_keeps_its_sessions_and_learns_new_words(tmp_path: Path) -> None:
+    path = str(tmp_path / "board.db")
+    prepare_older(path)
+    engine = engine_at(path)
+    with engine.begin() as connection:
+        bring_to(connection, "0002")
+        connection.exec_driver_sql("UPDATE sessions SET purpose = 'integrate', waits_for = 'merge', status = 'waiting'")
+    engine.dispose()
+    assert migrate(path) == ("0002", HEAD)
+    with Blackboard.open(path, "x") as board:
+        kept = FleetBoard(board).sessions(1)[0]
+        assert (kept.run, kept.purpose, kept.waits_for) == ("old-run", Purpose.INTEGRATE, WaitsFor.MERGE)
+        assert not board.get(1).in_plan
+        number = add(board)
+        order = PartOrder(run="m", task=number, agent="boss", attempt=1, purpose=Purpose.MANAGE)
+        FleetBoard(board).start(order, executor="here")
+        FleetBoard(board).end_part(PartEnd(run="m", part=1, waits_for=WaitsFor.PARTS))
+        assert FleetBoard(board).session("m").waits_for is WaitsFor.PARTS
+    assert picture(path) == picture(fresh(tmp_path))
 
 
 def test_an_older_file_on_which_an_executor_works_is_refused_and_left_alone(tmp_path: Path) -> None:

@@ -9,9 +9,10 @@ from genba.blackboard.board import Blackboard
 from genba.blackboard.fleet import FleetBoard
 from genba.blackboard.workflow import WorkflowBoard
 from genba.domain.errors import NotFoundError, StateConflictError
-from genba.domain.fleet import PartEnd, Purpose
+from genba.domain.fleet import PartEnd, Purpose, WaitsFor
 from genba.domain.workflow import ExitReason, Hierarchy, Phase, Seat
-from tests.blackboard.fleets import order
+from genba.testing.conformance import a_verification
+from tests.blackboard.fleets import go_on
 from tests.blackboard.seating import LATER, LONG_AGO, begin, guest, seat_for, sit_down
 
 
@@ -234,6 +235,25 @@ class TestStanding:
         assert workflow.snapshot(again.id).ending is None
 
 
+def test_what_an_instance_did_in_an_earlier_part_says_nothing_of_the_next(
+    board: Blackboard, workflow: WorkflowBoard
+) -> None:
+    fleet, session = FleetBoard(board), begin(board)
+    seat = sit_down(board, session)
+    board.record_verification(session.task, session.run, a_verification("c1"))
+    workflow.mark(session.task, session.run, "writer", Phase.COMPLETED)
+    workflow.send_home(seat.id, ExitReason.BLOCKED, "which?")
+    before = workflow.standing(session.run)
+    assert (before.completed, before.blocked, before.seated) == (True, "which?", True)
+
+    fleet.end_part(PartEnd(run=session.run, part=1, waits_for=WaitsFor.RESUME))
+    fleet.continue_(go_on(fleet.session(session.run)), executor="here")
+    after = workflow.standing(session.run)
+    assert (after.completed, after.blocked, after.seated) == (False, "", False)
+    sit_down(board, session)
+    assert workflow.standing(session.run).seated
+
+
 def test_an_instance_that_comes_after_the_work_was_verified_has_something_left_to_do(
     board: Blackboard, workflow: WorkflowBoard
 ) -> None:
@@ -246,11 +266,3 @@ def test_an_instance_that_comes_after_the_work_was_verified_has_something_left_t
     assert workflow.snapshot(again.id).phase is Phase.EXECUTING
     workflow.mark(session.task, session.run, "writer", Phase.COMPLETED)
     assert workflow.snapshot(again.id).phase is Phase.COMPLETED
-
-
-def test_every_purpose_and_everything_to_wait_for_can_be_kept(board: Blackboard) -> None:
-    for at, purpose in enumerate(Purpose):
-        if purpose is Purpose.REVIEW:
-            continue
-        assert begin(board, purpose).purpose is purpose, at
-    assert order(1).purpose is Purpose.WORK

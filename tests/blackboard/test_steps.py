@@ -1,6 +1,7 @@
 """Steps that a worker begins and ends, and parts that a manager gives away, gives up or gives to a person."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -67,7 +68,7 @@ def test_steps_are_made_one_after_the_other_and_the_task_is_judged_as_a_whole(
     workflow.start_step(task, two, run=run, actor=WORKER)
 
     for commit in ("", "c1"):
-        refusal_of(board, lambda commit=commit: workflow.finish_step(task, two, run=run, actor=WORKER, commit=commit))
+        refusal_of(board, partial(workflow.finish_step, task, two, run=run, actor=WORKER, commit=commit))
     board.record_verification(two, run, a_verification("c1", VerdictStatus.REJECTED))
     refusal_of(board, lambda: workflow.finish_step(task, two, run=run, actor=WORKER, commit="c1"))
     board.record_verification(task, run, a_verification("c1"))

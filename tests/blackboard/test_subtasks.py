@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -160,7 +161,7 @@ def test_subtasks_that_wait_for_each_other_are_refused_with_the_circle(
         ((draft("A", "a", "b"), draft("B", "b", "c"), draft("C", "c", "b"), draft("D", "d")), "b → c → b"),
         ((draft("A", "a", "a"),), "a → a"),
     ):
-        error = refusal_of(board, lambda drafts=drafts: plan(workflow, session.task, *drafts))
+        error = refusal_of(board, partial(plan, workflow, session.task, *drafts))
         assert circle in error.message
     nothing = refusal_of(board, lambda: plan(workflow, session.task))
     assert "there is no subtask" in nothing.message

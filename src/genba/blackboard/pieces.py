@@ -1,19 +1,33 @@
 """Tasks and subtasks, as far as the next action depends on them."""
 
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
-from genba.blackboard.rows import id_of, look, select_tasks, task_of
-from genba.blackboard.store import Statement, Transaction
+from genba.blackboard.rows import id_of, look
+from genba.blackboard.store import Row, Statement, Transaction
 from genba.domain.goals import Goal, goal_type
-from genba.domain.tasks import Task, TaskStatus
+from genba.domain.tasks import Blocker, BlockerKind, Priority, Task, TaskStatus
 from genba.domain.workflow import Piece
 
-FAMILY = select_tasks(
-    "WHERE (t.id = :task OR t.parent_task_id = :task) AND (t.id = :task OR t.review_of IS NULL) ORDER BY t.id"
+_WITHIN = "FROM tasks t WHERE (t.id = :task OR t.parent_task_id = :task) AND (t.id = :task OR t.review_of IS NULL)"
+"""A task, and everything right below it but its reviews."""
+_FAMILY = Statement(
+    f"""
+SELECT t.id, t.number, t.title, t.description, t.type, t.status, t.priority, t.assignee, t.scope, t.version, t.in_plan,
+  t.created_at, t.blocker_kind, t.blocker_reason, (SELECT b.number FROM tasks b WHERE b.id = t.blocker_task_id)
+{_WITHIN} ORDER BY t.id
+"""  # noqa: S608  (words of this module)
 )
-"""A task, and everything right below it but its reviews, in the order in which it was made."""
+_DEPENDENCIES = Statement(f"""
+SELECT d.task_id, o.number FROM task_dependencies d JOIN tasks o ON o.id = d.depends_on_id
+WHERE d.task_id IN (SELECT t.id {_WITHIN}) ORDER BY o.number
+""")  # noqa: S608
+_GOALS = Statement(f"""
+SELECT g.task_id, g.condition FROM task_goals g
+WHERE g.task_id IN (SELECT t.id {_WITHIN}) AND g.position IS NOT NULL ORDER BY g.task_id, g.position
+""")  # noqa: S608
 _ATTEMPTS = Statement("""
 SELECT t.number, count(*) FROM sessions s JOIN tasks t ON t.id = s.task_id
 WHERE (t.parent_task_id = :task OR t.id = :task) AND s.status = 'ended' AND s.outcome <> 'completed'
@@ -32,6 +46,17 @@ SELECT number FROM below
 """)
 
 _evidence = msgspec.json.Decoder(dict[str, Any])
+_texts = msgspec.json.Decoder(tuple[str, ...])
+_goal = msgspec.json.Decoder(Goal)
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece with its row."""
+
+    id: int
+    in_plan: bool
+    created_at: str
+    piece: Piece
 
 
 def piece(tx: Transaction, number: int) -> Piece:
@@ -42,8 +67,43 @@ def piece(tx: Transaction, number: int) -> Piece:
 def pieces(tx: Transaction, parent: int) -> tuple[Piece, ...]:
     """Everything right below a task but its reviews, in the order in which it was made."""
     task = id_of(tx, parent)
-    found = [task_of(row) for row in tx.all(FAMILY, task=task)]
-    return tuple(with_story(tx, task, [piece_of(one) for one in found if one.id != task]))
+    return tuple(with_story(tx, task, [one.piece for one in family(tx, task) if one.id != task]))
+
+
+def family(tx: Transaction, task: int) -> list[Member]:
+    """A task, and everything right below it but its reviews, in the order in which it was made."""
+    dependencies: dict[int, list[int]] = {}
+    for id_, on in tx.all(_DEPENDENCIES, task=task):
+        dependencies.setdefault(id_, []).append(on)
+    goals: dict[int, list[str]] = {}
+    for id_, condition in tx.all(_GOALS, task=task):
+        goals.setdefault(id_, []).append(_told(condition))
+    return [
+        Member(
+            id=row[0],
+            in_plan=bool(row[10]),
+            created_at=row[11],
+            piece=_read(row, tuple(dependencies.get(row[0], ())), tuple(goals.get(row[0], ()))),
+        )
+        for row in tx.all(_FAMILY, task=task)
+    ]
+
+
+def _read(row: Row, dependencies: tuple[int, ...], goals: tuple[str, ...]) -> Piece:
+    return Piece(
+        number=row[1],
+        title=row[2],
+        body=row[3],
+        type=row[4],
+        status=TaskStatus(row[5]),
+        priority=Priority(row[6]),
+        assignee=row[7],
+        dependencies=dependencies,
+        goals=goals,
+        scope=() if row[8] == "[]" else _texts.decode(row[8]),
+        blocker=None if row[12] is None else Blocker(BlockerKind(row[12]), row[13], row[14]),
+        version=row[9],
+    )
 
 
 def below(tx: Transaction, number: int) -> frozenset[int]:
@@ -65,6 +125,14 @@ def piece_of(task: Task) -> Piece:
         blocker=task.blocker,
         version=task.version,
     )
+
+
+@lru_cache(maxsize=512)
+def _told(condition: str) -> str:
+    try:
+        return told(_goal.decode(condition))
+    except msgspec.ValidationError:
+        return "a goal that this version of Genba does not know"
 
 
 def told(goal: Goal) -> str:

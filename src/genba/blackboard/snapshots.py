@@ -7,8 +7,7 @@ import msgspec
 
 from genba.blackboard import messages
 from genba.blackboard.phases import reached
-from genba.blackboard.pieces import FAMILY, is_waiting_for_a_worker, piece_of, told, with_story
-from genba.blackboard.rows import task_of
+from genba.blackboard.pieces import Member, family, is_waiting_for_a_worker, told, with_story
 from genba.blackboard.seat_values import KnownSeat, Limits
 from genba.blackboard.seats import TAKEN, known
 from genba.blackboard.store import Row, Statement, Transaction
@@ -17,7 +16,7 @@ from genba.domain.errors import NotFoundError
 from genba.domain.fleet import WaitsFor
 from genba.domain.outcomes import Outcome
 from genba.domain.sessions import SessionStatus
-from genba.domain.tasks import Task, TaskStatus
+from genba.domain.tasks import TaskStatus
 from genba.domain.verification import VerdictStatus, Verification
 from genba.domain.workflow import Evidence, ExitReason, Hierarchy, Phase, Piece, Snapshot, Standing
 
@@ -50,6 +49,11 @@ SELECT used_at FROM credentials WHERE run = :run AND project_id = :project ORDER
 _NEWEST_SEAT = Statement("""
 SELECT status, exit, said, last_action, calls FROM seats WHERE run = :run AND project_id = :project AND spawned
 ORDER BY created_at DESC, id DESC LIMIT 1
+""")
+_STORY = Statement("""
+SELECT coalesce(max(CASE WHEN kind = 'part_began' THEN id END), 0),
+  coalesce(max(CASE WHEN kind = 'seated' THEN id END), 0)
+FROM events WHERE task_id = :task AND session = :run
 """)
 _ALIKE = Statement("", "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
 
@@ -107,7 +111,9 @@ def snapshot(tx: Transaction, seat_id: str, limits: Limits, waited_seconds: floa
 
 
 def standing(tx: Transaction, run: str) -> Standing:
-    """How far a run has come, by what its newest instance did."""
+    """How far a run has come, by what its newest instance did; one of an earlier part says nothing of this one."""
+    if tx.on_postgres:
+        tx.do(_ALIKE)
     session = tx.one(_SESSION, run=seen(run), project=tx.project)
     if session is None:
         raise NotFoundError(
@@ -118,11 +124,14 @@ def standing(tx: Transaction, run: str) -> Standing:
     green = bool(verdicts) and verdicts[-1][2] == VerdictStatus.DONE
     credential = tx.one(_CREDENTIAL, run=run, project=tx.project)
     seat = tx.one(_NEWEST_SEAT, run=run, project=tx.project)
-    seated = seat is not None and (seat[0] == "active" or (credential is not None and credential[0] is not None))
+    began, sat_down = tx.one(_STORY, task=session[4], run=run) or (0, 0)
+    came = sat_down > began
+    used = credential is not None and credential[0] is not None
+    seated = came and seat is not None and (seat[0] == "active" or used)
     reason, said = (str(seat[1]), str(seat[2])) if seat is not None and seated else ("", "")
     return Standing(
         seated=seated,
-        completed=phase is Phase.COMPLETED and green,
+        completed=came and phase is Phase.COMPLETED and green,
         blocked=(said or "it cannot go on, and does not say why") if reason == ExitReason.BLOCKED else "",
         parked=(said or "others carry out the parts of its task") if reason == ExitReason.PARKED else "",
         refused=said or _FOR_GOOD[ExitReason(reason)] if reason in _FOR_GOOD else "",
@@ -133,10 +142,10 @@ def standing(tx: Transaction, run: str) -> Standing:
 
 def _seen(tx: Transaction, bare: Snapshot, session: Row, run: str, limits: Limits) -> Snapshot:
     manages = bare.hierarchy is Hierarchy.MANAGER
-    tasks = [task_of(row) for row in tx.all(FAMILY, task=session[4])]
-    task = next(one for one in tasks if one.id == session[4])
-    parts = [one for one in tasks if one.id != task.id and one.in_plan is not manages]
-    pieces = [piece_of(one) for one in parts]
+    members = family(tx, session[4])
+    task = next(one for one in members if one.id == session[4])
+    parts = [one for one in members if one.id != task.id and one.in_plan is not manages]
+    pieces = [one.piece for one in parts]
     if manages:
         pieces = with_story(tx, task.id, pieces)
     phase, atomic = reached(tx, task.id, session[0])
@@ -147,14 +156,14 @@ def _seen(tx: Transaction, bare: Snapshot, session: Row, run: str, limits: Limit
     unread = tx.one(messages.COUNT, task=task.id)
     return msgspec.structs.replace(
         bare,
-        task=piece_of(task),
+        task=task.piece,
         phase=phase,
         atomic=atomic,
         pieces=tuple(pieces),
         evidence=evidence,
         answered=manages and red is not None and _is_answered(parts, red),
         verified=own[-1][1] if own and own[-1][2] == VerdictStatus.DONE else "",
-        ending=bare.ending or _ending(task, session, bool(line[1])),
+        ending=bare.ending or _ending(task.piece, session, bool(line[1])),
         crowded=manages and bare.spawned and _is_crowded(tx, pieces),
         reworks=sum(row[2] == VerdictStatus.REJECTED for row in verdicts),
         messages=int(unread[0]) if unread else 0,
@@ -168,7 +177,7 @@ def _seat_ending(there: KnownSeat) -> ExitReason | None:
     return ExitReason(there.exit) if there.exit else None
 
 
-def _ending(task: Task, session: Row, held: bool) -> ExitReason | None:
+def _ending(task: Piece, session: Row, held: bool) -> ExitReason | None:
     """Why an instance must stop whatever it does. A task that is blocked, in review or done speaks for itself."""
     _, status, waits_for, outcome, _, others, stopping = session
     if task.status is TaskStatus.CANCELLED:
@@ -181,16 +190,16 @@ def _ending(task: Task, session: Row, held: bool) -> ExitReason | None:
 
 
 def _evidence(
-    tx: Transaction, task: Task, parts: list[Task], verdicts: list[Row], limits: Limits
+    tx: Transaction, task: Member, parts: list[Member], verdicts: list[Row], limits: Limits
 ) -> tuple[Row | None, Evidence | None]:
     """The newest verdict on the step in progress, else on the task, when it was not a pass."""
-    for about in (*(one for one in parts if one.in_plan and one.status is TaskStatus.IN_PROGRESS), task):
+    for about in (*(one for one in parts if one.in_plan and one.piece.status is TaskStatus.IN_PROGRESS), task):
         of_it = [row for row in verdicts if row[0] == about.id]
         if not of_it or of_it[-1][2] == VerdictStatus.DONE:
             continue
         red = sum(row[2] != VerdictStatus.DONE for row in of_it)
         row = tx.one(_VERDICT, id=of_it[-1][3])
-        found = evidence_of(about.number, row[0] if row else "")
+        found = evidence_of(about.piece.number, row[0] if row else "")
         return of_it[-1], msgspec.structs.replace(
             found, commit=found.commit or of_it[-1][1], round=red, rounds=limits.most_reworks
         )
@@ -221,8 +230,8 @@ def evidence(number: int, found: Verification) -> Evidence:
     )
 
 
-def _is_answered(parts: list[Task], red: Row) -> bool:
-    return any(one.status is TaskStatus.DONE and one.created_at > red[4] for one in parts)
+def _is_answered(parts: list[Member], red: Row) -> bool:
+    return any(one.piece.status is TaskStatus.DONE and one.created_at > red[4] for one in parts)
 
 
 def _is_crowded(tx: Transaction, pieces: list[Piece]) -> bool:

@@ -12,8 +12,8 @@ import msgspec
 from genba.blackboard.conditions import refused
 from genba.blackboard.families import hold_line, hold_relations, line_of
 from genba.blackboard.history import PARTS_CREATED, Line, tell
-from genba.blackboard.pieces import FAMILY, piece
-from genba.blackboard.rows import hold, look, task_of
+from genba.blackboard.pieces import family, piece
+from genba.blackboard.rows import hold, look
 from genba.blackboard.seat_values import Limits, PlannedAlreadyError
 from genba.blackboard.store import Statement, Transaction
 from genba.blackboard.tasks import add
@@ -64,7 +64,7 @@ def create_subtasks(
     if parent.status.ended or parent.in_plan:
         why = f"it is {parent.status}" if parent.status.ended else "it is a step itself"
         raise refused(parent.number, f"nothing can be made below it: {why}")
-    there = [task for task in _below(tx, parent) if task.in_plan == wanted.in_plan]
+    there = [one.piece for one in family(tx, parent.id) if one.id != parent.id and one.in_plan == wanted.in_plan]
     _only_one_plan(parent, wanted, there)
     _within_limits(tx, parent, wanted, there, limits)
     goals = _checked(wanted, there)
@@ -93,11 +93,7 @@ def _made_before(tx: Transaction, parent: Task, wanted: Wanted) -> tuple[int, ..
     return _numbers.decode(row[1])
 
 
-def _below(tx: Transaction, parent: Task) -> list[Task]:
-    return [task for row in tx.all(FAMILY, task=parent.id) if (task := task_of(row)).id != parent.id]
-
-
-def _only_one_plan(parent: Task, wanted: Wanted, there: list[Task]) -> None:
+def _only_one_plan(parent: Task, wanted: Wanted, there: list[Piece]) -> None:
     standing = tuple(task.number for task in there if task.status is not TaskStatus.CANCELLED)
     if standing and not wanted.more:
         raise PlannedAlreadyError(
@@ -105,7 +101,7 @@ def _only_one_plan(parent: Task, wanted: Wanted, there: list[Task]) -> None:
         )
 
 
-def _within_limits(tx: Transaction, parent: Task, wanted: Wanted, there: list[Task], limits: Limits) -> None:
+def _within_limits(tx: Transaction, parent: Task, wanted: Wanted, there: list[Piece], limits: Limits) -> None:
     if len(there) + len(wanted.drafts) > limits.most_parts:
         has = f", and it has {len(there)}" if there else ""
         raise WorkflowError(
@@ -122,7 +118,7 @@ def _within_limits(tx: Transaction, parent: Task, wanted: Wanted, there: list[Ta
         )
 
 
-def _checked(wanted: Wanted, there: list[Task]) -> list[tuple[Goal, ...]]:
+def _checked(wanted: Wanted, there: list[Piece]) -> list[tuple[Goal, ...]]:
     """The goals of each draft; or every problem of the request at once."""
     problems = [*_names(wanted.drafts, there), *_dependencies(wanted.drafts, there)]
     goals: list[tuple[Goal, ...]] = []
@@ -154,7 +150,7 @@ def _texts(draft: SubtaskDraft) -> Iterator[str]:
             yield f"{draft.title[:80]!r}: {error.message}"
 
 
-def _names(drafts: Sequence[SubtaskDraft], there: list[Task]) -> Iterator[str]:
+def _names(drafts: Sequence[SubtaskDraft], there: list[Piece]) -> Iterator[str]:
     """Two with one name cannot be told apart, neither by people nor by dependencies."""
     titles = {_folded(task.title): f"#{task.number}" for task in there if task.status is not TaskStatus.CANCELLED}
     ids: set[str] = set()
@@ -168,7 +164,7 @@ def _names(drafts: Sequence[SubtaskDraft], there: list[Task]) -> Iterator[str]:
         ids.add(draft.local_id)
 
 
-def _dependencies(drafts: Sequence[SubtaskDraft], there: list[Task]) -> Iterator[str]:
+def _dependencies(drafts: Sequence[SubtaskDraft], there: list[Piece]) -> Iterator[str]:
     ids = {draft.local_id for draft in drafts if draft.local_id}
     known = {task.number: task for task in there}
     for draft in drafts:
