@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from genba.testing.model_server.turns import Act, Answer, Call, Mcp, Run, Say, Together, Write
+from genba.testing.model_server.obeying import obeyed
+from genba.testing.model_server.turns import Act, Answer, Call, Mcp, Obey, Run, Say, Together, Write
 
 
 class Offered(msgspec.Struct, frozen=True):
@@ -118,6 +119,8 @@ class NoSuchTool(Exception):
 
 def pieces(turn: Act | Together, asked: Asked) -> tuple[Piece, ...]:
     """What is sent for a turn. A request without any tool, such as one for a title, is answered with text."""
+    if isinstance(turn, Obey):
+        turn = obeyed(turn, asked.results) if asked.tools else Say("A title")
     acts = turn.acts if isinstance(turn, Together) else (turn,)
     return tuple(_piece(act, asked) for act in acts)
 
@@ -142,6 +145,8 @@ def _piece(act: Act, asked: Asked) -> Piece:
             return _shell(_writing(path, text), asked)
         case Run(command):
             return _shell(command, asked)
+        case Obey():
+            raise TypeError("who obeys does nothing else in the same turn")
 
 
 def _of_server(act: Mcp, asked: Asked) -> Use:

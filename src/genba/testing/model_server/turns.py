@@ -64,6 +64,15 @@ class Mcp(_Turn, frozen=True):
     input: dict[str, Any] = {}
 
 
+class Obey(_Turn, frozen=True):
+    """Ask the server of the workflow what is next and do it, turn by turn, until there is nothing left."""
+
+    work: str = 'echo done > "$TITLE.txt"; git add -A; git commit -qm "$TITLE"'
+    """The shell line that does a subtask, or the task itself; `$TITLE` is what it is called."""
+    plan: tuple[dict[str, Any], ...] = ()
+    """The subtasks to make; none: the task is done in one go."""
+
+
 class Together(_Turn, frozen=True):
     """Do several things in one turn."""
 
@@ -103,7 +112,7 @@ class Cut(_Trouble, frozen=True):
     text: str = "this answer is never finished"
 
 
-Act = Say | Write | Run | Answer | Call | Mcp
+Act = Say | Write | Run | Answer | Call | Mcp | Obey
 Trouble = Fail | Hang | Cut
 Turn = Act | Together | Trouble
 
@@ -129,7 +138,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for place, turn in enumerate(turns):
             if isinstance(turn, Trouble) and turn.times:
                 passing.append((place, turn))
-            elif step == 0:
+            elif step == 0 or isinstance(turn, Obey):
                 return passing, turn
             else:
                 step -= 1

@@ -1,0 +1,70 @@
+"""The real agents, asking what is next behind walls, with a model that does as it is told."""
+
+import json
+from typing import Any
+
+import pytest
+
+from genba.domain.tasks import TaskStatus
+from genba.testing.model_server import ModelServer, Obey
+from tests.clis import cli, path_with_clis
+from tests.fleet.yard import Yard
+from tests.project import Project
+from tests.walls import needs_bubblewrap
+
+KEY = "sk-only-the-host-holds-this"
+COMMANDS = {"claude-code": "claude", "codex": "codex"}
+PLAN = ({"title": "first", "local_id": "a"}, {"title": "second", "local_id": "b", "depends_on": ["a"]})
+BOTH = {"custom_script": "test -f first.txt && test -f second.txt"}
+
+
+def declare(project: Project, name: str, adapter: str, url: str, hierarchy: str = "worker", **runner: Any) -> None:
+    """An agent that asks, with a model of its own."""
+    own = {"type": adapter, "baseUrl": url if adapter == "claude-code" else f"{url}/v1"}
+    file = {
+        "name": name,
+        "description": "A real agent that asks what is next",
+        "parameters": {"issue": {"type": "number"}},
+        "runner": {"flow": {"mode": "stateDriven", "hierarchy": hierarchy}, "adapter": own, **runner},
+    }
+    project.write(f".agent/{name}/agent.json", json.dumps(file))
+    project.write(f".agent/{name}/prompts/system.md", "You write files.\n")
+
+
+def prepare(project: Project, adapter: str) -> Yard:
+    cli(COMMANDS[adapter])
+    needs_bubblewrap()
+    project.environment |= {"PATH": path_with_clis(), "GENBA_SANDBOX": "bubblewrap"}
+    project.environment |= {"ANTHROPIC_API_KEY": KEY, "OPENAI_API_KEY": KEY}
+    return Yard(project)
+
+
+@pytest.mark.parametrize("adapter", COMMANDS)
+@pytest.mark.parametrize("tools", [None, ["Bash"]], ids=["any-tool", "listed-tools"])
+def test_a_real_worker_goes_from_its_task_to_merged_work(
+    project: Project, model: ModelServer, adapter: str, tools: list[str] | None
+) -> None:
+    url = model.scenario("obey", Obey(plan=PLAN))
+    with prepare(project, adapter) as yard:
+        declare(project, "asker", adapter, url, boundaries={"allowedTools": tools})
+        yard.settings["dod"] = [BOTH]
+        yard.set(work={"agent": "asker"})
+        yard.task(1, "Write two files")
+
+        yard.work()
+
+        assert yard.look(1).status is TaskStatus.DONE
+        assert {"first.txt", "second.txt"} <= set(yard.files())
+        with yard.board() as board:
+            (session,) = board.sessions(1)
+            steps = [board.board.get(number) for number in board.board.get(1).children]
+        assert [(step.title, step.status) for step in steps] == [
+            ("first", TaskStatus.DONE),
+            ("second", TaskStatus.DONE),
+        ]
+        used = [event["tool"] for event in project.events(session.run) if event["event"] == "tool_used"]
+        assert "mcp__genba__report_completed" in used
+        journal = "\n".join(json.dumps(event) for event in project.events(session.run))
+        assert "gbs_" not in journal
+        assert "gbo_" not in journal
+        assert not yard.left_running()
