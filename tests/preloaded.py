@@ -80,6 +80,7 @@ class Forked(subprocess.Popen[bytes]):
             socket.send_fds(_nursery(), [json.dumps(request).encode()], handles)
         told = self._line.recv(4096).decode()
         if not told.isdigit():
+            self._line.close()
             raise OSError(f"{words[0]} was not forked: {told or 'nobody answers'}")
         self.pid = int(told)
 
@@ -280,9 +281,6 @@ def _become(request: dict[str, Any], handles: list[int]) -> None:
 def _settle(request: dict[str, Any], handles: list[int]) -> None:
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    if request["session"]:
-        os.setsid()
-    os.chdir(request["cwd"])
     for stream, handle in enumerate(handles[1:]):
         os.dup2(handle, stream)
     for place in list(Path("/proc/self/fd").iterdir()):
@@ -295,6 +293,9 @@ def _settle(request: dict[str, Any], handles: list[int]) -> None:
         new = os.fdopen(number, mode, encoding=old.encoding, errors=old.errors, closefd=False)
         setattr(sys, name, new)
         setattr(sys, f"__{name}__", new)
+    if request["session"]:
+        os.setsid()
+    os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])
     time.tzset()
