@@ -136,7 +136,8 @@ class Watch:
                 self.merged[number] = news.detail
             title = task.title if task is not None else ""
             landed = kind is FleetEventKind.MERGED
-            detail = f"{news.detail[:7]} on {news.target}" if landed else news.detail or f"on {news.target}"
+            told = news.detail.replace("\nhint: ", "; ")
+            detail = f"{news.detail[:7]} on {news.target}" if landed else told or f"on {news.target}"
             if kind is FleetEventKind.STUCK and self._stuck.get(number) == detail:
                 continue  # it is tried again and again, and told once
             self._stuck[number] = detail if kind is FleetEventKind.STUCK else ""
