@@ -125,6 +125,10 @@ class Asker:
     def text(self) -> str:
         return "wrong" if self.conduct.get("wrong") else "right"
 
+    def file(self, action: dict[str, Any], subtask: dict[str, Any] | None) -> str:
+        named = subtask or (action["task"] if self.conduct.get("by_title") else None)
+        return f"{named['title']}.txt" if named else "whole.txt"
+
     def do_get_task(self, _action: dict[str, Any], _subtask: dict[str, Any] | None) -> None:
         say("brief", json.dumps(self.call("get_my_task")))
 
@@ -141,13 +145,13 @@ class Asker:
     def do_start_subtask(self, _action: dict[str, Any], subtask: dict[str, Any]) -> None:
         self.call("update_task_status", task_id=subtask["number"], status="in_progress")
 
-    def do_execute_subtask(self, _action: dict[str, Any], subtask: dict[str, Any] | None) -> None:
-        commit(f"{subtask['title']}.txt" if subtask else "whole.txt", self.text)
+    def do_execute_subtask(self, action: dict[str, Any], subtask: dict[str, Any] | None) -> None:
+        commit(self.file(action, subtask), self.text)
         self.claim(subtask)
 
     def do_rework(self, action: dict[str, Any], subtask: dict[str, Any] | None) -> None:
         say("evidence", json.dumps(action["evidence"]))
-        commit(f"{subtask['title']}.txt" if subtask else "whole.txt", "right")
+        commit(self.file(action, subtask), "right")
         self.claim(subtask)
 
     def do_report_completion(self, _action: dict[str, Any], _subtask: dict[str, Any] | None) -> None:

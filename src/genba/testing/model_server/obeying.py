@@ -22,7 +22,7 @@ def obeyed(turn: Obey, results: tuple[str, ...]) -> Act | Together:
     if not tokens:
         return Mcp(_SERVER, "authenticate") if not results else Say("I was not let in.")
     told = [_object(result) for result in results]
-    order = next((each for each in reversed(told) if _is_action(each)), {})
+    order: dict[str, Any] = next((each for each in reversed(told) if _is_action(each)), {})
     return _Follower(turn, tokens[-1]).next(order, told[-1])
 
 
