@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from genba.definitions.goal_text import read_goals
 from genba.domain.tasks import TaskStatus
 from genba.testing.model_server import ModelServer, Obey
 from tests.clis import cli, path_with_clis
@@ -15,6 +16,7 @@ from tests.walls import needs_bubblewrap
 KEY = "sk-only-the-host-holds-this"
 COMMANDS = {"claude-code": "claude", "codex": "codex"}
 PLAN = ({"title": "first", "local_id": "a"}, {"title": "second", "local_id": "b", "depends_on": ["a"]})
+PARTS = ("one", "two", "three")
 BOTH = {"custom_script": "test -f first.txt && test -f second.txt"}
 
 
@@ -67,4 +69,32 @@ def test_a_real_worker_goes_from_its_task_to_merged_work(
         journal = "\n".join(json.dumps(event) for event in project.events(session.run))
         assert "gbs_" not in journal
         assert "gbo_" not in journal
+        assert not yard.left_running()
+
+
+@pytest.mark.parametrize(("boss", "worker"), [("claude-code", "codex"), ("codex", "claude-code")])
+def test_a_real_manager_has_three_real_workers_side_by_side_and_their_work_lands(
+    project: Project, model: ModelServer, boss: str, worker: str
+) -> None:
+    leads = model.scenario("lead", Obey(plan=tuple({"title": name} for name in PARTS)))
+    works = model.scenario("work", Obey())
+    with prepare(project, boss) as yard:
+        cli(COMMANDS[worker])
+        declare(project, "boss", boss, leads, "manager")
+        declare(project, "asker", worker, works)
+        yard.set(work={"agent": "asker"}, workflow={"park_seconds": 600, "wait_seconds": 5})
+        wanted = " && ".join(f"test -f {name}.txt" for name in PARTS)
+        yard.task(1, "Write three files", assignee="boss", goals=tuple(read_goals([f"tests_pass: {wanted}"], "")))
+
+        yard.work("--workers", "4")
+
+        assert set(yard.statuses().values()) == {TaskStatus.DONE}
+        assert {f"{name}.txt" for name in PARTS} <= set(yard.files())
+        with yard.board() as board:
+            parts = [board.board.get(number) for number in board.board.get(1).children]
+            sessions = [session for part in parts for session in board.sessions(part.number)]
+        assert [part.title for part in parts] == list(PARTS)
+        assert [session.agent for session in sessions] == ["asker"] * len(PARTS), "each was tried once"
+        begun = max(session.started_at for session in sessions)
+        assert all(session.ended_at > begun for session in sessions), "side by side"
         assert not yard.left_running()
