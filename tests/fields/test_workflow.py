@@ -1,6 +1,6 @@
 """workflow of .genba/config.yaml: how agents are led that ask for their next action."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ Build = Callable[[str], House]
 
 
 @pytest.fixture
-def built(tmp_path: Path) -> Iterator[Build]:
+async def built(tmp_path: Path) -> AsyncIterator[Build]:
     """A house whose settings are written and read."""
     board = Blackboard.open(str(tmp_path / "board.db"), "a project")
     houses: list[House] = []
@@ -29,7 +29,7 @@ def built(tmp_path: Path) -> Iterator[Build]:
 
     yield build
     for house in houses:
-        house.close()
+        await house.close()
     board.close()
 
 

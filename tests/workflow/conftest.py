@@ -1,6 +1,6 @@
 """A blackboard with its workflow, a desk that judges by a script, and callers of every kind."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
@@ -11,7 +11,7 @@ __all__ = ["Postgres", "address", "board", "house", "open_board", "postgres"]
 
 
 @pytest.fixture
-def house(open_board: Callable[..., object]) -> Iterator[House]:
+async def house(open_board: Callable[..., object]) -> AsyncIterator[House]:
     made = House(open_board)
     yield made
-    made.close()
+    await made.close()

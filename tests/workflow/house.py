@@ -77,8 +77,9 @@ class House:
             self.settings = FleetSettings(workflow=WorkflowSettings(**({"wait_seconds": 0} | workflow)))
         self.service = self.another(times=times)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         for service in self._services:
+            await service.settle()
             service.close()
         assert self.desk.unplayed() == {}
 

@@ -1,7 +1,7 @@
 """The double of the desk passes the suite that the real ones pass."""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -47,8 +47,8 @@ class ScriptedRoom:
 
 class TestScriptedDesk(DeskSuite, GuestDeskSuite):
     @pytest.fixture
-    def room(self, open_board: Callable[..., Any]) -> Iterator[ScriptedRoom]:
+    async def room(self, open_board: Callable[..., Any]) -> AsyncIterator[ScriptedRoom]:
         house = House(open_board)
         yield ScriptedRoom(house)
         house.desk.script.clear()
-        house.close()
+        await house.close()

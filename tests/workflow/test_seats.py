@@ -121,8 +121,8 @@ async def test_a_token_of_another_project_is_refused(postgres: Postgres) -> None
         caller = await there.spawn(there.task())
         assert (await refusal_of(here, caller)).code is ErrorCode.NOT_AUTHENTICATED
         assert await there.told(caller) == "get_task"
-        here.close()
-        there.close()
+        await here.close()
+        await there.close()
 
 
 async def test_a_guest_enters_with_its_passkey_and_no_longer_when_it_is_revoked(house: House) -> None:
@@ -178,6 +178,13 @@ async def test_whoever_logs_out_has_no_seat_any_more(house: House) -> None:
     caller = await house.spawn(house.task())
     assert (await house.service.logout(caller)).next == "Stop."
     assert (await refusal_of(house, caller)).code is ErrorCode.NOT_AUTHENTICATED
+
+
+async def test_a_closed_seat_cannot_be_hammered(house: House) -> None:
+    caller = await house.spawn(house.task())
+    await house.service.logout(caller)
+    codes = [(await refusal_of(house, caller)).code for _ in range(12)]
+    assert codes == [ErrorCode.NOT_AUTHENTICATED] * 10 + [ErrorCode.LIMIT] * 2
 
 
 async def test_no_secret_is_kept_or_shown(house: House) -> None:

@@ -256,3 +256,43 @@ async def test_the_steps_of_a_plan_are_no_tasks_for_others(house: House) -> None
     caller = await house.fetched(await house.spawn(task))
     await house.service.create_tasks_batch(caller, drafts("Cut it", "Glue it"))
     assert house.board.ready() == []
+
+
+async def test_a_step_whose_claimant_hung_up_is_judged_to_the_end(house: House) -> None:
+    caller = await house.fetched(await house.spawn(house.task()))
+    (step,) = await house.planned(caller, "Cut it", goals=(FILE,))
+    await house.service.update_task_status(caller, step, "in_progress")
+    house.desk.held = asyncio.Event()
+    first = asyncio.create_task(house.service.update_task_status(caller, step, "done"))
+    await asyncio.wait_for(house.desk.judging.wait(), 20)
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    second = asyncio.create_task(house.service.update_task_status(caller, step, "done"))
+    await until(lambda: house.service.waiting == 1)
+    house.desk.held.set()
+    assert (await second).done
+    assert house.desk.judged == [step]
+
+
+async def test_what_an_instance_was_told_last_is_known_when_it_has_ended(house: House) -> None:
+    task = house.task()
+    caller = await house.fetched(await house.spawn(task))
+    await house.next(caller)
+    await house.service.settle()
+    run = house.fleet.sessions(task)[0].run
+    await house.runs.leave(run, "its process ended")
+    standing = await house.runs.standing(run)
+    assert (standing.last_action, standing.calls) == ("create_subtasks", 3)
+    assert not any((standing.completed, standing.blocked, standing.parked, standing.refused))
+
+
+async def test_another_instance_of_a_run_fetches_the_task_anew(house: House) -> None:
+    run = house.begin(house.task())
+    first = await house.fetched(await house.enter(run))
+    assert await house.told(first) == "create_subtasks"
+    second = await house.enter(run)
+    assert await house.told(second) == "get_task"
+    assert await house.code(house.service.create_tasks_batch(second, drafts("Cut it"))) is ErrorCode.OUT_OF_ORDER
+    await house.service.get_my_task(second)
+    house.restart()
+    assert await house.told(second) == "create_subtasks"

@@ -1,13 +1,11 @@
 """Claims: that a task is completed, or that it cannot go on.
 
-Law: nobody is believed. A claim begins a verification, and what that says is what happened. One verification runs at a
-time for a seat: whoever claims again meanwhile is told what the same one came to.
+Law: nobody is believed. A claim begins a verification, and what that says is what happened.
 """
-
-import asyncio
 
 from genba.coordination.workflow.answers import Blocked, Claimed
 from genba.coordination.workflow.boards import Boards, actor_of, refused
+from genba.coordination.workflow.claims import Claims
 from genba.coordination.workflow.desk import Desk
 from genba.coordination.workflow.taking import Taking
 from genba.domain.errors import GenbaError
@@ -19,31 +17,20 @@ LONGEST_REASON, LONGEST_SUMMARY = 4_000, 10_000
 
 
 class Reporting:
-    def __init__(self, boards: Boards, desk: Desk, taking: Taking) -> None:
+    def __init__(self, boards: Boards, desk: Desk, taking: Taking, claims: Claims) -> None:
         self._boards = boards
         self._board = boards.board
         self._desk = desk
         self._taking = taking
-        self._claims: dict[str, asyncio.Task[Claimed]] = {}
-        self.waiting = 0
-        """Calls that wait for a verdict right now."""
+        self._claims = claims
 
     async def completed(self, seat: Seat, summary: str) -> Claimed:
         held(summary, LONGEST_SUMMARY, "summary", empty=True)
-        running = self._claims.get(seat.id)
-        if running is None:
-            _, task = await self._boards.permitted(seat, Tool.REPORT_COMPLETED)
-            running = self._claims.get(seat.id)  # somebody may have been quicker
-        if running is None:
-            running = asyncio.create_task(self._judged(seat, task.number, summary))
-            self._claims[seat.id] = running
-            running.add_done_callback(lambda done: self._over(seat.id, done))
-        # Whoever hangs up does not end the verification: it is asked for once more, and finds it made.
-        self.waiting += 1
-        try:
-            return await asyncio.shield(running)
-        finally:
-            self.waiting -= 1
+        number = await self._boards.task_of(seat)
+        name = f"{seat.id}:{number}"
+        if not self._claims.is_running(name):
+            await self._boards.permitted(seat, Tool.REPORT_COMPLETED)
+        return await self._claims.settled(name, lambda: self._judged(seat, number, summary))
 
     async def blocked(self, seat: Seat, reason: str, number: int | None) -> Blocked:
         held(reason, LONGEST_REASON, "reason")
@@ -62,11 +49,6 @@ class Reporting:
             await self._ask(seat, task.number, told)
         return Blocked(task=task.number, reason=told)
 
-    async def settle(self) -> None:
-        """Wait for the verifications that are under way."""
-        while self._claims:
-            await asyncio.gather(*self._claims.values(), return_exceptions=True)
-
     async def _judged(self, seat: Seat, task: int, summary: str) -> Claimed:
         if summary.strip():
             note = Note(progress=plain(summary))
@@ -81,11 +63,6 @@ class Reporting:
         except GenbaError as error:
             raise refused(error) from error
         return Claimed(verified=True, commit=judged.commit)
-
-    def _over(self, seat: str, done: asyncio.Task[Claimed]) -> None:
-        self._claims.pop(seat, None)
-        if not done.cancelled():
-            done.exception()  # whoever asked is told; when nobody is left, nobody is missed
 
     async def _ask(self, seat: Seat, task: int, reason: str) -> None:
         """A guest cannot go on: its task waits for a person, and nobody's run will say so for it."""

@@ -115,11 +115,11 @@ class Seats:
         return there.known.exit if there else ""
 
     def note_action(self, seat: Seat, action: str) -> None:
-        """What the seat was told last; it is written down with its next sign of life."""
+        """What the seat was told last: it is written down when that is something new."""
         there = self._remembered.get(seat.id)
-        if there is not None:
+        if there is not None and there.last_action != action:
             there.last_action = action
-            self._beat_now_and_then(seat.id, there)
+            self._beat(seat.id, there)
 
     async def fetched(self, seat: Seat) -> None:
         """The instance knows its task. It is written down at once: whoever serves it next need not ask for it."""
@@ -202,7 +202,8 @@ class Seats:
         self._take(id)
         known = await self._boards.read(lambda: self._board.seat(id))
         good = await fits(text, known.token_hash if known else "")
-        if known is None or not good:
+        # A seat that was closed counts as a failure too: its token costs as much as a wrong one.
+        if known is None or not good or not known.is_good(self._times.now()):
             raise not_authenticated()
         self._give_back(id)
         return self._remember(id, shown, known)
@@ -235,10 +236,13 @@ class Seats:
 
     def _beat_now_and_then(self, id: str, there: _Remembered) -> None:  # noqa: A002  (the word of the house)
         if self._times.elapsed() - there.beaten >= self._settings.lease_seconds / 4:
-            there.beaten = self._times.elapsed()
-            beat = asyncio.create_task(self._tell(id))
-            self._beats.add(beat)
-            beat.add_done_callback(self._beats.discard)
+            self._beat(id, there)
+
+    def _beat(self, id: str, there: _Remembered) -> None:  # noqa: A002  (the word of the house)
+        there.beaten = self._times.elapsed()
+        beat = asyncio.create_task(self._tell(id))
+        self._beats.add(beat)
+        beat.add_done_callback(self._beats.discard)
 
     async def _tell(self, id: str) -> None:  # noqa: A002  (the word of the house)
         there = self._remembered.get(id)

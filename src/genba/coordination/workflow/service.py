@@ -27,6 +27,7 @@ from genba.coordination.workflow.answers import (
 )
 from genba.coordination.workflow.asking import Asking
 from genba.coordination.workflow.boards import Boards
+from genba.coordination.workflow.claims import Claims
 from genba.coordination.workflow.desk import Desk
 from genba.coordination.workflow.looking import Looking
 from genba.coordination.workflow.pacing import MachineTimes, Times
@@ -61,8 +62,9 @@ class WorkflowService:
         self._seats = Seats(self._boards, project_id, clock)
         self._taking = Taking(self._boards, desk)
         self._asking = Asking(self._boards, self._seats, self._taking, overrides, clock)
-        self._subtasks = Subtasks(self._boards, desk, agents)
-        self._reporting = Reporting(self._boards, desk, self._taking)
+        self._claims = Claims()
+        self._subtasks = Subtasks(self._boards, desk, agents, self._claims)
+        self._reporting = Reporting(self._boards, desk, self._taking, self._claims)
         self._talking = Talking(self._boards)
         self._looking = Looking(self._boards, self._seats, desk)
         self._times = clock
@@ -160,13 +162,13 @@ class WorkflowService:
     @property
     def waiting(self) -> int:
         """Calls that wait for a verdict right now."""
-        return self._reporting.waiting
+        return self._claims.waiting
 
     async def settle(self) -> None:
         """Wait for what is under way: verifications, and signs of life that are being written."""
-        await self._reporting.settle()
+        await self._claims.settle()
         await self._seats.settle()
 
     def close(self) -> None:
-        """Let go of what the service holds open. The boards stay open."""
+        """Let go of what the service holds open. The boards stay open; `settle` comes before they are closed."""
         self._boards.pulse.close()

@@ -12,7 +12,8 @@ import msgspec
 
 from genba.coordination.workflow.answers import Crew, Made, Moved
 from genba.coordination.workflow.boards import Boards, actor_of, refused
-from genba.coordination.workflow.desk import Desk, Judged
+from genba.coordination.workflow.claims import Claims
+from genba.coordination.workflow.desk import Desk
 from genba.domain.errors import GenbaError
 from genba.domain.fleet import Plan
 from genba.domain.problems import did_you_mean
@@ -41,11 +42,12 @@ _S = TaskStatus
 
 
 class Subtasks:
-    def __init__(self, boards: Boards, desk: Desk, agents: Callable[[], tuple[Worker, ...]]) -> None:
+    def __init__(self, boards: Boards, desk: Desk, agents: Callable[[], tuple[Worker, ...]], claims: Claims) -> None:
         self._boards = boards
         self._board = boards.board
         self._desk = desk
         self._agents = agents
+        self._claims = claims
 
     async def create_one(self, seat: Seat, draft: SubtaskDraft, key: str) -> Made:
         """A plan that is made call by call grows until its first subtask is begun or given away."""
@@ -148,10 +150,9 @@ class Subtasks:
 
     async def _step(self, seat: Seat, task: Piece, piece: Piece, to: TaskStatus) -> Moved:
         """A step of a worker's own plan."""
-        actor = actor_of(seat)
         if to is _S.IN_PROGRESS:
             started = await self._boards.write(
-                lambda: self._board.start_step(task.number, piece.number, run=seat.run, actor=actor),
+                lambda: self._board.start_step(task.number, piece.number, run=seat.run, actor=actor_of(seat)),
                 ErrorCode.INVALID_TRANSITION,
             )
             await self._mark(seat, Phase.EXECUTING)
@@ -170,23 +171,25 @@ class Subtasks:
                 f"#{piece.number} is {piece.status}: it was not begun",
                 hint=f'update_task_status(task_id={piece.number}, status="in_progress") begins it',
             )
-        commit = ""
-        if piece.goals:
-            judged = await self._judged(seat, piece.number)
-            if not judged.done:
-                return Moved(task=piece, evidence=judged.evidence)
-            commit = judged.commit
+        if not piece.goals:
+            return await self._finished(seat, task.number, piece, "")
+        return await self._claims.settled(f"{seat.id}:{piece.number}", lambda: self._judged(seat, task.number, piece))
+
+    async def _judged(self, seat: Seat, task: int, piece: Piece) -> Moved:
+        try:
+            judged = await self._desk.judge_subtask(seat, piece.number)
+        except GenbaError as error:
+            raise refused(error) from error
+        if not judged.done:
+            return Moved(task=piece, evidence=judged.evidence)
+        return await self._finished(seat, task, piece, judged.commit)
+
+    async def _finished(self, seat: Seat, task: int, piece: Piece, commit: str) -> Moved:
         finished = await self._boards.write(
-            lambda: self._board.finish_step(task.number, piece.number, run=seat.run, actor=actor, commit=commit),
+            lambda: self._board.finish_step(task, piece.number, run=seat.run, actor=actor_of(seat), commit=commit),
             ErrorCode.INVALID_TRANSITION,
         )
         return Moved(task=finished, done=True)
-
-    async def _judged(self, seat: Seat, number: int) -> Judged:
-        try:
-            return await self._desk.judge_subtask(seat, number)
-        except GenbaError as error:
-            raise refused(error) from error
 
     async def _part(self, seat: Seat, piece: Piece, to: TaskStatus, reason: str) -> Moved:
         """A part that a manager answers for, and never works on."""

@@ -1,0 +1,44 @@
+"""Verifications that are under way: one at a time for each claim, and none ends because somebody hangs up.
+
+Clients give up on a call long before a test suite has run through. Whoever claims the same again meanwhile is told what
+the same verification came to; what it came to stands on the blackboard in any case.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Claims:
+    def __init__(self) -> None:
+        self._running: dict[str, asyncio.Task[Any]] = {}
+        self.waiting = 0
+        """Calls that wait for a verdict right now."""
+
+    def is_running(self, name: str) -> bool:
+        return name in self._running
+
+    async def settled(self, name: str, claim: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What the claim of this name comes to. It is begun only if it is not under way."""
+        running: asyncio.Task[T] | None = self._running.get(name)
+        if running is None:
+            running = asyncio.create_task(claim())
+            self._running[name] = running
+            running.add_done_callback(lambda done: self._over(name, done))
+        self.waiting += 1
+        try:
+            return await asyncio.shield(running)
+        finally:
+            self.waiting -= 1
+
+    async def settle(self) -> None:
+        """Wait for everything that is under way."""
+        while self._running:
+            await asyncio.gather(*self._running.values(), return_exceptions=True)
+
+    def _over(self, name: str, done: asyncio.Task[Any]) -> None:
+        self._running.pop(name, None)
+        if not done.cancelled():
+            done.exception()  # whoever asked is told; when nobody is left, nobody is missed
