@@ -1,16 +1,19 @@
 """Managers that ask what is next, through `genba work`: others do the work, side by side, and it is merged."""
 
+from pathlib import Path
+
 from genba.domain.fleet import Purpose
 from genba.domain.tasks import TaskStatus
 from tests.fleet.test_state_driven import asker, said, told
 from tests.fleet.yard import Yard
+from tests.project import until
 
 PARTS = [{"title": name, "local_id": name} for name in ("one", "two", "three")]
 
 
-def crew(yard: Yard, **conduct: object) -> None:
+def crew(yard: Yard) -> None:
     """A manager, and a worker that does each of its tasks in one go."""
-    asker(yard, "boss", "manager", plan=PARTS, **conduct)
+    asker(yard, "boss", "manager", plan=PARTS)
     asker(yard, "asker", atomic=True, by_title=True)
     yard.set(work={"agent": "asker"}, workflow={"park_seconds": 600, "wait_seconds": 1})
 
@@ -55,3 +58,27 @@ def test_a_manager_gives_its_worker_free_and_is_woken_when_its_parts_have_ended(
     assert len(children) == len(PARTS), "nothing was planned twice"
     assert boss.part > 1, "it was sent home, and woken"
     assert "exit parked" in " ".join(line.removeprefix("told ") for line in said(yard, boss.run))
+
+
+def test_a_fleet_that_is_killed_while_a_manager_waits_goes_on_and_plans_nothing_twice(small_yard: Yard) -> None:
+    yard = small_yard
+    go = yard.project.root.parent / "go"
+    asker(yard, "boss", "manager", plan=PARTS)
+    asker(yard, "asker", atomic=True, by_title=True, wait={"execute_subtask": str(go)})
+    yard.set(work={"agent": "asker"}, workflow={"park_seconds": 600, "wait_seconds": 1})
+    yard.task(1, "Write three files", assignee="boss")
+
+    process = yard.start("--workers", "4")
+    until(Path(f"{go}.waiting").exists, 90)
+    yard.kill(process)
+    go.touch()
+    yard.work("--workers", "4")
+
+    assert set(yard.statuses().values()) == {TaskStatus.DONE}
+    with yard.board() as board:
+        children = board.board.get(1).children
+        tried = [len(board.sessions(number)) for number in children]
+    assert tried == [1] * len(PARTS)
+    assert sorted(yard.started()) == sorted(["1", *map(str, children)]), (
+        "who lived went on, and nobody was started anew"
+    )

@@ -231,3 +231,24 @@ def test_a_worker_that_is_killed_goes_on_without_a_doubled_subtask(small_yard: Y
     assert yard.started() == ["1"], "the agent that lived went on"
     with yard.board() as board:
         assert [board.board.get(number).title for number in board.board.get(1).children] == ["first", "second"]
+
+
+def test_an_agent_whose_executor_died_asks_the_one_that_took_it_over(server_yard: Yard) -> None:
+    """The other executor answers at another place, and the agent is led there."""
+    yard = server_yard
+    go = yard.project.root.parent / "go"
+    yard.settings["dod"] = [GOAL]
+    asker(yard, wait={"execute_subtask": str(go)})
+    yard.set(work={"agent": "asker"})
+    yard.task(1)
+
+    process = yard.start(GENBA_EXECUTOR="one")
+    until(Path(f"{go}.waiting").exists, 90)
+    yard.kill(process)
+    go.touch()
+    yard.work(GENBA_EXECUTOR="two")
+
+    assert yard.look(1).status is TaskStatus.DONE
+    assert yard.started() == ["1"], "the agent that lived went on"
+    with yard.board() as board:
+        assert [board.board.get(number).title for number in board.board.get(1).children] == ["first", "second"]

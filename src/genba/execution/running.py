@@ -246,7 +246,7 @@ class Run:
             return Loop(self.definition, self.world, workspace, self.judge, prompts, asking, observing)
         from genba.execution.state_driven import StateDrivenLoop  # noqa: PLC0415  (only a fleet has such agents)
 
-        return StateDrivenLoop(self.definition, self.world, workspace, prompts, asking, self.claiming)
+        return StateDrivenLoop(self.definition, self.world, workspace, prompts, asking, self.claiming, self.proof)
 
     async def _deliver(self, workspace: Workspace, issue: Issue | None, observing: Observing) -> Finalized:
         checks = self.judge.final_checks(self.state.step)

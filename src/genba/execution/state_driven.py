@@ -22,6 +22,7 @@ from genba.domain.workflow import Standing
 from genba.domain.workspaces import Workspace
 from genba.execution.asking import Asking, OutOfTime
 from genba.execution.prompting import Prompts, ResolvedPrompt
+from genba.execution.proving import Proof
 from genba.execution.world import World
 from genba.judgement.budgets import exhausted
 from genba.judgement.instructions import control_prompt
@@ -49,6 +50,7 @@ class StateDrivenLoop:
         prompts: Prompts,
         asking: Asking,
         claiming: asyncio.Lock,
+        proof: Proof | None,
     ) -> None:
         self.definition = definition
         self.world = world
@@ -57,6 +59,8 @@ class StateDrivenLoop:
         self.asking = asking
         self.claiming = claiming
         """Held while a claim is looked at: who wants to know what came of the run waits for it."""
+        self.proof = proof
+        """What its claims are verified with; a manager has none of its own."""
         asking.over = self._has_result
 
     async def run(self, state: LoopState, reached: Callable[[LoopState], None]) -> LoopState:
@@ -110,13 +114,20 @@ class StateDrivenLoop:
     async def _has_result(self) -> bool:
         """Whether the run has come to something, however its instance ended. Nobody is sent away for that."""
         async with self.claiming:
-            standing = await self._workflow.standing(self.workspace.run)
-        return bool(standing.completed or standing.blocked or standing.parked or standing.refused)
+            standing = await self._known()
+        return _has_result(standing)
 
     async def _standing(self) -> Standing:
         async with self.claiming:
             await self._workflow.leave(self.workspace.run, "its instance has ended")
-            return await self._workflow.standing(self.workspace.run)
+            return await self._known()
+
+    async def _known(self) -> Standing:
+        """What the blackboard says; a claim that was verified counts before whoever answers it has written it down."""
+        standing = await self._workflow.standing(self.workspace.run)
+        if self.proof is None or _has_result(standing) or await self.proof.known(self.workspace) is None:
+            return standing
+        return msgspec.structs.replace(standing, completed=True)
 
     @property
     def _workflow(self) -> Workflow:
@@ -202,6 +213,10 @@ class StateDrivenLoop:
                 state=msgspec.to_builtins(after),
             )
         )
+
+
+def _has_result(standing: Standing) -> bool:
+    return bool(standing.completed or standing.blocked or standing.parked or standing.refused)
 
 
 def _stopped_at(standing: Standing) -> str:
