@@ -1,6 +1,7 @@
 """Removing in two steps: out of the way at once, and deleted in the background by nobody who is waited for.
 
-What a killed deletion leaves is swept by the next run.
+A little is deleted at once, in less time than it takes to start somebody for it. What a killed deletion leaves is swept
+by the next run.
 """
 
 import contextlib
@@ -16,6 +17,8 @@ _DELETE = """
 """In a shell that ends at once: what deletes is then a child of nobody's. The second try is for folders of an agent,
 or of an overlay, that nobody may read."""
 _BESIDE = ".removed"
+_LITTLE = 100
+"""So many names are deleted at once."""
 
 
 def throw_away(layout: RepositoryLayout, path: Path, name: str) -> Path | None:
@@ -33,8 +36,8 @@ def throw_away(layout: RepositoryLayout, path: Path, name: str) -> Path | None:
 
 
 def delete_later(*places: Path | None) -> None:
-    """Delete in the background. Nobody waits for it, and it outlives whoever asked."""
-    paths = [str(place) for place in places if place is not None]
+    """Delete in the background, unless it is little. Nobody waits for it, and it outlives whoever asked."""
+    paths = [str(place) for place in places if place is not None and not _deleted(place)]
     if not paths:
         return
     with contextlib.suppress(OSError):  # then the next run sweeps it
@@ -47,6 +50,34 @@ def delete_later(*places: Path | None) -> None:
             start_new_session=True,
             check=False,
         )
+
+
+def _deleted(place: Path) -> bool:
+    """Delete a folder in which there is little, and say whether it is gone. No link is followed."""
+    import shutil  # noqa: PLC0415  (it brings four compressors along)
+
+    if not _is_little(place):
+        return False
+    shutil.rmtree(place, ignore_errors=True)
+    return not os.path.lexists(place)
+
+
+def _is_little(place: Path) -> bool:
+    waiting, names = [str(place)], 0
+    try:
+        while waiting:
+            with os.scandir(waiting.pop()) as found:
+                for entry in found:
+                    names += 1
+                    if names > _LITTLE:
+                        return False
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+    except FileNotFoundError:  # somebody else deletes it already
+        return True
+    except OSError:  # a folder of an agent that nobody may read
+        return False
+    return True
 
 
 def sweep(layout: RepositoryLayout, root: Path) -> None:
