@@ -283,10 +283,15 @@ def _replace_content(layout: RepositoryLayout, repository: Path, fresh: Path, ru
 
 async def hold(layout: RepositoryLayout, run: str, base: str, tip: str) -> None:
     """Refs for what the private repository borrows: as long as it lives, nothing of that is garbage."""
-    wanted = {f"{_held_refs(run)}/base": base, f"{_held_refs(run)}/tip": tip}
+    wanted = held_refs(run, base, tip)
     lines = [f"update {name} {commit}\n" for name, commit in wanted.items() if layout.git.loose(name) != commit]
     if lines:
         await layout.git.run("update-ref", "--stdin", stdin="".join(lines))
+
+
+def held_refs(run: str, base: str, tip: str) -> dict[str, str]:
+    """What `hold` makes, where it is to be made together with something else."""
+    return {f"{_held_refs(run)}/base": base, f"{_held_refs(run)}/tip": tip}
 
 
 async def no_longer_needed(layout: RepositoryLayout, workspace: Workspace) -> list[str]:

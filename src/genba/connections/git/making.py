@@ -1,8 +1,9 @@
 """Making working trees: recorded before they are made, so that one that was cut off is never taken for finished."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 
@@ -11,6 +12,7 @@ from genba.connections.git.layout import RepositoryLayout, is_folder
 from genba.connections.git.locks import FileLock, held
 from genba.connections.git.naming import folder_name
 from genba.connections.git.records import TreeRecord, read_record, write_record
+from genba.connections.git.registering import can_register, register
 from genba.connections.git.removal import remove_tree
 from genba.connections.git.trash import sweep
 from genba.domain.errors import DiskFullError, GitError, StateConflictError
@@ -19,14 +21,22 @@ CLEARING = "clearing"
 """Who holds a branch for the moment in which the rest of a dead run is taken away."""
 Fill = Callable[[TreeRecord, Path], Awaitable[None]]
 """Brings the files into a new working tree, whose folder of git's is given."""
+Held = Callable[[TreeRecord], Mapping[str, str]]
+"""Refs, with their commits, that are made together with a new branch."""
+
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class TreeMaker:
     """Makes the working tree of a branch, or takes over the one that an earlier run left."""
 
-    def __init__(self, layout: RepositoryLayout, fill: Fill | None = None) -> None:
+    def __init__(
+        self, layout: RepositoryLayout, fill: Fill | None = None, held: Held = lambda _record: NOTHING
+    ) -> None:
         self.layout = layout
         self.fill = fill or self._check_out
+        self.held = held
 
     async def make(self, wanted: TreeRecord, root: Path, shared: bool, unheard: bool = False) -> tuple[Path, Path]:
         """The folder and the git folder of the working tree, complete.
@@ -73,9 +83,14 @@ class TreeMaker:
         return await self.layout.git.commit_of(f"refs/heads/{branch}") is None
 
     async def _add(self, record: TreeRecord) -> None:
-        start = ("-b", record.branch, record.path, record.base) if record.new_branch else (record.path, record.branch)
         try:
-            await self.layout.git.run("worktree", "add", "--quiet", "--no-checkout", *start)
+            if record.new_branch and can_register(self.layout):
+                await self._begin_branch(record)
+                register(self.layout, Path(record.path), record.branch)
+            else:
+                at = ("-b", record.branch, record.path, record.base) if record.new_branch else ()
+                words = at or (record.path, record.branch)
+                await self.layout.git.run("worktree", "add", "--quiet", "--no-checkout", *words)
         except DiskFullError:
             raise
         except GitError as error:
@@ -84,6 +99,12 @@ class TreeMaker:
             raise StateConflictError(
                 f'no working tree can be made for the branch "{record.branch}": {said}', hint="--branch NAME"
             ) from error
+
+    async def _begin_branch(self, record: TreeRecord) -> None:
+        """Refused where the branch is there already, or cannot be beside those that are."""
+        held = "".join(f"update {name} {commit}\n" for name, commit in self.held(record).items())
+        lines = f"create refs/heads/{record.branch} {record.base}\n{held}"
+        await self.layout.git.run("update-ref", "-m", f"branch: Created from {record.base}", "--stdin", stdin=lines)
 
     async def _clear_unfinished(self, wanted: str) -> None:
         """Remove what a dead run had begun to make: nobody has worked in it."""

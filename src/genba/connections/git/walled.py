@@ -11,6 +11,7 @@ from genba.connections.git.cells import (
     CellParts,
     CellState,
     cell_parts,
+    held_refs,
     hold,
     kept_refs,
     private_head,
@@ -61,7 +62,7 @@ class WalledTrees:
         self.limits = limits or BundleLimits()
         self.git = layout.git
         self.templates = Templates(layout, large)
-        self.plain = GitWorkingTrees(layout, self._fill)
+        self.plain = GitWorkingTrees(layout, self._fill, lambda record: held_refs(record.run, record.base, record.base))
         self._one_at_a_time = asyncio.Lock()
         self._layers: dict[str, Workspace] = {}
         """The open working trees that are layers over a template, by their branch."""

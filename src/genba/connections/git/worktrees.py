@@ -9,7 +9,7 @@ import msgspec
 from genba.connections.git.commands import Git, branch_of
 from genba.connections.git.layout import RepositoryLayout, is_folder
 from genba.connections.git.locks import FileLock
-from genba.connections.git.making import CLEARING, Fill, TreeMaker
+from genba.connections.git.making import CLEARING, NOTHING, Fill, Held, TreeMaker
 from genba.connections.git.naming import generated_branch, is_plain
 from genba.connections.git.observing import Look, look, snapshot, tree_status
 from genba.connections.git.records import TreeRecord, assign
@@ -28,10 +28,12 @@ class GitWorkingTrees:
     Without a `fill` of somebody else's every tree is a plain folder: one that was left as an overlay is made one.
     """
 
-    def __init__(self, layout: RepositoryLayout, fill: Fill | None = None) -> None:
+    def __init__(
+        self, layout: RepositoryLayout, fill: Fill | None = None, held: Held = lambda _record: NOTHING
+    ) -> None:
         self.layout = layout
         self.git: Git = layout.git
-        self.maker = TreeMaker(layout, fill)
+        self.maker = TreeMaker(layout, fill, held)
         self.plain = fill is None
         self._locks: dict[str, FileLock] = {}
         self._just_seen: dict[str, Look] = {}
