@@ -1,5 +1,7 @@
 """Agents that came by themselves: they take a task, keep it while they call, and give it back when they go."""
 
+import asyncio
+
 from genba.domain.fleet import Purpose
 from genba.domain.tasks import TaskStatus
 from genba.domain.workflow import ErrorCode, Hierarchy
@@ -30,7 +32,8 @@ async def test_a_guest_that_asks_again_gets_the_next_task(house: House) -> None:
 
 async def test_a_guest_without_a_task_is_told_so_and_gets_one_later(house: House) -> None:
     caller = await house.come(*await house.guest())
-    assert await house.told(caller) == "exit no_task"
+    action = await house.next(caller)
+    assert (action.action, action.reason, action.retry_after) == ("exit", "no_task", 60)
     house.task()
     assert await house.told(caller) == "get_task"
 
@@ -91,6 +94,19 @@ async def test_a_guest_that_is_silent_for_too_long_has_left(house: House) -> Non
     assert house.status(task) == "open"
     assert await house.code(house.service.get_next_action(caller)) is ErrorCode.NOT_AUTHENTICATED
     assert await house.service.sweep() == 0
+
+
+async def test_a_guest_whose_claim_is_being_verified_is_not_silent(house: House) -> None:
+    task = house.task()
+    caller = await house.fetched(await house.come(*await house.guest()))
+    house.desk.held = asyncio.Event()
+    claim = asyncio.create_task(house.service.report_completed(caller))
+    await asyncio.wait_for(house.desk.judging.wait(), 20)
+    house.times.pass_(2000)
+    assert await house.service.sweep() == 0
+    house.desk.held.set()
+    assert (await claim).verified
+    assert house.status(task) == "review"
 
 
 async def test_an_instance_of_genba_has_no_lease(house: House) -> None:

@@ -1,7 +1,9 @@
 """Everything that may not be: refused with its code, and nothing was changed."""
 
+import asyncio
+
 from genba.coordination.workflow.answers import Caller
-from genba.domain.workflow import ErrorCode, SubtaskDraft
+from genba.domain.workflow import ErrorCode, SubtaskDraft, WorkflowError
 from tests.workflow.house import House, block, drafts
 
 FILE = {"type": "file_exists", "path": "tail.txt"}
@@ -246,3 +248,15 @@ async def test_every_tool_refuses_whoever_has_no_seat(house: House) -> None:
     ):
         refusal = await house.refused(call)
         assert (refusal.code, refusal.action) == (ErrorCode.NOT_AUTHENTICATED, "exit")
+
+
+async def test_of_two_steps_that_are_begun_at_once_one_begins(house: House) -> None:
+    caller = await house.fetched(await house.spawn(house.task()))
+    first, second = await house.planned(caller, "Cut it", "Glue it")
+    both = await asyncio.gather(
+        house.service.update_task_status(caller, first, "in_progress"),
+        house.another().update_task_status(caller, second, "in_progress"),
+        return_exceptions=True,
+    )
+    assert sorted(isinstance(one, WorkflowError) for one in both) == [False, True]
+    assert sorted((house.status(first), house.status(second))) == ["in_progress", "open"]

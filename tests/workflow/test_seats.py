@@ -33,6 +33,12 @@ async def test_a_credential_is_good_once(house: House) -> None:
     assert (refusal.code, refusal.action) == (ErrorCode.NOT_AUTHENTICATED, "exit")
 
 
+async def test_what_the_connection_carries_counts_though_a_model_invents_a_passkey(house: House) -> None:
+    secret = await house.runs.credential(house.begin(house.task()))
+    seated = await house.service.authenticate(Caller(token=secret), agent_id="writer", passkey="${GENBA_CREDENTIAL}")
+    assert seated.agent == "writer"
+
+
 async def test_of_two_who_show_one_credential_one_is_seated(house: House) -> None:
     secret = await house.runs.credential(house.begin(house.task()))
     both = await asyncio.gather(

@@ -17,6 +17,8 @@ from genba.judgement.next_action import decide
 
 LOOK_EVERY = 0.25
 """Seconds between two looks of a call that is held."""
+LOOK_AGAIN = 60.0
+"""Seconds after which it is worth asking again for a guest that there was no task for."""
 _KEPT = 1024
 _OF_GUESTS = (ExitReason.COMPLETED, ExitReason.CANCELLED, ExitReason.TAKEN, ExitReason.BLOCKED)
 """A guest that was told this is free for another task."""
@@ -87,6 +89,8 @@ class Asking:
         waits = before is not None and before.answer.action is ActionKind.WAIT
         repeats = before.repeats + (0 if waits else 1) if before is not None and same else 0
         action = decide(msgspec.structs.replace(snapshot, repeats=repeats))
+        if action.reason == ExitReason.NO_TASK and not seat.spawned:
+            action = msgspec.structs.replace(action, retry_after=LOOK_AGAIN)
         if (
             before is not None
             and same

@@ -33,6 +33,10 @@ class Claims:
         finally:
             self.waiting -= 1
 
+    def seats(self) -> frozenset[str]:
+        """Whose claims are under way. The name of a claim begins with its seat."""
+        return frozenset(name.partition(":")[0] for name in self._running)
+
     async def settle(self) -> None:
         """Wait for everything that is under way."""
         while self._running:

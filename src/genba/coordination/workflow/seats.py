@@ -6,6 +6,7 @@ its digest; whether its seat was closed is asked of the blackboard each time tha
 
 import asyncio
 import hmac
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ from genba.blackboard.seat_values import KnownSeat
 from genba.coordination.workflow.answers import Caller, Seated
 from genba.coordination.workflow.boards import Boards
 from genba.coordination.workflow.pacing import Buckets, Times
-from genba.coordination.workflow.tokens import SecretKind, digest, fits, hashed, new_secret, read_secret
+from genba.coordination.workflow.tokens import Secret, SecretKind, digest, fits, hashed, new_secret, read_secret
 from genba.domain.errors import StateConflictError
 from genba.domain.fleet import Purpose
 from genba.domain.workflow import ActionKind, ErrorCode, Hierarchy, Seat, Tool, WorkflowError
@@ -58,15 +59,14 @@ class Seats:
         boards.has_fetched = self._has_fetched
 
     async def authenticate(self, caller: Caller, agent_id: str, passkey: str, project_id: str) -> Seated:
-        shown = passkey or caller.token
-        credential = read_secret(shown, SecretKind.CREDENTIAL)
+        credential = _credential(caller, passkey)
         name = credential.id if credential else agent_id
         self._take(name)
         if credential is not None:
-            seat, text, expires_at = await self._by_credential(credential.id, shown.strip(), agent_id, project_id)
+            seat, text, expires_at = await self._by_credential(credential, agent_id, project_id)
             system_prompt = ""
         else:
-            seat, text, expires_at, system_prompt = await self._by_passkey(agent_id, shown.strip(), project_id)
+            seat, text, expires_at, system_prompt = await self._by_passkey(agent_id, passkey.strip(), project_id)
         self._give_back(name)
         return Seated(
             session_token=text,
@@ -133,14 +133,21 @@ class Seats:
         await self._boards.write(lambda: self._board.close_seat(seat.id, why))
         self._remembered.pop(seat.id, None)
 
+    async def keep(self, ids: Iterable[str]) -> None:
+        """These have a call under way, which is a sign of life however long it takes."""
+        for id_ in ids:
+            there = self._remembered.get(id_)
+            if there is not None and self._is_due(there):
+                await self._tell(id_)
+
     async def settle(self) -> None:
         """Wait for the signs of life that are being written."""
         while self._beats:
             await asyncio.gather(*self._beats, return_exceptions=True)
 
-    async def _by_credential(self, id: str, shown: str, agent_id: str, project_id: str) -> tuple[Seat, str, str]:  # noqa: A002  (the word of the house)
-        found = await self._boards.read(lambda: self._board.credential(id))
-        good = await fits(shown, found.secret_hash if found else "")
+    async def _by_credential(self, shown: Secret, agent_id: str, project_id: str) -> tuple[Seat, str, str]:
+        found = await self._boards.read(lambda: self._board.credential(shown.id))
+        good = await fits(shown.text, found.secret_hash if found else "")
         if found is None or not good or not found.is_good(self._times.now()):
             raise not_authenticated()
         if agent_id not in ("", found.agent, found.agent_id) or project_id not in ("", self._project):
@@ -156,7 +163,7 @@ class Seats:
             run=found.run,
             task=found.task,
         )
-        return await self._seated(seat, id)
+        return await self._seated(seat, shown.id)
 
     async def _by_passkey(self, agent_id: str, shown: str, project_id: str) -> tuple[Seat, str, str, str]:
         agent = await self._boards.read(lambda: self._board.agent(agent_id)) if agent_id else None
@@ -235,8 +242,11 @@ class Seats:
         self._failures.give_back(name)
 
     def _beat_now_and_then(self, id: str, there: _Remembered) -> None:  # noqa: A002  (the word of the house)
-        if self._times.elapsed() - there.beaten >= self._settings.lease_seconds / 4:
+        if self._is_due(there):
             self._beat(id, there)
+
+    def _is_due(self, there: _Remembered) -> bool:
+        return self._times.elapsed() - there.beaten >= self._settings.lease_seconds / 4
 
     def _beat(self, id: str, there: _Remembered) -> None:  # noqa: A002  (the word of the house)
         there.beaten = self._times.elapsed()
@@ -255,6 +265,16 @@ class Seats:
             await self._boards.write(lambda: self._board.beat({id: (lease, there.calls, there.last_action)}))
         except WorkflowError:
             there.beaten = 0.0  # a lease that was not written is written with the next call
+
+
+def _credential(caller: Caller, passkey: str) -> Secret | None:
+    """The one-time credential that was shown. One that the connection carries counts, unless a passkey is shown too.
+
+    Models fill in a passkey that they were not given, so that only what looks like one is one.
+    """
+    if passkey.strip().startswith(f"{SecretKind.PASSKEY}_"):
+        return None
+    return read_secret(passkey, SecretKind.CREDENTIAL) or read_secret(caller.token, SecretKind.CREDENTIAL)
 
 
 def not_authenticated() -> WorkflowError:

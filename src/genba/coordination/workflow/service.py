@@ -147,6 +147,7 @@ class WorkflowService:
     async def sweep(self) -> int:
         """Close the seats whose lease or token has run out; whoever serves calls this every few seconds."""
         await self._seats.settle()
+        await self._seats.keep(self._claims.seats())
         at = self._times.now()
         closed = 0
         for seat in await self._boards.read(lambda: self._boards.board.expired(at)):
