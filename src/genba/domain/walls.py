@@ -131,6 +131,8 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
     environment: dict[str, str] = {}
     required: bool = True
     """Whether a server that cannot be reached is an error of the run."""
+    patience_seconds: int = 0
+    """How long one call may take, for tools that would give up sooner; 0: as long as the tool itself waits."""
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True):

@@ -93,24 +93,36 @@ class Rulebook:
         self.fallback = fallback
         self.fallback_source = fallback_source
 
-    async def freeze(self, base: str, base_branch: str, task: Task | None, may_change: tuple[str, ...] = ()) -> Policy:
-        """The policy for a task, or for a run without one: then only the Definition of Done counts."""
+    async def freeze(
+        self,
+        base: str,
+        base_branch: str,
+        task: Task | None,
+        may_change: tuple[str, ...] = (),
+        *,
+        own_goals: bool = False,
+    ) -> Policy:
+        """The policy for a task, or for a run without one: then only the Definition of Done counts.
+
+        With `own_goals` the acceptance criteria of the task count alone, those too that stand elsewhere already.
+        """
         names = tuple(f"{base}:{name}" for name in (*CONFIG_FILES, *DETECTION_FILES))
         files = await self.history.files(base)
         texts = await self.history.read(names)
         found = {name.partition(":")[2]: text for name, text in texts.items()}
         rules, origin = self._rules(found, base_branch or base[:7])
         detected = detect({name: found[name] for name in DETECTION_FILES if name in found}, files)
-        goals = _dod(rules, origin)
+        goals = [] if own_goals else _dod(rules, origin)
         settings = rules.task_types.get(task.type, TaskTypeSettings()) if task is not None else TaskTypeSettings()
-        if task is not None:
+        if task is not None and not own_goals:
             goals += _type_rules(task.type, settings, origin, _test_command(rules) or detected.test)
+        if task is not None:
             goals += _acceptance(task)
         completed = tuple(_complete(frozen, rules, detected) for frozen in _each_once(goals))
         own = MAY_CHANGE.get(task.type, ()) if task is not None and settings.may_change is None else settings.may_change
         return Policy(
             goals=completed,
-            artifacts=_expected(task, settings),
+            artifacts=() if own_goals else _expected(task, settings),
             may_change=(*(own or ()), *(task.may_change if task is not None else ()), *may_change),
             protected=rules.verification.protected_paths,
             setup=rules.verification.setup or detected.setup,

@@ -6,13 +6,10 @@ import asyncio
 import os
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from genba.connections.git.history import GitHistory
 from genba.connections.journal.redaction import Redactor
 from genba.coordination.workflow.desk import Judged
 from genba.domain.errors import StateConflictError
-from genba.domain.goals import GoalLevel
 from genba.domain.processes import claim_mark
 from genba.domain.verification import Subject, Verification
 from genba.domain.workflow import Evidence
@@ -36,10 +33,8 @@ async def judge_claim(
     if await GitHistory(house.layout.git).fork_point(subject.base, subject.commit) is None:
         told = f"{subject.branch} shares no commit with {subject.base_branch} any more: it could not land"
         return Judged(done=False, commit=subject.commit, evidence=Evidence(task=task.number, summary=told))
-    policy = await rulebook(house.layout, house.project).freeze(subject.base, subject.base_branch, task)
-    if own_goals:
-        goals = tuple(goal for goal in policy.goals if goal.level is GoalLevel.ACCEPTANCE_CRITERIA)
-        policy = msgspec.structs.replace(policy, goals=goals, artifacts=())
+    rules = rulebook(house.layout, house.project)
+    policy = await rules.freeze(subject.base, subject.base_branch, task, own_goals=own_goals)
     redact = Redactor(os.environ).text
     judge = verifier(house.layout, house.processes, redact, claim_mark(run), house.fence(), agent)
     found = await judge.verify(subject, policy, lambda _: None)

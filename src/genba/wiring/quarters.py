@@ -37,6 +37,8 @@ PROXY, _MODEL, _WORKFLOW = "proxy", "model", "workflow"
 PROXY_PORT, _MODEL_PORT, _WORKFLOW_PORT = 3128, 3129, 3130
 """Ports inside the walls, where nobody else listens."""
 CREDENTIAL_VARIABLE, ADDRESS_VARIABLE = "GENBA_CREDENTIAL", "GENBA_MCP_URL"
+_LONGEST_CALL_SECONDS = 6 * 3600
+"""A claim is answered when it is verified."""
 
 
 class WorkflowDoor:
@@ -136,7 +138,9 @@ class QuartersKeeper:
         if self.workflow is None:
             return session
         url = f"{loopback_address(ports[_WORKFLOW])}/mcp"
-        server = McpServer(name=SERVER, url=url, token_variable=CREDENTIAL_VARIABLE)
+        server = McpServer(
+            name=SERVER, url=url, token_variable=CREDENTIAL_VARIABLE, patience_seconds=_LONGEST_CALL_SECONDS
+        )
         others = tuple(other for other in session.mcp if other.name != SERVER)
         asking = {CREDENTIAL_VARIABLE: self.workflow.credential, ADDRESS_VARIABLE: url}
         return msgspec.structs.replace(session, mcp=(server, *others), environment={**session.environment, **asking})

@@ -268,6 +268,8 @@ class _Files:
         made: dict[str, Any] = {"required": server.required, "default_tools_approval_mode": "approve"}
         if (tools := _tools_of(server, ask)) is not None:
             made["enabled_tools"] = list(tools)
+        if server.patience_seconds:
+            made["tool_timeout_sec"] = server.patience_seconds
         if server.url:
             bearer = {"bearer_token_env_var": server.token_variable} if server.token_variable else {}
             return {"url": server.url, **bearer, **made}
