@@ -1,7 +1,8 @@
-"""Install the agents that the tests drive into a folder, from the lock beside this file. `make clis` calls it.
+"""Install the agents, and the checks of the MCP protocol, that the tests drive into a folder. `make clis` calls it.
 
-It needs node with npm, and fetches both as a wheel where the machine has none. Where the agents cannot be installed it
-says so on stderr and goes on, since the tests say for themselves what was not run; with GENBA_REQUIRE_CLIS=1 it fails.
+What is installed stands in the lock beside this file. It needs node with npm, and fetches both as a wheel where the
+machine has none. Where something cannot be installed it says so on stderr and goes on, since the tests say for
+themselves what was not run; with GENBA_REQUIRE_CLIS=1 it fails.
 """
 # ruff: noqa: T201  (it speaks to whoever called make)
 
@@ -21,10 +22,17 @@ from pathlib import Path
 HERE = Path(__file__).parent
 LOCKED = ("package.json", "package-lock.json", ".npmrc")
 NODE_LOCK = "node.lock"
-OLDEST_NODE = 20
+OLDEST_NODE = 22
+"""What the checks of the MCP protocol need."""
 WITH_SCRIPTS = ("@anthropic-ai/claude-code", "opencode-ai")
 """Packages that put their binary in place when they are installed. No other package runs anything."""
 AGENTS = ("claude", "codex", "gemini", "opencode")
+CHECKS = {
+    "conformance": "@modelcontextprotocol/conformance/dist/index.js",
+    "conformance-2025": "conformance-2025/dist/index.js",
+    "mcp-inspector": "@modelcontextprotocol/inspector/clients/launcher/build/index.js",
+}
+"""What checks servers of the MCP protocol; a package whose scripts are not run has no binary of its own."""
 
 
 class CannotInstall(Exception):
@@ -77,8 +85,10 @@ def _fill(folder: Path) -> None:
     _run([str(node), str(npm), "rebuild", *WITH_SCRIPTS], folder, environment)
     bins = folder / "node_modules" / ".bin"
     (bins / "node").symlink_to(os.path.relpath(node, bins) if node.is_relative_to(folder) else node)
-    for name in AGENTS:
-        said = _run([str(bins / name), "--version"], folder, {**environment, "HOME": str(folder / "home")})
+    calls = {name: [str(bins / name)] for name in AGENTS}
+    calls |= {name: [str(node), str(folder / "node_modules" / script)] for name, script in CHECKS.items()}
+    for name, call in calls.items():
+        said = _run([*call, "--version"], folder, {**environment, "HOME": str(folder / "home")})
         print(f"  {name}: {said.strip().splitlines()[-1] if said.strip() else 'no version'}", flush=True)
     shutil.rmtree(folder / "home", ignore_errors=True)
 
@@ -144,8 +154,8 @@ def main(folder: Path) -> int:
         install(folder)
     except (CannotInstall, OSError) as error:
         line = "=" * 78
-        print(f"{line}\nNOT INSTALLED: claude, codex, gemini and opencode. {error}", file=sys.stderr)
-        print(f"Every test with a real agent will say: not run.\n{line}", file=sys.stderr)
+        print(f"{line}\nNOT INSTALLED: {', '.join((*AGENTS, *CHECKS))}. {error}", file=sys.stderr)
+        print(f"Every test with one of them will say: not run.\n{line}", file=sys.stderr)
         return 1 if os.environ.get("GENBA_REQUIRE_CLIS") == "1" else 0
     return 0
 

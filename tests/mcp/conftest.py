@@ -1,6 +1,6 @@
 """The real service on a real SQLite file, behind a real port."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -10,8 +10,8 @@ from tests.workflow.house import House
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    with open_house(tmp_path) as made:
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    async with open_house(tmp_path) as made:
         yield made
 
 

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import http.client
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -29,8 +29,8 @@ _ENVELOPE = {
 }
 
 
-@contextlib.contextmanager
-def open_house(folder: Path, settings: FleetSettings | None = None) -> Iterator[House]:
+@contextlib.asynccontextmanager
+async def open_house(folder: Path, settings: FleetSettings | None = None) -> AsyncIterator[House]:
     boards: list[Blackboard] = []
 
     def open_board() -> Blackboard:
@@ -41,7 +41,7 @@ def open_house(folder: Path, settings: FleetSettings | None = None) -> Iterator[
     try:
         yield made
     finally:
-        made.close()
+        await made.close()
         for board in boards:
             board.close()
 

@@ -1,10 +1,12 @@
 """What is no request at all: never a fault of the server, never a wait without an end."""
 
+import asyncio
 import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import example, given, settings
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 
 from genba.definitions.fleet_file import FleetSettings, WorkflowSettings
 from genba.domain.workflow import Tool
-from genba.entrypoints.mcp.http import serve_socket
+from genba.entrypoints.mcp.http import serve_port, serve_socket
 from genba.wiring.workflow_server import WorkflowServer
 from tests.mcp.door import LEGACY, MODERN, open_house, raw, request, routed
 
@@ -29,30 +31,26 @@ NAMES = st.sampled_from([str(tool) for tool in Tool]) | st.text(max_size=10)
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """A server in a thread of its own, so that somebody else can ask it in their own time."""
     wide = FleetSettings(workflow=WorkflowSettings(wait_seconds=0, calls_per_minute=1_000_000))
-    with open_house(tmp_path_factory.mktemp("board"), wide) as house:
-        yield from _served(house.service)
-
-
-def _served(service: Any) -> Iterator[int]:
-    import asyncio
-
-    from genba.entrypoints.mcp.http import serve_port
-
     found: list[int] = []
     ready, leave = threading.Event(), threading.Event()
 
     async def serve() -> None:
-        async with serve_port(service, "127.0.0.1", 0) as url:
-            found.append(int(url.rsplit(":", 1)[1].split("/")[0]))
+        async with (
+            open_house(tmp_path_factory.mktemp("board"), wide) as house,
+            serve_port(house.service, "127.0.0.1", 0) as url,
+        ):
+            found.append(urlsplit(url).port or 0)
             ready.set()
             await asyncio.to_thread(leave.wait)
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
-    assert ready.wait(60)
-    yield found[0]
-    leave.set()
-    thread.join(60)
+    try:
+        assert ready.wait(60)
+        yield found[0]
+    finally:
+        leave.set()
+        thread.join(60)
 
 
 def lives(port: int) -> bool:
@@ -130,8 +128,8 @@ def test_any_header_is_answered(port: int, name: str, value: str) -> None:
     assert status < 500
 
 
-def test_the_server_of_a_fleet_serves_at_its_socket_and_leaves_nothing(tmp_path: Path) -> None:
-    with open_house(tmp_path) as house:
+async def test_the_server_of_a_fleet_serves_at_its_socket_and_leaves_nothing(tmp_path: Path) -> None:
+    async with open_house(tmp_path) as house:
         server = WorkflowServer(house.service, serve_socket, tmp_path / "s")
         server.open()
         assert (tmp_path / "s").is_socket()

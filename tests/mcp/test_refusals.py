@@ -231,7 +231,7 @@ async def test_anybody_may_ask_whether_it_lives(door: Door) -> None:
 
 async def test_ten_thousand_requests_of_a_client_that_ran_away_are_cut_short_and_hurt_nobody(tmp_path: Path) -> None:
     settings = FleetSettings(workflow=WorkflowSettings(wait_seconds=0, calls_per_minute=600, max_repeats=100_000))
-    with open_house(tmp_path, settings) as house:
+    async with open_house(tmp_path, settings) as house:
         runaway, other = await house.spawn(house.task()), await house.spawn(house.task("Build a boat"))
         before = house.everything()
         async with Door.opened(house) as door:

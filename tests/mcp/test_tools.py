@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from genba.domain.workflow import Tool
+from genba.domain.workflow import ErrorCode, Tool, WorkflowError
 from genba.entrypoints.mcp.shapes import lean, listed
 from genba.entrypoints.mcp.tools import TOOLS
 from tests.mcp.door import MODES, Door
@@ -69,6 +69,15 @@ def test_every_argument_is_described(tool: dict[str, Any]) -> None:
     assert bare == []
     assert tool["description"]
     assert tool["outputSchema"]["type"] == "object"
+
+
+@pytest.mark.parametrize("tool", everything(), ids=lambda tool: tool["name"])
+def test_a_refusal_fits_the_schema_and_an_answer_of_nothing_does_not(tool: dict[str, Any]) -> None:
+    holds = jsonschema_rs.validator_for(tool["outputSchema"])
+
+    assert holds.is_valid({"error": WorkflowError(ErrorCode.LIMIT, "too much").told()})
+    assert not holds.is_valid({})
+    assert not holds.is_valid({"error": {"code": "other", "message": "", "hint": "", "action": ""}})
 
 
 def test_what_says_nothing_is_left_out_and_what_is_required_is_not() -> None:

@@ -148,11 +148,9 @@ async def serving(app: Starlette, listening: socket.socket) -> AsyncIterator[Non
         await asyncio.shield(running)
 
 
-@contextlib.asynccontextmanager
-async def serve_port(service: WorkflowService, host: str, port: int, *, loopback: bool = True) -> AsyncIterator[str]:
-    """Answer on a port; 0 takes a free one. What is given is the address for clients."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
+def bound_port(host: str, port: int) -> socket.socket:
+    """A socket at an address; 0 takes a free port."""
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
@@ -163,8 +161,14 @@ async def serve_port(service: WorkflowService, host: str, port: int, *, loopback
             unchanged="nothing was started.",
             hint="genba mcp --http --port 0   takes a free port",
         ) from error
+    return listening
+
+
+@contextlib.asynccontextmanager
+async def serve_port(service: WorkflowService, host: str, port: int, *, loopback: bool = True) -> AsyncIterator[str]:
+    """Answer on a port. What is given is the address for clients."""
     shown = f"[{host}]" if ":" in host else host
-    with contextlib.closing(listening):
+    with contextlib.closing(bound_port(host, port)) as listening:
         async with serving(application(service, loopback=loopback), listening):
             yield f"http://{shown}:{listening.getsockname()[1]}/mcp"
 

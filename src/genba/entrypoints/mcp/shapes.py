@@ -6,9 +6,20 @@ import msgspec
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from mcp.types import Tool as ListedTool
 
-from genba.domain.workflow import WorkflowError
+from genba.domain.workflow import ErrorCode, WorkflowError
 from genba.entrypoints.mcp.tools import ToolEntry
 
+REFUSAL = {
+    "type": "object",
+    "description": "Why the call was refused; nothing was changed.",
+    "properties": {
+        "code": {"type": "string", "enum": [str(code) for code in ErrorCode]},
+        "message": {"type": "string"},
+        "hint": {"type": "string"},
+        "action": {"type": "string", "description": "What to do now, in one word."},
+    },
+    "required": ["code", "message", "hint", "action"],
+}
 _EMPTY: tuple[Any, ...] = (None, "", (), {}, [])
 
 
@@ -35,12 +46,16 @@ def input_schema(entry: ToolEntry[Any]) -> dict[str, Any]:
 
 
 def output_schema(answers: type[msgspec.Struct]) -> dict[str, Any]:
-    """An object at the root, as the protocol wants it; the schemas of its parts stand in `$defs`."""
+    """An object: what the tool answers, or a refusal. Some clients hold refusals to the schema too."""
     (root,), parts = msgspec.json.schema_components([answers], ref_template="#/$defs/{name}")
-    name = root["$ref"].rpartition("/")[2]
-    own = {key: value for key, value in parts.pop(name).items() if key != "description"}
-    schema: dict[str, Any] = _without_titles({**own, **({"$defs": parts} if parts else {})})
-    return schema
+    own = parts.pop(root["$ref"].rpartition("/")[2])
+    schema = {
+        "type": "object",
+        "properties": {**own["properties"], "error": REFUSAL},
+        "anyOf": [{"required": own.get("required", [])}, {"required": ["error"]}],
+    }
+    shown: dict[str, Any] = _without_titles({**schema, **({"$defs": parts} if parts else {})})
+    return shown
 
 
 def answered(value: msgspec.Struct) -> CallToolResult:

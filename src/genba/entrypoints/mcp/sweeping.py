@@ -14,7 +14,7 @@ _SECONDS = 5.0
 
 @contextlib.asynccontextmanager
 async def sweeping(service: WorkflowService) -> AsyncIterator[None]:
-    """Sweep now and then, as long as the block lasts."""
+    """Sweep now and then, as long as the block lasts; in the end wait for what is under way."""
 
     async def sweep() -> None:
         while True:
@@ -31,3 +31,4 @@ async def sweeping(service: WorkflowService) -> AsyncIterator[None]:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
+        await service.settle()
