@@ -30,7 +30,10 @@ async def main() -> None:
         done.set()
         return report
 
-    engine = await Engine.open(house.database(), executor="bench", workers=1, handlers={"turn": turn})
+    handlers = {"turn": turn}
+    engine = await Engine.open(
+        house.database(), executor="bench", workers=1, handlers=handlers, forgetful=tuple(handlers)
+    )
     try:
         began = time.perf_counter()
         number = 0

@@ -293,6 +293,34 @@ async def test_what_a_handler_says_while_it_is_stopped_is_no_outcome(opened: Ope
     assert (found.status, found.result) == ("success", "done")
 
 
+async def test_a_workflow_of_a_forgetful_kind_begins_anew_after_a_restart(opened: Open) -> None:
+    worked: list[str] = []
+    waiting, go = asyncio.Event(), asyncio.Event()
+
+    async def part(payload: str, steps: Steps) -> str:
+        async def first() -> int:
+            worked.append("first")
+            return len(worked)
+
+        async def last() -> None:
+            waiting.set()
+            await go.wait()
+
+        found = await steps.run("first", first, int)
+        await steps.run("last", last, type(None))
+        return str(found)
+
+    engine = await opened(part, forgetful=("part",))
+    await put(engine, "a")
+    await asyncio.wait_for(waiting.wait(), DEADLINE)
+    await engine.close()
+    go.set()
+    again = await opened(part, forgetful=("part",))
+    found = await ended(again, "a")
+
+    assert (worked, found.status, found.result) == (["first", "first"], "success", "2")
+
+
 async def test_a_step_comes_to_the_same_after_a_restart(opened: Open) -> None:
     worked: list[str] = []
     heard: list[tuple[str, float | None, object]] = []

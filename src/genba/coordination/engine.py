@@ -8,7 +8,7 @@ loop that opened the engine. DBOS is one per process, and so is an engine.
 import asyncio
 import contextlib
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import partial
@@ -21,7 +21,7 @@ from genba.coordination import checkpoints
 from genba.coordination.engine_database import EngineDatabase
 from genba.coordination.engine_news import News, log, quieten
 from genba.coordination.engine_pace import Pace
-from genba.coordination.engine_workflows import FINISHED, MERGES, SESSIONS, UNFINISHED, Names, Workflow, sessions_queue
+from genba.coordination.engine_workflows import FINISHED, MERGES, SESSIONS, Glance, Names, Workflow, sessions_queue
 from genba.coordination.executor_lock import ExecutorLock
 from genba.domain.errors import GenbaError, StateConflictError
 from genba.domain.ports import Steps
@@ -84,6 +84,7 @@ class Engine:
         self._lock: ExecutorLock = database.lock(executor, self._names.prefix)
         self._connections: sqlalchemy.Engine | None = None
         self._client: DBOSClient | None = None
+        self._glancing: Glance | None = None
         self._version = version
         self._workers = workers
         self._slots = asyncio.Semaphore(workers)
@@ -98,6 +99,7 @@ class Engine:
         executor: str,
         workers: int,
         handlers: Mapping[str, Handler],
+        forgetful: Collection[str] = (),
         project: str = "",
         version: str = VERSION,
         poll_seconds: float = 0.1,
@@ -106,14 +108,15 @@ class Engine:
         """Work on a database, and go on with what this executor left unfinished.
 
         The address is that of the blackboard. Refused while somebody else works there under the same name, or at all if
-        it is a file. Several projects on one server neither see nor touch each other.
+        it is a file. Several projects on one server neither see nor touch each other. The steps of kinds that are
+        `forgetful` are not written down: such a workflow begins anew wherever it is cut off, and must be made for that.
         """
         if not _OPEN.acquire(blocking=False):
             raise StateConflictError("this process has an engine already", unchanged="nothing was started.")
         engine: Engine | None = None
         try:
             engine = cls(EngineDatabase(address), executor, workers, version, say, project, poll_seconds)
-            await engine._begin(handlers)
+            await engine._begin(handlers, forgetful)
         except BaseException as error:
             if engine is not None:
                 await engine._end()
@@ -123,14 +126,15 @@ class Engine:
             raise
         return engine
 
-    async def _begin(self, handlers: Mapping[str, Handler]) -> None:
+    async def _begin(self, handlers: Mapping[str, Handler], forgetful: Collection[str]) -> None:
         await self._do(self._lock.take, _PATIENCE)
         quieten(self._loop, self._say)
         self._client = await self._do(self._prepare)
         from dbos import DBOS  # noqa: PLC0415  (half a second, for `genba work` alone)
 
         for kind, handler in handlers.items():
-            DBOS.workflow(name=kind, max_recovery_attempts=_RECOVERIES)(self._workflow(handler))
+            steps = _PassingSteps if kind in forgetful else _DurableSteps
+            DBOS.workflow(name=kind, max_recovery_attempts=_RECOVERIES)(self._workflow(handler, steps))
         DBOS(config=self._settings())
         DBOS.listen_queues([self._own_queue, self._merges])
         # On the loop on purpose: DBOS runs handlers on the loop that it is launched from.
@@ -159,6 +163,7 @@ class Engine:
         from dbos import DBOS  # noqa: PLC0415
 
         self._connections = self._database.open()
+        self._glancing = Glance(self._connections)
         with self._database.alone(self._connections):
             DBOS.migrate(self._database.url.render_as_string(hide_password=False))
             client = _client(self._connections)
@@ -169,7 +174,9 @@ class Engine:
             client.register_queue(self._merges, partition_concurrency=1, polling_interval_sec=_TURNS_SLOWER * often)
         return client
 
-    def _workflow(self, handler: Handler) -> Callable[[str, str], Awaitable[str]]:
+    def _workflow(
+        self, handler: Handler, steps: Callable[[Callable[[], None]], Steps]
+    ) -> Callable[[str, str], Awaitable[str]]:
         async def carry_out(payload: str, queue: str) -> str:
             from dbos import DBOS  # noqa: PLC0415
 
@@ -185,7 +192,7 @@ class Engine:
             slot = self._slots if queue.startswith(SESSIONS) else contextlib.nullcontext()
             try:
                 async with slot:
-                    return await handler(payload, _DurableSteps(heed))
+                    return await handler(payload, steps(heed))
             except Exception:
                 heed()
                 raise
@@ -256,9 +263,8 @@ class Engine:
 
     async def unfinished(self, executor: str | None = None) -> list[Workflow]:
         """What is enqueued, pending or poisoned in this project, oldest first; that of one executor, or all."""
-        ours = self._names.prefix or None
-        found = await self._list(status=UNFINISHED, workflow_id_prefix=ours, load_input=False, load_output=False)
-        workflows = [self._names.seen(status) for status in found]
+        with _translated(self._database):
+            workflows = await self._do(self._glance.unfinished, self._names)
         return [one for one in workflows if executor is None or one.executor == executor]
 
     async def status(self, id: str) -> Workflow | None:  # noqa: A002
@@ -331,7 +337,7 @@ class Engine:
             if self._connections is not None:
                 await self._do(self._connections.dispose)
             await self._do(self._lock.release)
-            self._client = None
+            self._client = self._glancing = None
             await _in_thread(self._threads.shutdown)
 
     def _hand_back(self) -> None:
@@ -367,9 +373,11 @@ class Engine:
             await asyncio.sleep(_WATCH_SECONDS)
             if not self._running:
                 continue
-            names = list(self._running.values())
+            begun = list(self._running.values())
             try:
-                found = await self._list(workflow_ids=names, load_input=False, load_output=False)
+                pending = await self._do(self._glance.held, self._name)
+                names = [name for name in begun if name not in pending]
+                found = await self._list(workflow_ids=names, load_input=False, load_output=False) if names else []
             except (GenbaError, SQLAlchemyError):
                 continue
             held = {
@@ -426,6 +434,12 @@ class Engine:
         return self._names.inside(self.executor)
 
     @property
+    def _glance(self) -> Glance:
+        if self._glancing is None:
+            raise _gone()
+        return self._glancing
+
+    @property
     def _connected(self) -> "DBOSClient":
         if self._client is None:
             raise _gone()
@@ -439,6 +453,19 @@ class Engine:
         if self._closed and self._client is None:
             raise _gone()
         return await self._loop.run_in_executor(self._threads, work, *values)
+
+
+class _PassingSteps:
+    """Steps that nobody remembers. Whoever is told to stop stops after the step that it is in."""
+
+    def __init__(self, heed: Callable[[], None]) -> None:
+        self._heed = heed
+
+    async def run(self, name: str, work: Callable[[], Awaitable[T]], kind: type[T]) -> T:  # noqa: ARG002  (the port's)
+        try:
+            return await work()
+        finally:
+            self._heed()
 
 
 class _DurableSteps:

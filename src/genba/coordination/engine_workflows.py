@@ -6,6 +6,7 @@ Law: whatever one project enqueues, holds or names is out of sight of every othe
 from typing import Any
 
 import msgspec
+from sqlalchemy import Engine, text
 
 MERGES = "merges"
 """The queue of the merge turns: one at a time for each partition, over all executors."""
@@ -20,7 +21,6 @@ _STATUSES = {
     "CANCELLED": "cancelled",
     "MAX_RECOVERY_ATTEMPTS_EXCEEDED": "poisoned",
 }
-UNFINISHED = ["ENQUEUED", "PENDING", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
 FINISHED = ["SUCCESS", "ERROR", "CANCELLED"]
 
 
@@ -71,3 +71,30 @@ class Names(msgspec.Struct, frozen=True):
 def sessions_queue(executor: str) -> str:
     """The queue of the parts that stay with one executor."""
     return SESSIONS + executor
+
+
+class Glance:
+    """What is asked many times a second, in the fewest words: DBOS itself puts every question together anew."""
+
+    def __init__(self, connections: Engine) -> None:
+        self._connections = connections
+        table = "dbos.workflow_status" if connections.dialect.name == "postgresql" else "workflow_status"
+        self._unfinished = text(
+            "SELECT workflow_uuid AS workflow_id, name, status, executor_id, queue_name, NULL AS output, NULL AS error"  # noqa: S608
+            f" FROM {table} WHERE status IN ('ENQUEUED', 'PENDING', 'MAX_RECOVERY_ATTEMPTS_EXCEEDED')"
+            " AND substr(workflow_uuid, 1, :length) = :prefix ORDER BY created_at"
+        )
+        self._held = text(
+            f"SELECT workflow_uuid FROM {table} WHERE status = 'PENDING' AND executor_id = :executor"  # noqa: S608
+        )
+
+    def unfinished(self, names: Names) -> list[Workflow]:
+        """What is enqueued, pending or poisoned in a project, oldest first."""
+        asked = {"prefix": names.prefix, "length": len(names.prefix)}
+        with self._connections.connect() as connection:
+            return [names.seen(row) for row in connection.execute(self._unfinished, asked)]
+
+    def held(self, executor: str) -> set[str]:
+        """What an executor carries out, all under the names inside of the database."""
+        with self._connections.connect() as connection:
+            return {row[0] for row in connection.execute(self._held, {"executor": executor})}

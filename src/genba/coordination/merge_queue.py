@@ -1,8 +1,8 @@
 """The merge queue of one target: stack, verify what would land, move the target, and only then the next.
 
-One turn is one durable workflow. Its steps are `take`, `prove`, `land` and `settle`; each is safe to repeat. Who dies
-in the middle leaves entries that are `merging`. The next turn looks at the target first: what is there was merged, and
-the rest is queued again.
+One turn is one durable workflow. Its steps are `take`, `prove`, `land` and `settle`; each is safe to repeat, whether
+or not somebody remembers the ones before. Who dies in the middle leaves entries that are `merging`. The next turn, or
+this one when it begins anew, looks at the target first: what is there was merged, and the rest is queued again.
 
 Law: with one entry at a time every commit that comes onto the target was verified as it stands there.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -49,6 +50,9 @@ Listener = Callable[[FleetEvent], None]
 HOST_VARIABLE, EXECUTOR_VARIABLE = "GENBA_HOST", "GENBA_EXECUTOR"
 _MOST_ON_ONE_HOST = 64
 _ASK_AGAIN_SECONDS = 1.0
+_SWITCH_SECONDS = 0.02
+"""How long a thread may go on before another has its turn. Dozens of them do little things here, and what they gain by
+being quick is less than what the switching costs."""
 
 
 class Fleet:
@@ -91,6 +95,7 @@ class Fleet:
         door: Door | None = None,
     ) -> AsyncIterator[Fleet]:
         """An executor, ready to work; what it had left unfinished goes on at once."""
+        sys.setswitchinterval(_SWITCH_SECONDS)
         settings = house.project.fleet
         base_branch = await check_ground(house, settings)
         board = FleetBoard(house.board())
@@ -127,6 +132,7 @@ class Fleet:
                     executor=name,
                     workers=slots,
                     handlers={kind: waking(handler, self._wake) for kind, handler in handlers.items()},
+                    forgetful=(TURN,),  # a turn looks at the target first, and finds there what one before it did
                     project=self.board.board.store.project,
                     say=self._say,
                 )
