@@ -58,6 +58,8 @@ PART, TURN = "part", "turn"
 _BY_OTHERS = (can.WaitReason.ELSEWHERE, can.WaitReason.WORKERS, can.WaitReason.LIMIT)
 """Waits that end when somebody else, here or on another host, has done what they are about."""
 _BEAT_SECONDS = 10.0
+_GATHERING_SECONDS = 0.02
+"""How long what happens is gathered before anybody looks: one look is enough for all of it."""
 _ENDS_ANYWAY = (can.WaitReason.BUDGET, can.WaitReason.MERGE)
 """Waits with a time at which something is tried, and nothing need have changed."""
 _SITTING_DOWN_SECONDS = 60.0
@@ -133,6 +135,7 @@ class Orchestrator:
     async def work(self, until_empty: bool) -> Ended:
         """Go on until somebody stops it, or until there is nothing left that could be done."""
         while True:
+            await asyncio.sleep(_GATHERING_SECONDS)
             self.wake.clear()
             try:
                 busy = await self.tick()

@@ -39,7 +39,7 @@ _OF_THE_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.
 _LEAVES_NOTHING = (Purpose.PLAN, Purpose.REVIEW, Purpose.MANAGE)
 _NOT_CLOSED = "it could not be closed"
 _SHORT = ("start", "end")
-"""Phases that are over before anybody could look at them."""
+"""Phases that are over before anybody could look at them, as all are that close what landed."""
 _SLOTS = 1000
 """Iterations of one part, at most: the number of an iteration within its session is its part and its place in it."""
 
@@ -321,7 +321,7 @@ class _PartSteps:
         return self.order.purpose not in _LEAVES_NOTHING and (name == "end" or self.order.cause is Cause.LANDED)
 
     async def _phase(self, name: str, work: Callable[[], Awaitable[T]]) -> T:
-        if name not in _SHORT:
+        if name not in _SHORT and self.order.cause is not Cause.LANDED:
             await asyncio.to_thread(partial(self.board.progress, self.order.run, phase=name))
         return await work()
 
