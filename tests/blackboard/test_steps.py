@@ -245,3 +245,30 @@ def test_a_part_that_nobody_has_begun_waits_for_the_person_too(
     assert statuses(board, part) == ["blocked"]
     fleet.answer(part, "yes", HUMAN)
     assert statuses(board, part) == ["open"]
+
+
+def test_whoever_does_not_go_by_the_plan_of_another_is_not_held_up_by_it(
+    board: Blackboard, workflow: WorkflowBoard
+) -> None:
+    session, one, two = planned(board, workflow)
+    workflow.start_step(session.task, one, run=session.run, actor=WORKER)
+    fail(FleetBoard(board), session)
+    other = begin(FleetBoard(board), session.task, 2, "painter")
+    board.record_verification(session.task, other.run, a_verification("c1"))
+    to_review = StatusChange(to=TaskStatus.REVIEW, actor=ORCHESTRATOR, commit="c1", session=other.run)
+
+    board.change_status(session.task, to_review)
+
+    assert statuses(board, one, two) == ["cancelled", "cancelled"]
+    assert finish(board, session.task).status is TaskStatus.DONE
+
+
+def test_whoever_asks_what_is_next_goes_by_the_plan_that_is_there(board: Blackboard, workflow: WorkflowBoard) -> None:
+    session, one, two = planned(board, workflow)
+    board.record_verification(session.task, session.run, a_verification("c1"))
+    to_review = StatusChange(to=TaskStatus.REVIEW, actor=ORCHESTRATOR, commit="c1", session=session.run)
+
+    error = refusal_of(board, lambda: board.change_status(session.task, to_review))
+
+    assert "before its parts have ended" in error.message
+    assert statuses(board, one, two) == ["open", "open"]

@@ -1,6 +1,6 @@
 """What must hold for a status change besides the table: dependencies, evidence, approval, blockers, family."""
 
-from genba.blackboard.families import blocked_above, line_of
+from genba.blackboard.families import abandoned_steps, blocked_above, line_of
 from genba.blackboard.history import APPROVED, STATUS_CHANGED, events_of
 from genba.blackboard.rows import Seen, id_of, missing
 from genba.blackboard.store import Statement, Transaction
@@ -32,14 +32,14 @@ def check(tx: Transaction, seen: Seen, change: StatusChange) -> None:
                 _nobody_above_is_blocked(tx, seen)
         case _, TaskStatus.REVIEW:
             _is_verified(tx, seen.task, change)
-            _children_have_ended(tx, seen.task, change.to)
+            _children_have_ended(tx, seen.task, change)
         case TaskStatus.IN_PROGRESS, TaskStatus.DONE:
             _step_is_carried_out(tx, seen.task, change)
         case _, TaskStatus.DONE:
             _is_verified(tx, seen.task, change)
             _is_approved(tx, seen.task, change)
             _is_finalized(seen.task, change)
-            _children_have_ended(tx, seen.task, change.to)
+            _children_have_ended(tx, seen.task, change)
         case _, TaskStatus.BLOCKED:
             _blocker_is_named(tx, seen.task, change)
         case TaskStatus.BLOCKED, TaskStatus.OPEN:
@@ -97,10 +97,12 @@ def _is_judged(tx: Transaction, task: Task) -> None:
         raise refused(task.number, "it is a review, and nobody has given a verdict")
 
 
-def _children_have_ended(tx: Transaction, task: Task, to: TaskStatus) -> None:
+def _children_have_ended(tx: Transaction, task: Task, change: StatusChange) -> None:
     if not task.children:
         return
-    children = [(number, TaskStatus(status), in_plan) for number, status, in_plan in tx.all(_PARTS, id=task.id)]
+    to, left = change.to, {step.number for step in abandoned_steps(tx, task.id, change.session)}
+    rows = [row for row in tx.all(_PARTS, id=task.id) if row[0] not in left]
+    children = [(number, TaskStatus(status), in_plan) for number, status, in_plan in rows]
     open_ones = [f"#{number} ({status})" for number, status, _ in children if not status.ended]
     if open_ones:
         raise refused(task.number, f"it cannot be {to} before its parts have ended: {', '.join(open_ones)}")
@@ -115,7 +117,7 @@ def _step_is_carried_out(tx: Transaction, task: Task, change: StatusChange) -> N
         raise refused(task.number, "it is no step of a plan: it is done when its work was verified and has landed")
     if task.goals:
         _is_verified(tx, task, change)
-    _children_have_ended(tx, task, change.to)
+    _children_have_ended(tx, task, change)
 
 
 def approved_commit(tx: Transaction, task: Task) -> str:

@@ -39,6 +39,14 @@ _REVIEWS = Statement(
 _HOLD_REVIEWS = Statement(
     _IDS + "WHERE t.parent_task_id = :id AND t.review_of IS NOT NULL ORDER BY t.id FOR NO KEY UPDATE"
 )
+_STEPS = Statement(
+    _RELATIVE + "WHERE t.parent_task_id = :id AND t.in_plan AND t.status NOT IN ('done', 'cancelled') ORDER BY t.id"
+)
+_HOLD_STEPS = Statement(_IDS + "WHERE t.parent_task_id = :id AND t.in_plan ORDER BY t.id FOR NO KEY UPDATE")
+_IS_LED = Statement("""
+SELECT count(*) FROM contexts c JOIN sessions s ON s.id = c.session_id
+WHERE s.run = :run AND s.task_id = :id AND substr(c.progress, 1, 9) = 'workflow:'
+""")
 _ALONE = Statement("SELECT pg_advisory_xact_lock(hashtext(:project))")
 
 
@@ -70,6 +78,21 @@ def open_reviews(tx: Transaction, task: int) -> list[Relative]:
     if tx.on_postgres:
         tx.all(_HOLD_REVIEWS, id=task)
     return [_relative(row) for row in tx.all(_REVIEWS, id=task)]
+
+
+def abandoned_steps(tx: Transaction, task: int, run: str) -> list[Relative]:
+    """Steps of a plan that have not ended, of a task that is held, where another run than this one goes by that plan.
+
+    Whoever asks what is next goes by the plan that is there, whoever made it; whoever does not ask knows of none.
+    """
+    if not run:
+        return []
+    led = tx.one(_IS_LED, run=run, id=task)
+    if led is not None and led[0]:
+        return []
+    if tx.on_postgres:
+        tx.all(_HOLD_STEPS, id=task)
+    return [_relative(row) for row in tx.all(_STEPS, id=task)]
 
 
 def hold_line(tx: Transaction, number: int, with_itself: bool) -> None:

@@ -2,7 +2,8 @@
 
 Law: a change passes the table of `domain.statuses` and the conditions below, and is written together with its event; a
 refusal leaves everything as it was. While a task is blocked, nothing below it is open or in progress; when a task has
-ended, everything below it has. When a task leaves review, its open reviews are cancelled.
+ended, everything below it has. When a task leaves review, its open reviews are cancelled. When it reaches review by
+somebody who did not go by the plan that another one made for it, what is left of that plan is cancelled.
 """
 
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import msgspec
 
 from genba.blackboard.conditions import check, refused
-from genba.blackboard.families import Relative, descendants, hold_line, hold_relations, open_reviews
+from genba.blackboard.families import Relative, abandoned_steps, descendants, hold_line, hold_relations, open_reviews
 from genba.blackboard.history import APPROVED, STATUS_CHANGED, Line, tell
 from genba.blackboard.letting_go import let_go
 from genba.blackboard.rows import Seen, hold, id_of
@@ -97,7 +98,7 @@ def _carry_out(tx: Transaction, seen: Seen, change: StatusChange) -> Task:
     tx.do(_UPDATE, **_row(tx, task.id, changed.version, change.to, blocker, at))
     line = Line(task=task.id, version=changed.version, kind=STATUS_CHANGED, data=_told(task.status, change, blocker))
     let_go(tx, task.id, task.status, change.to, change.actor, at)
-    followers = _followers(tx, seen, change.to)
+    followers = _followers(tx, seen, change)
     if not followers:
         tell(tx, change.actor, at, [line], change.session)
         return changed
@@ -113,9 +114,9 @@ def _carry_out(tx: Transaction, seen: Seen, change: StatusChange) -> Task:
     return changed
 
 
-def _followers(tx: Transaction, seen: Seen, to: TaskStatus) -> list[tuple[Relative, TaskStatus]]:
+def _followers(tx: Transaction, seen: Seen, change: StatusChange) -> list[tuple[Relative, TaskStatus]]:
     """The tasks below that change together with it, and what they become."""
-    task = seen.task
+    task, to = seen.task, change.to
     if not task.children:
         return []
     if to is TaskStatus.BLOCKED:
@@ -124,9 +125,9 @@ def _followers(tx: Transaction, seen: Seen, to: TaskStatus) -> list[tuple[Relati
         return [(below, to) for below in descendants(tx, task.id) if not below.status.ended]
     if task.status is TaskStatus.BLOCKED and to is TaskStatus.OPEN:
         return [(below, to) for below in descendants(tx, task.id) if below.blocker_id == task.id]
-    if task.status is TaskStatus.REVIEW:
-        return [(review, TaskStatus.CANCELLED) for review in open_reviews(tx, task.id)]
-    return []
+    left = abandoned_steps(tx, task.id, change.session) if to in (TaskStatus.REVIEW, TaskStatus.DONE) else []
+    reviews = open_reviews(tx, task.id) if task.status is TaskStatus.REVIEW else []
+    return [(below, TaskStatus.CANCELLED) for below in (*left, *reviews)]
 
 
 def _row(
