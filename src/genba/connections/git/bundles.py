@@ -308,6 +308,6 @@ def _let_in(quarantine: Path, objects: Path) -> None:
 
 
 def _why(error: GitError) -> str:
-    said = error.message.splitlines()
+    said = "\n".join((*getattr(error, "__notes__", ()), error.message)).splitlines()  # the notes have all that git said
     telling = [line for line in said if "error:" in line or "fatal:" in line]
-    return (telling or said)[0].rpartition("error: ")[2].rpartition("fatal: ")[2][:300]
+    return (telling or said[-1:])[0].rpartition("error: ")[2].rpartition("fatal: ")[2][:300]
