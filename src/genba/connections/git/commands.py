@@ -7,8 +7,9 @@ import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
+from genba.connections.git.answering import answer
 from genba.connections.git.mounting import mounted, read_overlay
 from genba.connections.git.remembering import Memory, is_hash
 from genba.connections.git.saying import telling_line, verb
@@ -170,6 +171,15 @@ class Git:
         """The object that the file of a ref names; nothing where it has none, whatever git knows of it otherwise."""
         return _loose(self.git_dir, ref)
 
+    def may_have_refs(self, folder: str) -> bool:
+        """Whether there may be refs below a folder; where refs are no files only git knows, and there may be."""
+        if (self.git_dir / folder).exists() or (self.git_dir / "reftable").exists():
+            return True
+        try:
+            return f" {folder}/".encode() in (self.git_dir / "packed-refs").read_bytes()
+        except FileNotFoundError:
+            return False
+
     async def commit_of_head(self, git_dir: Path) -> str | None:
         """The commit that a working tree is on, whatever its HEAD says."""
         on = branch_of(git_dir)
@@ -318,24 +328,9 @@ async def _call(
     allow: tuple[int, ...],
     seconds: float | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    fed: dict[str, Any] = {"input": stdin or ""} if stdin is None or isinstance(stdin, str) else {"stdin": stdin}
-
-    def call() -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            argv,
-            cwd=cwd,
-            env={**_environment(), **(environment or {})},
-            capture_output=True,
-            encoding="utf-8",
-            errors="backslashreplace",
-            check=False,
-            timeout=seconds,
-            start_new_session=True,  # ctrl-c is for Genba to hear; git is never cut in the middle of a write
-            **fed,
-        )
-
+    whole = {**_environment(), **(environment or {})}
     try:
-        done = await asyncio.to_thread(call)
+        done = await asyncio.to_thread(answer, argv, cwd, whole, stdin, seconds)
     except subprocess.TimeoutExpired as error:
         raise GitError(f"git {verb(argv)}: it took longer than {seconds:g} seconds") from error
     if done.returncode not in allow:

@@ -23,6 +23,8 @@ class GitHistory:
         return None if name.startswith("-") else await self.git.commit_of(name)
 
     async def fork_point(self, base: str, commit: str) -> str | None:
+        if is_hash(base) and is_hash(commit) and self.git.memory.is_known_ancestor(base, commit):
+            return base
         done = await self.git.run("merge-base", base, commit, allow=(0, 1, 128))
         return done.stdout.strip() or None
 

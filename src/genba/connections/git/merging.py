@@ -124,7 +124,7 @@ class GitRepository:
     async def _left_behind_walls(self, email: str, workspace: Workspace) -> list[str]:
         """The same of branches that the instance made in its private repository."""
         folder = f"{kept_refs(workspace.run)}/heads"
-        if not is_folder(self.layout.cell(workspace.git_dir)):
+        if not is_folder(self.layout.cell(workspace.git_dir)) or not self.git.may_have_refs(folder):
             return []
         from urllib.parse import unquote  # noqa: PLC0415  (only what strayed has such branches)
 

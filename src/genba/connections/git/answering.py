@@ -1,0 +1,60 @@
+"""One process of git, from its start to what it said."""
+
+import os
+import subprocess
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import IO, Any
+
+Said = subprocess.CompletedProcess[str]
+Stdin = str | IO[bytes] | None
+
+
+def answer(
+    argv: list[str], cwd: str, environment: Mapping[str, str], stdin: Stdin, seconds: float | None = None
+) -> Said:
+    """Start git, wait for its end, and say what it said. Whoever takes longer than `seconds` is ended."""
+    if seconds is None and hasattr(os, "memfd_create"):
+        return _at_leisure(argv, cwd, environment, stdin)
+    fed: dict[str, Any] = {"input": stdin or ""} if stdin is None or isinstance(stdin, str) else {"stdin": stdin}
+    return subprocess.run(
+        argv,
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        encoding="utf-8",
+        errors="backslashreplace",
+        check=False,
+        timeout=seconds,
+        start_new_session=True,  # ctrl-c is for Genba to hear; git is never cut in the middle of a write
+        **fed,
+    )
+
+
+def _at_leisure(argv: list[str], cwd: str, environment: Mapping[str, str], stdin: Stdin) -> Said:
+    """The same for whoever may take its time: files in memory need nobody who reads while it runs."""
+    with ExitStack() as files:
+        out, told = (files.enter_context(_in_memory()) for _ in range(2))
+        given: IO[bytes] | int = subprocess.DEVNULL
+        if isinstance(stdin, str) and stdin:
+            given = files.enter_context(_in_memory())
+            given.write(stdin.encode("utf-8"))
+            given.seek(0)
+        elif stdin is not None and not isinstance(stdin, str):
+            given = stdin
+        with subprocess.Popen(
+            argv, cwd=cwd, env=environment, stdin=given, stdout=out, stderr=told, start_new_session=True
+        ) as process:
+            code = process.wait()
+        return subprocess.CompletedProcess(argv, code, _whole(out), _whole(told))
+
+
+def _in_memory() -> IO[bytes]:
+    return os.fdopen(os.memfd_create("git"), "w+b")
+
+
+def _whole(file: IO[bytes]) -> str:
+    """All of it, as text whose lines end as they do everywhere else."""
+    file.seek(0)
+    text = file.read().decode("utf-8", "backslashreplace")
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
