@@ -14,7 +14,15 @@ from tests.project import Project
 from tests.walls import needs_bubblewrap
 
 KEY = "sk-only-the-host-holds-this"
-COMMANDS = {"claude-code": "claude", "codex": "codex"}
+COMMANDS = {"claude-code": "claude", "codex": "codex", "opencode": "opencode", "acp": "gemini"}
+WITH_VERSION = ("codex", "opencode")
+"""Those that are told the address of their model with the version in it."""
+WAYS = [
+    *(("claude-code", tools) for tools in (None, ["Bash"])),
+    *(("codex", tools) for tools in (None, ["Bash"])),
+    ("opencode", ["Bash"]),
+    ("acp", ["Bash"]),
+]
 PLAN = ({"title": "first", "local_id": "a"}, {"title": "second", "local_id": "b", "depends_on": ["a"]})
 PARTS = ("one", "two", "three")
 BOTH = {"custom_script": "test -f first.txt && test -f second.txt"}
@@ -22,12 +30,18 @@ BOTH = {"custom_script": "test -f first.txt && test -f second.txt"}
 
 def declare(project: Project, name: str, adapter: str, url: str, hierarchy: str = "worker", **runner: Any) -> None:
     """An agent that asks, with a model of its own."""
-    own = {"type": adapter, "baseUrl": url if adapter == "claude-code" else f"{url}/v1"}
+    own: dict[str, Any] = {"type": adapter, "baseUrl": f"{url}/v1" if adapter in WITH_VERSION else url}
+    flow = {"mode": "stateDriven", "hierarchy": hierarchy}
+    if adapter == "acp":
+        own["command"] = COMMANDS[adapter]
+    if adapter == "opencode":
+        own["provider"] = {"name": "openai", "npm": "@ai-sdk/openai-compatible"}
+        flow["defaultModel"] = "stub-model"
     file = {
         "name": name,
         "description": "A real agent that asks what is next",
         "parameters": {"issue": {"type": "number"}},
-        "runner": {"flow": {"mode": "stateDriven", "hierarchy": hierarchy}, "adapter": own, **runner},
+        "runner": {"flow": flow, "adapter": own, **runner},
     }
     project.write(f".agent/{name}/agent.json", json.dumps(file))
     project.write(f".agent/{name}/prompts/system.md", "You write files.\n")
@@ -37,12 +51,13 @@ def prepare(project: Project, adapter: str) -> Yard:
     cli(COMMANDS[adapter])
     needs_bubblewrap()
     project.environment |= {"PATH": path_with_clis(), "GENBA_SANDBOX": "bubblewrap"}
-    project.environment |= {"ANTHROPIC_API_KEY": KEY, "OPENAI_API_KEY": KEY}
+    project.environment |= dict.fromkeys(("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"), KEY)
     return Yard(project)
 
 
-@pytest.mark.parametrize("adapter", COMMANDS)
-@pytest.mark.parametrize("tools", [None, ["Bash"]], ids=["any-tool", "listed-tools"])
+@pytest.mark.parametrize(
+    ("adapter", "tools"), WAYS, ids=[f"{name}-{'listed' if some else 'any'}" for name, some in WAYS]
+)
 def test_a_real_worker_goes_from_its_task_to_merged_work(
     project: Project, model: ModelServer, adapter: str, tools: list[str] | None
 ) -> None:
