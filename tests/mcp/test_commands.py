@@ -71,23 +71,28 @@ def test_stdout_carries_the_protocol_and_nothing_else(project: Project) -> None:
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
         {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
     ]
-    lines = "".join(json.dumps(each) + "\n" for each in spoken) + "this is no JSON\n"
-
-    done = subprocess.run(
+    process = subprocess.Popen(
         [GENBA, "mcp"],
         cwd=project.root,
         env=environment(project),
-        input=lines,
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=120,
-        check=False,
     )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with process:
+        process.stdin.write("".join(json.dumps(each) + "\n" for each in spoken) + "this is no JSON\n")
+        process.stdin.flush()
+        answers: list[dict[str, Any]] = []
+        while {1, 2} - {answer.get("id") for answer in answers if "result" in answer}:
+            answers.append(json.loads(process.stdout.readline()))
+        rest, _ = process.communicate(timeout=120)
 
-    assert done.returncode == 0, done.stderr
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    answers += [json.loads(line) for line in rest.splitlines()]
     assert {answer["jsonrpc"] for answer in answers} == {"2.0"}
-    assert {answer["id"] for answer in answers if "result" in answer} == {1, 2}
+    assert process.returncode == 0
 
 
 def test_outside_of_a_repository_it_says_so_on_stderr(tmp_path: Path, project: Project) -> None:
@@ -205,9 +210,8 @@ def test_another_choice_replaces_the_entry_and_keeps_everything_else(project: Pr
     if section:
         path.write_text(json.dumps({"theme": "dark", section: {"other": {"command": "x"}}}, indent=4), encoding="utf-8")
     else:
-        text = (
-            '# mine\nmodel = "m"  # why\n\n[mcp_servers.genba]\ncommand = "old"\n[mcp_servers.genba.env]\nA = "1"\n\n'
-        )
+        own = '[mcp_servers.genba]\ncommand = "old"\n[mcp_servers.genba.env]\nA = "1"\n\n'
+        text = f'# mine\nmodel = "m"  # why\n\n{own}'
         path.write_text(f'{text}# about other\n[mcp_servers.other]\ncommand = "x"\n', encoding="utf-8")
 
     project.genba("mcp", "install", client, check=0)

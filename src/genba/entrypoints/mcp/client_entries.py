@@ -15,7 +15,8 @@ NAME = "genba"
 PASSKEY = "GENBA_PASSKEY"
 AGENT = "GENBA_AGENT_ID"
 HEADER = "Genba-Agent"
-_HEADER = re.compile(r"^\s*\[(?P<double>\[)?\s*(?P<name>[^\]#]+?)\s*\]", re.MULTILINE)
+_HEADER = re.compile(r"^[ \t]*\[\[?[ \t]*(?P<name>[^\]#\n]+?)[ \t]*\]", re.MULTILINE)
+_ABOUT_WHAT_FOLLOWS = re.compile(r"(?:^[ \t]*(?:#.*)?\n)+\Z", re.MULTILINE)
 _OWN = re.compile(r"""^(["']?)mcp_servers\1\s*\.\s*(["']?)genba\2(\s*\.|$)""")
 
 
@@ -139,7 +140,8 @@ def _without_own(text: str) -> str:
         end = headers[number + 1].start() if number + 1 < len(headers) else len(text)
         if _OWN.match(header["name"]):
             kept += text[at : header.start()]
-            at = end
+            said = _ABOUT_WHAT_FOLLOWS.search(text, header.start(), end)
+            at = said.start() if said else end
     return kept + text[at:]
 
 

@@ -82,9 +82,10 @@ class Guard:
         await self._app(scope, receive, send)
 
     def _waits(self, scope: Scope, secret: bytes) -> float:
+        """Who runs away with one secret is stopped by that, before it takes what others of its address have left."""
+        waits = self._callers.wait(hash(secret)) if secret else 0.0
         client = scope.get("client")
-        waits = self._addresses.wait(client[0] if client else "")
-        return waits or (self._callers.wait(hash(secret)) if secret else 0.0)
+        return waits or self._addresses.wait(client[0] if client else "")
 
 
 def _from_here(origin: bytes) -> bool:
