@@ -23,7 +23,10 @@ hint: "git config advice.graftFileDeprecated false"
     ("said", "told"),
     [
         (GRAFTS, "refusing to merge unrelated histories"),
-        ("error: cannot lock ref 'refs/heads/main'\nfatal: it is held", "it is held"),
+        (
+            "error: cannot lock ref 'refs/heads/main'\nfatal: it is held",
+            "it is held: cannot lock ref 'refs/heads/main'",
+        ),
         ("warning: slow\nsomething odd\n", "something odd"),
         ("hint: try again\n", "try again"),
         ("", "git gave no reason"),

@@ -52,11 +52,11 @@ def reviewers(wanted: str, configured: str, agents: Sequence[Agent], authors: Co
     return tuple(name for name in dict.fromkeys((wanted, configured, *able)) if name in names and name not in authors)
 
 
-def no_reviewer(configured: str, agents: Sequence[Agent], authors: Collection[str]) -> str:
-    """Why no agent may review, where `reviewers` finds nobody."""
-    if reviewers("", configured, agents, ()):
-        able = ", ".join(reviewers("", configured, agents, ()))
-        return f"only {able} could review it, and has worked on it"
+def no_reviewer(configured: str, agents: Sequence[Agent]) -> str:
+    """Why no agent may review, where `reviewers` finds nobody who is not an author."""
+    able = reviewers("", configured, agents, ())
+    if able:
+        return f"only {', '.join(able)} could review it, and has worked on it"
     return f'review.agent names "{configured}", {_NONE}, and no other agent can do "review"'
 
 

@@ -180,7 +180,7 @@ def _into_queue(at: Situation, task: Task, session: FleetSession) -> Move:
         return _wait(task, WaitReason.REVIEW, f"#{found.task} reviews it")
     why = f"Is commit {session.verified[:7]} what was wanted?"
     if task.reviewer_type == "ai" and not _reviewers(at, task):
-        why = f"No agent reviews it: {_no_reviewer(at, task)}. {why}"
+        why = f"No agent reviews it: {no_reviewer(at.settings.review.agent, at.me.agents)}. {why}"
     return _person_reviews(at, task, session, why, found)
 
 
@@ -197,15 +197,13 @@ def _ask_review(at: Situation, task: Task, session: FleetSession) -> AskReview:
         return asked
     if able := _reviewers(at, task):
         return msgspec.structs.replace(asked, assignee=able[0])
-    return msgspec.structs.replace(asked, reviewer_type="human", reason=_no_reviewer(at, task))
+    return msgspec.structs.replace(
+        asked, reviewer_type="human", reason=no_reviewer(at.settings.review.agent, at.me.agents)
+    )
 
 
 def _reviewers(at: Situation, task: Task) -> tuple[str, ...]:
     return reviewers("", at.settings.review.agent, at.me.agents, at.authors(task.number))
-
-
-def _no_reviewer(at: Situation, task: Task) -> str:
-    return no_reviewer(at.settings.review.agent, at.me.agents, at.authors(task.number))
 
 
 def _changes(at: Situation, task: Task, session: FleetSession, found: Review) -> Move:

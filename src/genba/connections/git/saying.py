@@ -7,14 +7,21 @@ _LONGEST = 500
 
 
 def telling_line(said: str) -> str:
-    """The line that says what is wrong, without git's own mark before it. Advice stands around it, and is left out."""
+    """What is wrong, without git's own marks. Advice stands around it, and is left out.
+
+    Where git first says what it found and then that it gives up, both are told: either alone says too little.
+    """
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    marked = [line for mark in _TELLING for line in lines if line.startswith(mark)]
+    marked = [next((line for line in lines if line.startswith(mark)), "") for mark in _TELLING]
     plain = [line for line in reversed(lines) if not line.startswith(_ASIDE)]
-    told = (marked or plain or lines[-1:] or ["git gave no reason"])[0]
+    told = [line for line in marked if line] or (plain or lines[-1:])[:1] or ["git gave no reason"]
+    return ": ".join(_unmarked(line) for line in told)[:_LONGEST]
+
+
+def _unmarked(line: str) -> str:
     for mark in (*_TELLING, *_ASIDE):
-        told = told.removeprefix(mark).lstrip()
-    return told[:_LONGEST]
+        line = line.removeprefix(mark).lstrip()
+    return line
 
 
 def verb(argv: list[str]) -> str:
