@@ -23,6 +23,8 @@ from genba.judgement.moments import later
 
 FAILURES_OF_ONE, FAILURES_OF_ALL = 10, 200
 """Failed authentications in a minute, of one name and of all together."""
+SEATS_OF_ONE = 120
+"""Seats in a minute of one name: each of them costs a hash and a row, and may make as many calls as any other."""
 _ALL = ""
 _BEFORE = ("", str(ActionKind.GET_TASK))
 """The last action of an instance that has not fetched its task."""
@@ -53,9 +55,11 @@ class Seats:
         self._times = times
         self._failures = Buckets(FAILURES_OF_ONE, times)
         self._all_failures = Buckets(FAILURES_OF_ALL, times)
+        self._seated_lately = Buckets(SEATS_OF_ONE, times)
         self._calls = Buckets(self._settings.calls_per_minute, times)
         self._remembered: dict[str, _Remembered] = {}
         self._beats: set[asyncio.Task[Any]] = set()
+        self._telling = asyncio.Lock()
         boards.has_fetched = self._has_fetched
 
     async def authenticate(self, caller: Caller, agent_id: str, passkey: str, project_id: str) -> Seated:
@@ -179,9 +183,11 @@ class Seats:
             project=self._project,
             spawned=False,
         )
-        return *await self._seated(seat, ""), agent.system_prompt
+        if wait := self._seated_lately.take(agent.id):
+            raise _slower(wait)
+        return *await self._seated(seat, "", known), agent.system_prompt
 
-    async def _seated(self, seat: Seat, credential: str) -> tuple[Seat, str, str]:
+    async def _seated(self, seat: Seat, credential: str, passkey_hash: str | None = None) -> tuple[Seat, str, str]:
         token = new_secret(SecretKind.TOKEN)
         at = self._times.now()
         expires_at = later(at, self._settings.token_hours * 3600)
@@ -192,7 +198,7 @@ class Seats:
 
         def take() -> Seat | None:
             try:
-                return self._board.take_seat(seat, token_hash, expires_at, credential)
+                return self._board.take_seat(seat, token_hash, expires_at, credential, passkey_hash)
             except StateConflictError:
                 return None
 
@@ -255,16 +261,18 @@ class Seats:
         beat.add_done_callback(self._beats.discard)
 
     async def _tell(self, id: str) -> None:  # noqa: A002  (the word of the house)
-        there = self._remembered.get(id)
-        if there is None:
-            return
-        at, seat = self._times.now(), there.known.seat
-        lease = there.known.expires_at if seat.spawned else later(at, self._settings.lease_seconds)
-        there.beaten = self._times.elapsed()
-        try:
-            await self._boards.write(lambda: self._board.beat({id: (lease, there.calls, there.last_action)}))
-        except WorkflowError:
-            there.beaten = 0.0  # a lease that was not written is written with the next call
+        async with self._telling:  # what was told first is written first
+            there = self._remembered.get(id)
+            if there is None:
+                return
+            at, seat = self._times.now(), there.known.seat
+            lease = there.known.expires_at if seat.spawned else later(at, self._settings.lease_seconds)
+            sign = (lease, there.calls, there.last_action)
+            there.beaten = self._times.elapsed()
+            try:
+                await self._boards.write(lambda: self._board.beat({id: sign}))
+            except WorkflowError:
+                there.beaten = 0.0  # a lease that was not written is written with the next call
 
 
 def _credential(caller: Caller, passkey: str) -> Secret | None:
