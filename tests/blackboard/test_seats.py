@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from genba.blackboard.board import Blackboard
@@ -266,3 +267,16 @@ def test_an_instance_that_comes_after_the_work_was_verified_has_something_left_t
     assert workflow.snapshot(again.id).phase is Phase.EXECUTING
     workflow.mark(session.task, session.run, "writer", Phase.COMPLETED)
     assert workflow.snapshot(again.id).phase is Phase.COMPLETED
+
+
+def test_a_passkey_that_was_changed_while_somebody_came_with_it_seats_nobody(
+    board: Blackboard, workflow: WorkflowBoard
+) -> None:
+    seat = msgspec.structs.replace(guest(board), id="late")
+    workflow.set_passkey(seat.agent_id, "new")
+
+    with pytest.raises(StateConflictError, match="passkey is good no more"):
+        workflow.take_seat(seat, "token-hash", LATER, passkey_hash="p")
+
+    assert workflow.seat("late") is None
+    assert workflow.take_seat(seat, "token-hash", LATER, passkey_hash="new").status == "active"

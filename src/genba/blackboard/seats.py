@@ -57,7 +57,10 @@ WHERE s.project_id = :project AND s.status = 'active' AND (s.lease_until <= :now
 """
 )
 _LOCK = Statement("SELECT id FROM seats WHERE id = :id FOR NO KEY UPDATE")
-_AGENT = Statement("SELECT status FROM agents WHERE id = :id AND project_id = :project")
+_AGENT = Statement(
+    "SELECT status, passkey_hash FROM agents WHERE id = :id AND project_id = :project",
+    "SELECT status, passkey_hash FROM agents WHERE id = :id AND project_id = :project FOR SHARE",
+)
 _INSERT = Statement("""
 INSERT INTO seats (id, project_id, agent_id, task_id, run, spawned, token_hash, lease_until, expires_at, created_at,
   heartbeat_at)
@@ -110,8 +113,13 @@ def credential(tx: Transaction, id_: str) -> Credential | None:
     )
 
 
-def take_seat(tx: Transaction, seat: Seat, token_hash: str, expires_at: str, credential: str) -> Seat:
-    """Seat an instance. Uses up its credential, and closes the other seats of its run."""
+def take_seat(
+    tx: Transaction, seat: Seat, token_hash: str, expires_at: str, credential: str, passkey_hash: str | None = None
+) -> Seat:
+    """Seat an instance. Uses up its credential, and closes the other seats of its run.
+
+    Who came with a passkey says which one: it may have been changed since it was looked at.
+    """
     storable(seat.id, "the id of a seat", empty=False)
     session = _session(tx, seat.run) if seat.run else None
     if session is not None:
@@ -124,6 +132,8 @@ def take_seat(tx: Transaction, seat: Seat, token_hash: str, expires_at: str, cre
     agent = tx.one(_AGENT, id=seat.agent_id, project=tx.project)
     if agent is None or agent[0] != "active":
         raise _no_seat("its agent is not active")
+    if passkey_hash is not None and agent[1] != passkey_hash:
+        raise _no_seat("its passkey is good no more")
     if seat.run and (session is None or session[3] == SessionStatus.ENDED):
         raise _no_seat(f"run {seat.run} has ended")
     if credential or seat.spawned:

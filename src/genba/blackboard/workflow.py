@@ -104,12 +104,15 @@ class WorkflowBoard:
     def credential(self, id: str) -> Credential | None:  # noqa: A002
         return self.store.read(lambda tx: seats.credential(tx, id))
 
-    def take_seat(self, seat: Seat, token_hash: str, expires_at: str, credential: str = "") -> Seat:
+    def take_seat(
+        self, seat: Seat, token_hash: str, expires_at: str, credential: str = "", passkey_hash: str | None = None
+    ) -> Seat:
         """Seat an instance. Uses up its credential, and closes the other seats of its run.
 
+        With `passkey_hash` nobody is seated whose agent has another passkey by now.
         A run whose work was verified, and for which another instance comes, has something left to do.
         """
-        return self.store.write(lambda tx: seats.take_seat(tx, seat, token_hash, expires_at, credential))
+        return self.store.write(lambda tx: seats.take_seat(tx, seat, token_hash, expires_at, credential, passkey_hash))
 
     def seat(self, id: str) -> KnownSeat | None:  # noqa: A002
         return self.store.read(lambda tx: seats.known(tx, id))
