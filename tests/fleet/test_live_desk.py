@@ -1,0 +1,172 @@
+"""The desk of a fleet, on a run that is really opened: it looks at the working tree of an instance that lives."""
+
+import asyncio
+import json
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from genba.blackboard.fleet import FleetBoard
+from genba.blackboard.workflow import WorkflowBoard
+from genba.coordination.session_plan import SessionPlan
+from genba.coordination.watching import Watch
+from genba.coordination.workflow.desk import Desk
+from genba.coordination.workflow.runs import RunWorkflow
+from genba.definitions.goal_text import read_goals
+from genba.domain.fleet import PartOrder
+from genba.domain.goals import Goal
+from genba.domain.tasks import TaskDraft
+from genba.domain.workflow import ErrorCode, Hierarchy, Seat, WorkflowError
+from genba.execution.steps import PlainSteps
+from genba.testing.workflow_conformance import DeskSuite
+from genba.wiring.house import House
+from genba.wiring.live_parts import Answering, DressedPart, LiveParts
+from genba.wiring.pacing import ProviderGate
+from genba.wiring.supervising import nursery_of
+from genba.wiring.workflow_desk import Landing, LiveDesk
+from tests.project import TESTER, Project
+
+
+class LiveRoom:
+    """A project with one agent that asks, and runs of it that have begun."""
+
+    def __init__(self, project: Project, house: House) -> None:
+        self.project = project
+        self.house = house
+        self.fleet = FleetBoard(house.board())
+        watch = Watch(self.fleet, "one", 1, "tests", lambda _event: None)
+        gate = ProviderGate(self.fleet, 1.0)
+        accepts = lambda _order: lambda _output: None  # noqa: E731
+        self.parts = LiveParts(house, self.fleet, nursery_of(house.layout), gate, watch, accepts, None)
+        runs = RunWorkflow(WorkflowBoard(self.fleet.board))
+        self.parts.workflow = Answering(runs=runs, socket=Path("nowhere"), language="en", project_id="prj")
+        self.desk: Desk = LiveDesk(house, self.parts.find, self._landing)
+        self.open: list[DressedPart] = []
+        self._steps = 0
+
+    async def _landing(self, _number: int) -> Landing:
+        return Landing("main", "main")
+
+    async def seated(self) -> Seat:
+        number = await self.open_task()
+        run = f"asker-{number}-1-abcdef"
+        order = PartOrder(run=run, task=number, agent="asker", attempt=1)
+        definition = self.house.registry.load("asker")
+        branch = f"genba/{number}-a-task"
+        plan = SessionPlan(definition=definition, parameters={"issue": number}, branch=branch, base_branch="main")
+        self.fleet.start(
+            order, executor="one", host="here", plan=msgspec.json.encode(plan).decode(), base_branch="main"
+        )
+        live = await self.parts.prepare(order, plan, None, PlainSteps())
+        opened = await live.run.opening.open()
+        live.run.workspace, live.run.proof = opened.workspace, live.run.opening.proof
+        self.open.append(live)
+        return Seat(
+            id="s1",
+            agent="asker",
+            agent_id="asker",
+            hierarchy=Hierarchy.WORKER,
+            project=self.fleet.store.project,
+            run=run,
+            task=number,
+        )
+
+    async def step(self, seat: Seat) -> int:
+        self._steps += 1
+        draft = TaskDraft(title="A step", parent=seat.task, in_plan=True, goals=_wants("step.txt"))
+        return self.fleet.board.add(draft, TESTER).number
+
+    async def guest(self) -> Seat:
+        return Seat(id="g", agent="guest", agent_id="g", hierarchy=Hierarchy.WORKER, project="prj", spawned=False)
+
+    async def open_task(self) -> int:
+        return self.fleet.board.add(TaskDraft(title="A task", goals=_wants("whole.txt")), TESTER).number
+
+    async def work(self, seat: Seat, number: int, good: bool) -> None:
+        live = self.parts.find(seat.run)
+        assert live is not None
+        assert live.run.workspace is not None
+        name = "whole.txt" if number == seat.task else "step.txt"
+        line = f"echo {'good' if good else 'bad'} > {name}; git add -A; git commit -qm work"
+        await asyncio.to_thread(self._run, live.run.workspace.path, line)
+
+    def _run(self, tree: str, line: str) -> None:
+        subprocess.run(["sh", "-c", line], cwd=tree, check=True)
+
+    def close(self) -> None:
+        for live in self.open:
+            assert live.prepared is not None
+            live.prepared.trees.release()
+            live.prepared.journal.close()
+        self.house.close()
+
+
+def _wants(name: str) -> tuple[Goal, ...]:
+    return tuple(read_goals([{"type": "custom_script", "script": f"grep -qx good {name}"}], ""))
+
+
+def _declared(project: Project) -> None:
+    file = {
+        "name": "asker",
+        "description": "An agent that asks",
+        "parameters": {"issue": {"type": "number"}},
+        "runner": {"flow": {"mode": "stateDriven"}, "adapter": {"type": "custom", "command": "true"}},
+    }
+    project.write(".agent/asker/agent.json", json.dumps(file))
+    project.write(".agent/asker/prompts/system.md", "You write files.\n")
+    project.commit()
+
+
+@pytest.fixture
+async def room(project: Project, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[LiveRoom]:
+    monkeypatch.setenv("GENBA_SANDBOX", "worktree")
+    _declared(project)
+    made = LiveRoom(project, await House.find(project.root))
+    yield made
+    made.close()
+
+
+class TestTheDeskOfAFleet(DeskSuite):
+    """On the fixture `room`."""
+
+
+async def test_what_is_not_committed_does_not_count_for_a_step(room: LiveRoom) -> None:
+    seat = await room.seated()
+    number = await room.step(seat)
+    place = await room.desk.place(seat)
+    (Path(place.path) / "step.txt").write_text("good\n", encoding="utf-8")
+
+    judged = await room.desk.judge_subtask(seat, number)
+
+    assert not judged.done
+    assert judged.evidence is not None
+    assert "not everything is committed: step.txt" in judged.evidence.summary
+
+
+async def test_the_same_commit_is_not_verified_twice(room: LiveRoom) -> None:
+    seat = await room.seated()
+    assert seat.task is not None
+    await room.work(seat, seat.task, good=True)
+    first, second = await asyncio.gather(room.desk.judge(seat), room.desk.judge(seat))
+    assert first == second
+    assert first.done
+    live = room.parts.find(seat.run)
+    assert live is not None
+    assert live.run.proof is not None
+    assert live.run.proof.held == first.commit
+
+
+async def test_who_was_started_for_a_task_takes_no_other(room: LiveRoom) -> None:
+    with pytest.raises(WorkflowError) as refused:
+        await room.desk.take(await room.seated(), 99)
+    assert refused.value.code is ErrorCode.FORBIDDEN
+
+
+async def test_a_session_that_nobody_carries_out_here_is_asked_to_try_again(room: LiveRoom) -> None:
+    seat = msgspec.structs.replace(await room.seated(), run="asker-9-1-000000")
+    with pytest.raises(WorkflowError) as refused:
+        await room.desk.judge(seat)
+    assert (refused.value.code, refused.value.action) == (ErrorCode.CONFLICT, "retry")
