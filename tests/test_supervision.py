@@ -1,5 +1,6 @@
 """Nothing outlives a session, and nothing that an agent prints stops it."""
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -8,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from genba.connections.process.ports import reserved_ports
+from genba.connections.process.supervisor import ProcessSupervisor
+from genba.domain.processes import Command
 from tests.project import COMMIT, GENBA, Project, ordinary_environment, until
 
 linux = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="not run: there is no /proc here")
@@ -95,3 +98,24 @@ def test_a_child_that_was_there_before_genba_is_left_alone(project: Project) -> 
 def test_ranges_of_ports_never_overlap(tmp_path: Path) -> None:
     with reserved_ports(10) as few, reserved_ports(45) as many, reserved_ports(20) as some:
         assert len({*few, *many, *some}) == 75
+
+
+@linux
+async def test_whoever_is_told_to_stop_while_a_command_is_being_started_leaves_nothing_running(tmp_path: Path) -> None:
+    word, processes = "8671", ProcessSupervisor()
+    command = Command(
+        argv=("sh", "-c", f"sleep {word} & sleep {word}; true"),
+        workdir=str(tmp_path),
+        environment=os.environ,
+        timeout_seconds=60,
+        idle_seconds=60,
+        mark="told-to-stop",
+    )
+    for turns in range(12):  # of the event loop: the process is there, and nobody has taken it in yet
+        running = asyncio.create_task(processes.run(command, lambda _stream, _line: None))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert living(word) == [], turns

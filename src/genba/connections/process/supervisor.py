@@ -43,16 +43,7 @@ class ProcessSupervisor:
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
-            process = await asyncio.create_subprocess_exec(
-                *command.argv,
-                cwd=command.workdir,
-                env={**command.environment, MARK: command.mark},
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,
-                pass_fds=command.inherited,
-            )
+            process = await self._started(command)
         except (OSError, ValueError) as error:
             said = f"{command.argv[0]}: {error.strerror if isinstance(error, OSError) else error}"
             return Exit(ending=Ending.CANNOT_START, code=127, stdout="", stderr=said, seconds=0.0)
@@ -70,6 +61,28 @@ class ProcessSupervisor:
             stderr=watch.kept("stderr"),
             seconds=loop.time() - began,
         )
+
+    async def _started(self, command: Command) -> asyncio.subprocess.Process:
+        """The process, once it is there. Who is told to stop while it is being started ends what was started."""
+        starting = asyncio.create_task(
+            asyncio.create_subprocess_exec(
+                *command.argv,
+                cwd=command.workdir,
+                env={**command.environment, MARK: command.mark},
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,
+                pass_fds=command.inherited,
+            )
+        )
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            await asyncio.wait({starting})
+            if starting.exception() is None:
+                await asyncio.shield(asyncio.to_thread(end_all, command.mark, starting.result().pid))
+            raise
 
     async def sweep(self, mark: str) -> int:
         return await asyncio.to_thread(end_all, mark)
