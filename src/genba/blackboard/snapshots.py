@@ -134,6 +134,7 @@ def standing(tx: Transaction, run: str) -> Standing:
         completed=came and phase is Phase.COMPLETED and green,
         blocked=(said or "it cannot go on, and does not say why") if reason == ExitReason.BLOCKED else "",
         parked=(said or "others carry out the parts of its task") if reason == ExitReason.PARKED else "",
+        paused="somebody paused it" if reason == ExitReason.PAUSED else "",
         refused=said or _FOR_GOOD[ExitReason(reason)] if reason in _FOR_GOOD else "",
         last_action=str(seat[3]) if seat is not None else "",
         calls=int(seat[4]) if seat is not None else 0,

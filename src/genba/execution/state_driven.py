@@ -153,6 +153,8 @@ class StateDrivenLoop:
         if standing.parked:
             parked = msgspec.structs.replace(after, parked=f"{WAITS_FOR_PARTS}{redact(standing.parked)}")
             return parked.end(Outcome.INCOMPLETE, redact(standing.parked))
+        if standing.paused:
+            return msgspec.structs.replace(after, parked=standing.paused).end(Outcome.INCOMPLETE, standing.paused)
         if standing.refused:
             return after.end(Outcome.FAILED, f"it was told to stop: {redact(standing.refused)}")
         if failed is not None:
@@ -216,7 +218,7 @@ class StateDrivenLoop:
 
 
 def _has_result(standing: Standing) -> bool:
-    return bool(standing.completed or standing.blocked or standing.parked or standing.refused)
+    return bool(standing.completed or standing.blocked or standing.parked or standing.paused or standing.refused)
 
 
 def _stopped_at(standing: Standing) -> str:

@@ -64,7 +64,8 @@ class TaskKeeper:
         if task.status is not TaskStatus.OPEN:
             return
         waiting = [number for number in task.dependencies if not await self._is_done(number)]
-        waiting += [number for number in task.children if not (await self.ledger.look(number)).status.ended]
+        parts = [await self.ledger.look(number) for number in task.children]
+        waiting += [part.number for part in parts if not part.status.ended and not part.in_plan]
         if waiting:
             named = ", ".join(f"#{number}" for number in waiting)
             raise StateConflictError(
