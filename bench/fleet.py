@@ -14,13 +14,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from bench.fleet_ground import Ground
 from bench.measuring import Row, clean_environment
+from genba.connections.process.orphans import take_in_orphans
 
 BIN = Path(sys.executable).parent
 HERE = Path(__file__).parent
@@ -133,14 +134,24 @@ def _working(workers: int) -> list[str]:
 
 
 def _timed(ground: Ground, words: list[str], landed: int, environment: dict[str, str] | None = None) -> Taken:
+    take_in_orphans()
     began, before = time.perf_counter(), _spent()
     done = subprocess.run(
         words, cwd=ground.root, env=environment or clean_environment(), capture_output=True, text=True, check=False
     )
-    taken = Taken(time.perf_counter() - began, _spent() - before)
+    seconds = time.perf_counter() - began
+    _wait_for_all()
+    taken = Taken(seconds, _spent() - before)
     if done.returncode or ground.landed() != landed:
         raise RuntimeError(f"{words[0]}: {ground.landed()} of {landed} landed\n{done.stdout}{done.stderr}")
     return taken
+
+
+def _wait_for_all() -> None:
+    """What ends after whoever started it, as agents and their supervisors may, is counted with the rest."""
+    with suppress(ChildProcessError):
+        while True:
+            os.waitpid(-1, 0)
 
 
 def _spent() -> float:
