@@ -157,7 +157,7 @@ async def test_a_port_that_is_taken_is_named(project: Project) -> None:
 
     assert done.code == 5
     assert f"127.0.0.1:{port} cannot be listened on" in done.err
-    assert "--port 0" in done.err
+    assert "--port=0" in done.err
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])

@@ -80,6 +80,23 @@ def test_a_refusal_fits_the_schema_and_an_answer_of_nothing_does_not(tool: dict[
     assert not holds.is_valid({"error": {"code": "other", "message": "", "hint": "", "action": ""}})
 
 
+@pytest.mark.parametrize("tool", everything(), ids=lambda tool: tool["name"])
+def test_the_page_of_the_tools_names_every_argument_and_every_answer(tool: dict[str, Any]) -> None:
+    page = (Path(__file__).parents[2] / "docs/reference/mcp-tools.md").read_text(encoding="utf-8")
+    section = page.partition(f"### {tool['name']}\n")[2].partition("\n### ")[0]
+    taken = [f"| `{name}` | " for name in tool["inputSchema"]["properties"] if name != "session_token"]
+    answered = [f"`{name}`" for name in tool["outputSchema"]["properties"] if name != "error"]
+
+    assert [name for name in taken if name not in section] == []
+    assert [name for name in answered if name not in section.partition("Answers:")[2]] == []
+
+
+def test_every_code_of_a_refusal_is_on_the_page() -> None:
+    page = (Path(__file__).parents[2] / "docs/reference/mcp-tools.md").read_text(encoding="utf-8")
+
+    assert [code for code in ErrorCode if f"| `{code}` | " not in page] == []
+
+
 def test_what_says_nothing_is_left_out_and_what_is_required_is_not() -> None:
     from genba.coordination.workflow.answers import Inbox, TaskList
     from genba.domain.workflow import Action, ActionKind, Piece

@@ -5,6 +5,7 @@ Law: over stdin and stdout nothing but the protocol is written to stdout.
 
 import asyncio
 import contextlib
+import gc
 import ipaddress
 import os
 import re
@@ -81,6 +82,7 @@ async def _serve_stdio(service: "WorkflowService") -> None:
 async def _serve_http(service: "WorkflowService", host: str, port: int, loopback: bool) -> None:
     from genba.entrypoints.mcp.http import serve_port  # noqa: PLC0415  (the SDK is slow to import)
 
+    gc.freeze()  # what was loaded stays: nobody waits while it is looked through again
     async with serve_port(service, host, port, loopback=loopback) as url:
         click.echo(url)
         with contextlib.suppress(OSError):

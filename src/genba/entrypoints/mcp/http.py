@@ -150,7 +150,9 @@ async def serving(app: Starlette, listening: socket.socket) -> AsyncIterator[Non
 
 def bound_port(host: str, port: int) -> socket.socket:
     """A socket at an address; 0 takes a free port."""
-    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio sends an answer without waiting for more of it only where it is told that this is TCP.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
@@ -159,7 +161,7 @@ def bound_port(host: str, port: int) -> socket.socket:
         raise StateConflictError(
             f"{host}:{port} cannot be listened on: {error.strerror or error}",
             unchanged="nothing was started.",
-            hint="genba mcp --http --port 0   takes a free port",
+            hint="genba mcp --http --port=0   takes a free port",
         ) from error
     return listening
 
