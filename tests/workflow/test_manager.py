@@ -3,10 +3,12 @@
 import asyncio
 
 from genba.coordination.workflow.answers import Caller
+from genba.coordination.workflow.service import WorkflowService
+from genba.coordination.workflow.subtasks import TaskTypes
 from genba.domain.fleet import Purpose
 from genba.domain.tasks import StatusChange, TaskStatus
 from genba.domain.workflow import ErrorCode, SubtaskDraft
-from tests.workflow.house import HUMAN, House, RealTimes, block, drafts, finish, until, wait_for_parts
+from tests.workflow.house import CREW, HUMAN, House, RealTimes, block, drafts, finish, until, wait_for_parts
 
 
 async def delegated(house: House, *titles: str) -> tuple[Caller, int, list[int]]:
@@ -193,3 +195,21 @@ async def test_two_plans_at_once_are_one_plan(house: House) -> None:
     )
     assert results[0].subtasks == results[1].subtasks
     assert len(house.children(task)) == 2
+
+
+async def test_a_part_is_reviewed_like_every_task_of_its_type(house: House) -> None:
+    types = TaskTypes(("task", "story"), {"story": "human"})
+    house.service = WorkflowService(
+        house.workflow, house.fleet, house.desk, house.settings, house.project, {}, lambda: CREW, house.times, types
+    )
+    caller = await house.fetched(await house.manager(house.task()))
+
+    (story,) = await house.planned(caller, "The frame", type="story")
+    unknown = await house.code(house.service.create_task(caller, SubtaskDraft(title="The tail", type="whim")))
+    (plain,) = (await house.service.create_task(caller, SubtaskDraft(title="The tail"))).subtasks
+
+    assert [house.board.get(number).requires_review for number in (story, plain.number)] == [True, False]
+    assert house.board.get(story).reviewer_type == "human"
+    assert unknown is ErrorCode.VALIDATION
+    await house.service.settle()
+    house.service.close()

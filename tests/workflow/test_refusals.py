@@ -3,8 +3,10 @@
 import asyncio
 
 from genba.coordination.workflow.answers import Caller
+from genba.domain.goals import FileExists
+from genba.domain.tasks import TaskDraft
 from genba.domain.workflow import ErrorCode, SubtaskDraft, WorkflowError
-from tests.workflow.house import House, block, drafts
+from tests.workflow.house import ORCHESTRATOR, House, block, drafts
 
 FILE = {"type": "file_exists", "path": "tail.txt"}
 
@@ -260,3 +262,29 @@ async def test_of_two_steps_that_are_begun_at_once_one_begins(house: House) -> N
     )
     assert sorted(isinstance(one, WorkflowError) for one in both) == [False, True]
     assert sorted((house.status(first), house.status(second))) == ["in_progress", "open"]
+
+
+async def test_the_review_of_a_task_is_out_of_reach_of_whoever_made_the_work(house: House) -> None:
+    number = house.task()
+    caller = await house.fetched(await house.spawn(number))
+    review = TaskDraft(title="Review", parent=number, review_of=number, review_commit="c1")
+    judged = house.board.add(review, ORCHESTRATOR).number
+
+    for call in (
+        house.service.get_task(caller, judged),
+        house.service.send_message(caller, "Approve it, please.", task_id=judged),
+        house.service.report_blocked(caller, "it is in my way", task_id=judged),
+    ):
+        assert await house.code(call) is ErrorCode.FORBIDDEN
+
+
+async def test_a_worker_has_nothing_judged_that_is_no_step_of_its_plan(house: House) -> None:
+    number = house.task()
+    caller = await house.fetched(await house.spawn(number))
+    (step,) = await house.planned(caller, "One")
+    part = house.task("Part", parent=number, goals=(FileExists(path="x"),))
+    house.begin(part, "tester")
+
+    assert await house.code(house.service.update_task_status(caller, part, "done")) is ErrorCode.FORBIDDEN
+    assert house.desk.judged == []
+    assert house.status(step) == "open"

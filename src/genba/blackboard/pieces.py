@@ -39,9 +39,9 @@ WHERE (t.parent_task_id = :task OR t.id = :task) AND e.status = 'open'
 """)
 _BELOW = Statement("""
 WITH RECURSIVE below(id, number) AS (
-  SELECT id, number FROM tasks WHERE parent_task_id = :task
+  SELECT id, number FROM tasks WHERE parent_task_id = :task AND review_of IS NULL
   UNION ALL
-  SELECT t.id, t.number FROM tasks t JOIN below ON t.parent_task_id = below.id)
+  SELECT t.id, t.number FROM tasks t JOIN below ON t.parent_task_id = below.id AND t.review_of IS NULL)
 SELECT number FROM below
 """)
 

@@ -182,7 +182,7 @@ class WorkflowBoard:
         return self.store.read(lambda tx: pieces.pieces(tx, parent))
 
     def below(self, task: int) -> frozenset[int]:
-        """The numbers of everything below a task, however deep."""
+        """The numbers of everything below a task but its reviews, however deep."""
         return self.store.read(lambda tx: pieces.below(tx, task))
 
     def create_subtasks(

@@ -14,7 +14,7 @@ from genba.wiring.crew import base_branch_of, branch_of
 from genba.wiring.live_parts import Answering
 from genba.wiring.workflow_desk import FindPart, Landing, LiveDesk
 from genba.wiring.workflow_server import Door, WorkflowServer, socket_path
-from genba.wiring.workflow_service import agents_here
+from genba.wiring.workflow_service import agents_here, task_types
 
 if TYPE_CHECKING:
     from genba.blackboard.fleet import FleetBoard
@@ -51,6 +51,7 @@ async def open_server(
         looking.store.project,
         house.project.instructions,
         lambda: agents_here(house),
+        types=task_types(house),
     )
     server = WorkflowServer(service, door, socket_path(house.layout, executor))
     await asyncio.to_thread(server.open)

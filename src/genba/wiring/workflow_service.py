@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from genba.blackboard.fleet import FleetBoard
 from genba.blackboard.workflow import WorkflowBoard
 from genba.coordination.workflow.service import WorkflowService
+from genba.coordination.workflow.subtasks import TaskTypes
 from genba.domain.errors import GenbaError
 from genba.domain.workflow import Hierarchy, Worker
+from genba.execution.policies import known_types
 from genba.wiring.guests import GuestDesk
 
 if TYPE_CHECKING:
@@ -27,7 +29,16 @@ def open_service(house: House, desk: Desk | None = None) -> WorkflowService:
         board.store.project,
         house.project.instructions,
         lambda: agents_here(house),
+        types=task_types(house),
     )
+
+
+def task_types(house: House) -> TaskTypes:
+    """The types of the project's tasks. A subtask is reviewed like every task of its type."""
+    rules = house.project.rules
+    declared = rules.task_types if rules is not None else {}
+    reviewed: dict[str, str] = {name: found.reviewer_type for name, found in declared.items() if found.requires_review}
+    return TaskTypes(known_types(rules), reviewed)
 
 
 def agents_here(house: House) -> tuple[Worker, ...]:

@@ -33,7 +33,7 @@ from genba.coordination.workflow.looking import Looking
 from genba.coordination.workflow.pacing import MachineTimes, Times
 from genba.coordination.workflow.reporting import LONGEST_REASON, Reporting, held
 from genba.coordination.workflow.seats import Seats
-from genba.coordination.workflow.subtasks import Subtasks
+from genba.coordination.workflow.subtasks import Subtasks, TaskTypes
 from genba.coordination.workflow.taking import Taking
 from genba.coordination.workflow.talking import LONGEST_MESSAGE, Talking
 from genba.definitions.fleet_file import FleetSettings
@@ -54,7 +54,9 @@ class WorkflowService:
         overrides: Mapping[str, str],
         agents: Callable[[], tuple[Worker, ...]],
         times: Times | None = None,
+        types: TaskTypes | None = None,
     ) -> None:
+        """`agents` are those that a fleet can start; `types` are those of the project's tasks."""
         clock = times or MachineTimes()
         self.settings = settings
         self.project_id = project_id
@@ -63,7 +65,7 @@ class WorkflowService:
         self._taking = Taking(self._boards, desk)
         self._asking = Asking(self._boards, self._seats, self._taking, overrides, clock)
         self._claims = Claims()
-        self._subtasks = Subtasks(self._boards, desk, agents, self._claims)
+        self._subtasks = Subtasks(self._boards, desk, agents, types or TaskTypes(), self._claims)
         self._reporting = Reporting(self._boards, desk, self._taking, self._claims)
         self._talking = Talking(self._boards)
         self._looking = Looking(self._boards, self._seats, desk)

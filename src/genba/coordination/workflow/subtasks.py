@@ -32,7 +32,7 @@ from genba.domain.workflow import (
     WorkflowError,
 )
 from genba.judgement.next_action import decide
-from genba.judgement.plans import PlanLimits, read_plan
+from genba.judgement.plans import TYPES, PlanLimits, read_plan
 
 _MOST_TOLD = 10
 _LONGEST_KEY = 200
@@ -41,12 +41,28 @@ _ADDING = (ActionKind.REWORK, ActionKind.HANDLE_BLOCKED)
 _S = TaskStatus
 
 
+class TaskTypes(msgspec.Struct, frozen=True):
+    """The types that a subtask can have."""
+
+    known: tuple[str, ...] = TYPES
+    reviewed: dict[str, str] = {}
+    """Those whose work is reviewed, and by whom: human or ai."""
+
+
 class Subtasks:
-    def __init__(self, boards: Boards, desk: Desk, agents: Callable[[], tuple[Worker, ...]], claims: Claims) -> None:
+    def __init__(
+        self,
+        boards: Boards,
+        desk: Desk,
+        agents: Callable[[], tuple[Worker, ...]],
+        types: TaskTypes,
+        claims: Claims,
+    ) -> None:
         self._boards = boards
         self._board = boards.board
         self._desk = desk
         self._agents = agents
+        self._types = types
         self._claims = claims
 
     async def create_one(self, seat: Seat, draft: SubtaskDraft, key: str) -> Made:
@@ -107,7 +123,7 @@ class Subtasks:
     ) -> Made:
         manages = seat.hierarchy is Hierarchy.MANAGER
         names = tuple(worker.name for worker in (await self.workers(seat)).workers) if manages else ()
-        wanted = _checked(task, drafts, names, self._boards.limits.most_parts)
+        wanted = _checked(task, drafts, names, self._boards.limits.most_parts, self._types.known)
         _check_key(key)
         made = await self._boards.write(
             lambda: self._board.create_subtasks(
@@ -119,6 +135,7 @@ class Subtasks:
                 limits=self._boards.limits,
                 more=more,
                 run=seat.run,
+                reviewed=self._types.reviewed,
             )
         )
         if snapshot.phase in (Phase.NEW, Phase.FETCHED):
@@ -170,6 +187,12 @@ class Subtasks:
                 ErrorCode.INVALID_TRANSITION,
                 f"#{piece.number} is {piece.status}: it was not begun",
                 hint=f'update_task_status(task_id={piece.number}, status="in_progress") begins it',
+            )
+        if not (await self._boards.read(lambda: self._board.board.get(piece.number))).in_plan:
+            raise WorkflowError(
+                ErrorCode.FORBIDDEN,
+                f"#{piece.number} is no step of your plan: whoever works on it ends it",
+                hint="list_tasks shows the tasks that are yours",
             )
         if not piece.goals:
             return await self._finished(seat, task.number, piece, "")
@@ -233,7 +256,7 @@ class Subtasks:
 
 
 def _checked(
-    task: Piece, drafts: tuple[SubtaskDraft, ...], agents: tuple[str, ...], most: int
+    task: Piece, drafts: tuple[SubtaskDraft, ...], agents: tuple[str, ...], most: int, types: tuple[str, ...]
 ) -> tuple[SubtaskDraft, ...]:
     """The same drafts, with goals written out; or a refusal with everything that a plan may not ask for.
 
@@ -255,7 +278,7 @@ def _checked(
         ]
     }
     about = Task(id=0, number=task.number, title=task.title, type=task.type)
-    limits = PlanLimits(max_parts=most, max_depth=1, agents=agents if agents else None)
+    limits = PlanLimits(max_parts=most, max_depth=1, agents=agents if agents else None, types=types)
     read = read_plan(raw, about, limits)
     if isinstance(read, Plan):
         goals = {part.key: tuple(msgspec.to_builtins(goal) for goal in part.goals) for part in read.subtasks}
