@@ -4,6 +4,7 @@ import asyncio
 
 from genba.blackboard.board import Blackboard
 from genba.coordination.workflow.answers import Caller
+from genba.coordination.workflow.seats import SEATS_OF_ONE
 from genba.coordination.workflow.tokens import SecretKind, fits, hashed, new_passkey, new_secret, read_secret
 from genba.domain.workflow import ErrorCode, WorkflowError
 from tests.blackboard.conftest import Postgres
@@ -159,6 +160,16 @@ async def test_failed_authentications_are_limited_by_name_and_others_still_enter
     assert (limited.code, limited.action) == (ErrorCode.LIMIT, "exit")
     await house.come(other, others_passkey)
     house.times.pass_(60)
+    await house.come(agent, passkey)
+
+
+async def test_nobody_gets_around_the_limit_of_calls_by_ever_new_seats(house: House) -> None:
+    agent, passkey = await house.guest()
+    for _ in range(SEATS_OF_ONE):
+        await house.come(agent, passkey)
+    limited = await entry_refusal(house, agent_id="visitor", passkey=passkey)
+    assert (limited.code, limited.action) == (ErrorCode.LIMIT, "retry")
+    house.times.pass_(60 / SEATS_OF_ONE)
     await house.come(agent, passkey)
 
 
