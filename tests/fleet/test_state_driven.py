@@ -253,3 +253,17 @@ def test_an_agent_whose_executor_died_asks_the_one_that_took_it_over(server_yard
     assert yard.started() == ["1"], "the agent that lived went on"
     with yard.board() as board:
         assert [board.board.get(number).title for number in board.board.get(1).children] == ["first", "second"]
+
+
+def test_an_agent_that_asks_cannot_plan(small_yard: Yard) -> None:
+    yard = small_yard
+    asker(yard)
+    yard.set(work={"agent": "asker"}, decompose={"agent": "asker"}, attempts={"per_agent": 1, "max": 1})
+    yard.task(1, decompose=True)
+
+    yard.work(check=1)
+
+    with yard.board() as board:
+        (session,) = board.sessions(1)
+    assert "cannot plan: that takes an agent that is asked" in session.reason
+    assert not yard.started()

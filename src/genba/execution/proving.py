@@ -1,5 +1,7 @@
 """The proof of a run: its work is verified as a commit before it leaves its branch, and again as it would land."""
 
+from collections.abc import Callable
+
 import msgspec
 
 from genba.domain.events import GoalChecked, VerificationFinished
@@ -100,27 +102,31 @@ class Proof:
         verification = await self.world.verifier.verify(subject, self.policy, self._tell)
         self.held, self.verdict, self.done = subject.commit, verification.verdict, verification.done
         self.last = verification
-        self.world.journal.emit(
-            VerificationFinished(
-                status=verification.status,
-                reason=verification.reason or "",
-                commit=subject.commit,
-                findings=tuple(self.world.redact(told) for told in verification.findings),
-                seconds=verification.seconds,
-            )
-        )
+        self.world.journal.emit(verification_finished(verification, self.world.redact))
         if self.tasks is not None:
             await self.tasks.record(verification, of_merge)
         return None if verification.done else evidence(verification)
 
     def _tell(self, found: GoalResult) -> None:
-        self.world.journal.emit(
-            GoalChecked(
-                goal=found.goal.type,
-                level=found.goal.level,
-                required=found.goal.goal.required,
-                result=found.result,
-                log=found.log,
-                cached=found.cached,
-            )
-        )
+        self.world.journal.emit(goal_checked(found))
+
+
+def goal_checked(found: GoalResult) -> GoalChecked:
+    return GoalChecked(
+        goal=found.goal.type,
+        level=found.goal.level,
+        required=found.goal.goal.required,
+        result=found.result,
+        log=found.log,
+        cached=found.cached,
+    )
+
+
+def verification_finished(verification: Verification, redact: Callable[[str], str]) -> VerificationFinished:
+    return VerificationFinished(
+        status=verification.status,
+        reason=verification.reason or "",
+        commit=verification.subject.commit,
+        findings=tuple(redact(told) for told in verification.findings),
+        seconds=verification.seconds,
+    )

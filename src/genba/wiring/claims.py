@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from genba.connections.git.history import GitHistory
@@ -11,12 +12,14 @@ from genba.connections.journal.redaction import Redactor
 from genba.coordination.workflow.desk import Judged
 from genba.domain.errors import StateConflictError
 from genba.domain.processes import claim_mark
-from genba.domain.verification import Subject, Verification
+from genba.domain.verification import Subject, VerdictStatus, Verification
 from genba.domain.workflow import Evidence
+from genba.execution.proving import goal_checked, verification_finished
 from genba.execution.verifying import evidence
 from genba.wiring.judging import rulebook, verifier
 
 if TYPE_CHECKING:
+    from genba.domain.events import Event
     from genba.domain.tasks import Task
     from genba.wiring.house import House
 
@@ -24,11 +27,19 @@ _LONGEST_OUTPUT = 6_000
 
 
 async def judge_claim(
-    house: House, task: Task, subject: Subject, *, run: str, agent: str, own_goals: bool = False
+    house: House,
+    task: Task,
+    subject: Subject,
+    *,
+    run: str,
+    agent: str,
+    own_goals: bool = False,
+    emit: Callable[[Event], None] = lambda _event: None,
 ) -> Judged:
     """Verify a commit against what its task is held to. With `own_goals` only its acceptance criteria count.
 
     A step of a plan is judged in the middle of the work: what the whole is held to may well fail there.
+    `emit` takes what the journal of a run tells of a verification.
     """
     if await GitHistory(house.layout.git).fork_point(subject.base, subject.commit) is None:
         told = f"{subject.branch} shares no commit with {subject.base_branch} any more: it could not land"
@@ -37,8 +48,11 @@ async def judge_claim(
     policy = await rules.freeze(subject.base, subject.base_branch, task, own_goals=own_goals)
     redact = Redactor(os.environ).text
     judge = verifier(house.layout, house.processes, redact, claim_mark(run), house.fence(), agent)
-    found = await judge.verify(subject, policy, lambda _: None)
+    found = await judge.verify(subject, policy, lambda goal: emit(goal_checked(goal)))
+    emit(verification_finished(found, redact))
     await asyncio.to_thread(house.board().record_verification, task.number, run, found)
+    if found.status is VerdictStatus.ERROR:
+        raise StateConflictError(f"the work could not be verified: {evidence(found).detail}")
     return Judged(
         done=found.done, commit=subject.commit, evidence=None if found.done else evidence_of(found, task.number)
     )

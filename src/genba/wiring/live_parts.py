@@ -123,10 +123,17 @@ class LiveParts:
         self._live[order.run] = live
         return live
 
-    def answering(self, run: str) -> Answering:
-        """Who answers the agent of a run that asks what is next."""
+    def answering(self, order: PartOrder) -> Answering:
+        """Who answers the agent of a part that asks what is next. Plans and reviews are answers, and nothing else."""
+        if order.purpose in (Purpose.PLAN, Purpose.REVIEW):
+            told = (
+                f"{order.agent} asks for its next action, and cannot {order.purpose}: that takes an agent that is asked"
+            )
+            raise StateConflictError(
+                told, hint=f"name another agent for that, or runner.flow.mode: loop of {order.agent}"
+            )
         if self.workflow is None:
-            told = f"{run} asks for its next action, and nobody answers here"
+            told = f"{order.agent} asks for its next action, and nobody answers here"
             raise StateConflictError(told, hint="start genba work again: it answers the agents that it knew then")
         return self.workflow
 
@@ -188,7 +195,7 @@ class DressedPart:
         house, order = self.parts.house, self.order
         processes = sparing(house.layout, world.processes)
         grace = house.project.fleet.work.grace_seconds
-        answering = self.parts.answering(order.run) if keeper.definition.state_driven else None
+        answering = self.parts.answering(order) if keeper.definition.state_driven else None
         adapter = detached(
             house.layout,
             keeper,

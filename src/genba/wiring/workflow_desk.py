@@ -138,7 +138,8 @@ class LiveDesk:
             fork = await GitHistory(self.house.layout.git).fork_point(base, commit)
             subject = Subject(commit=commit, base=fork or base, branch=landing.branch, base_branch=landing.base_branch)
             task = await self._read(_task(seat))
-            return await judge_claim(self.house, task, subject, run=seat.run, agent=seat.agent)
+            emit = run.world.journal.emit
+            return await judge_claim(self.house, task, subject, run=seat.run, agent=seat.agent, emit=emit)
 
     async def _read(self, number: int) -> Task:
         return await asyncio.to_thread(self.house.board().get, number)
