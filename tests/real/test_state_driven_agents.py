@@ -47,10 +47,11 @@ def declare(project: Project, name: str, adapter: str, url: str, hierarchy: str 
     project.write(f".agent/{name}/prompts/system.md", "You write files.\n")
 
 
-def prepare(project: Project, adapter: str) -> Yard:
+def prepare(project: Project, adapter: str, sandbox: str = "bubblewrap") -> Yard:
     cli(COMMANDS[adapter])
-    needs_bubblewrap()
-    project.environment |= {"PATH": path_with_clis(), "GENBA_SANDBOX": "bubblewrap"}
+    if sandbox == "bubblewrap":
+        needs_bubblewrap()
+    project.environment |= {"PATH": path_with_clis(), "GENBA_SANDBOX": sandbox}
     project.environment |= dict.fromkeys(("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"), KEY)
     return Yard(project)
 
@@ -85,6 +86,19 @@ def test_a_real_worker_goes_from_its_task_to_merged_work(
         assert "gbs_" not in journal
         assert "gbo_" not in journal
         assert not yard.left_running()
+
+
+def test_a_real_worker_finds_its_way_without_walls(project: Project, model: ModelServer) -> None:
+    url = model.scenario("obey", Obey())
+    with prepare(project, "claude-code", "worktree") as yard:
+        declare(project, "asker", "claude-code", url, boundaries={"allowedTools": ["Bash"]})
+        yard.set(work={"agent": "asker"})
+        yard.task(1, "alone")
+
+        yard.work()
+
+        assert yard.look(1).status is TaskStatus.DONE
+        assert "alone.txt" in yard.files()
 
 
 @pytest.mark.parametrize(("boss", "worker"), [("claude-code", "codex"), ("codex", "claude-code")])
