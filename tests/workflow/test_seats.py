@@ -4,7 +4,7 @@ import asyncio
 
 from genba.blackboard.board import Blackboard
 from genba.coordination.workflow.answers import Caller
-from genba.coordination.workflow.seats import SEATS_OF_ONE
+from genba.coordination.workflow.seats import FAILURES_OF_ALL, SEATS_OF_ONE
 from genba.coordination.workflow.tokens import SecretKind, fits, hashed, new_passkey, new_secret, read_secret
 from genba.domain.workflow import ErrorCode, WorkflowError
 from tests.blackboard.conftest import Postgres
@@ -161,6 +161,24 @@ async def test_failed_authentications_are_limited_by_name_and_others_still_enter
     await house.come(other, others_passkey)
     house.times.pass_(60)
     await house.come(agent, passkey)
+
+
+async def test_nobody_is_kept_out_by_those_who_fail_under_other_names(house: House) -> None:
+    agent, passkey = await house.guest()
+    token = (await house.spawn(house.task())).token
+    secret = await house.runs.credential(house.begin(house.task("Build a boat")))
+    house.restart()
+    for number in range(FAILURES_OF_ALL):
+        await refusal_of(house, Caller(token=f"gbs_{number:x}_{'0' * 40}"))
+
+    nobody = await entry_refusal(house, agent_id="nobody", passkey="wrong")
+    wrong = await entry_refusal(house, agent_id=agent, passkey="wrong")
+    await house.come(agent, passkey)
+    await house.service.authenticate(Caller(token=secret))
+
+    assert nobody.code is ErrorCode.LIMIT
+    assert said(wrong) == said(nobody)
+    assert await house.told(Caller(token=token)) == "get_task"
 
 
 async def test_nobody_gets_around_the_limit_of_calls_by_ever_new_seats(house: House) -> None:

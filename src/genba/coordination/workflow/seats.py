@@ -65,7 +65,6 @@ class Seats:
     async def authenticate(self, caller: Caller, agent_id: str, passkey: str, project_id: str) -> Seated:
         credential = _credential(caller, passkey)
         name = credential.id if credential else agent_id
-        self._take(name)
         if credential is not None:
             seat, text, expires_at = await self._by_credential(credential, agent_id, project_id)
             system_prompt = ""
@@ -151,7 +150,7 @@ class Seats:
 
     async def _by_credential(self, shown: Secret, agent_id: str, project_id: str) -> tuple[Seat, str, str]:
         found = await self._boards.read(lambda: self._board.credential(shown.id))
-        good = await fits(shown.text, found.secret_hash if found else "")
+        good = await self._fits(shown.id, shown.text, found.secret_hash if found else "")
         if found is None or not good or not found.is_good(self._times.now()):
             raise not_authenticated()
         if agent_id not in ("", found.agent, found.agent_id) or project_id not in ("", self._project):
@@ -172,7 +171,7 @@ class Seats:
     async def _by_passkey(self, agent_id: str, shown: str, project_id: str) -> tuple[Seat, str, str, str]:
         agent = await self._boards.read(lambda: self._board.agent(agent_id)) if agent_id else None
         known = await self._boards.read(lambda: self._board.passkey_hash(agent.id)) if agent else ""
-        good = await fits(shown, known)
+        good = await self._fits(agent_id, shown, known)
         if agent is None or not good or agent.status != "active" or project_id not in ("", self._project):
             raise not_authenticated()
         seat = Seat(
@@ -212,9 +211,8 @@ class Seats:
         return taken, token.text, expires_at
 
     async def _verified(self, id: str, text: str, shown: bytes) -> _Remembered:  # noqa: A002  (the word of the house)
-        self._take(id)
         known = await self._boards.read(lambda: self._board.seat(id))
-        good = await fits(text, known.token_hash if known else "")
+        good = await self._fits(id, text, known.token_hash if known else "")
         # A seat that was closed counts as a failure too: its token costs as much as a wrong one.
         if known is None or not good or not known.is_good(self._times.now()):
             raise not_authenticated()
@@ -233,15 +231,19 @@ class Seats:
         there = self._remembered.get(id)
         return there is None or there.last_action not in _BEFORE
 
-    def _take(self, name: str) -> None:
-        wait = self._failures.take(name) or self._all_failures.take(_ALL)
-        if wait:
-            raise WorkflowError(
-                ErrorCode.LIMIT,
-                "there were too many failed authentications",
-                hint=f"wait {wait:.0f} seconds, then authenticate again",
-                action="exit",
-            )
+    async def _fits(self, name: str, text: str, known: str) -> bool:
+        """Whether somebody of this name shows what was hashed. Each time counts as a failure until it is given back.
+
+        However many fail under other names, whoever is known here and shows the right secret is let in; all who fail
+        are told the same.
+        """
+        mine, all_others = self._failures.take(name), self._all_failures.take(_ALL)
+        if mine or (all_others and not known):
+            raise _too_many(mine or all_others)
+        good = await fits(text, known)
+        if all_others and not good:
+            raise _too_many(all_others)
+        return good
 
     def _give_back(self, name: str) -> None:
         self._all_failures.give_back(_ALL)
@@ -290,6 +292,15 @@ def not_authenticated() -> WorkflowError:
         ErrorCode.NOT_AUTHENTICATED,
         "not authenticated",
         hint="the secret is not known here, or it is good no more",
+        action="exit",
+    )
+
+
+def _too_many(wait: float) -> WorkflowError:
+    return WorkflowError(
+        ErrorCode.LIMIT,
+        "there were too many failed authentications",
+        hint=f"wait {wait:.0f} seconds, then authenticate again",
         action="exit",
     )
 
