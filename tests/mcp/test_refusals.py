@@ -194,6 +194,23 @@ async def test_no_secret_is_ever_logged(door: Door, caplog: pytest.LogCaptureFix
         assert hidden.rpartition("_")[2] not in ours
 
 
+async def test_a_secret_that_an_agent_writes_down_is_not_kept(door: Door) -> None:
+    caller = await door.house.fetched(await door.house.spawn(door.house.task()))
+    bearer = {"authorization": f"Bearer {caller.token}"}
+    title = f"Use {caller.token}"
+    goal = {"type": "file_exists", "path": f"docs/{caller.token}"}
+
+    await door.call("save_context", {"progress": f"my token is {caller.token}."}, **bearer)
+    await door.call("create_tasks_batch", {"tasks": [{"title": title, "goals": [goal]}]}, **bearer)
+    await door.call("report_blocked", {"reason": f"who takes {caller.token}?"}, **bearer)
+
+    everything = str(door.house.everything())
+    assert caller.token not in everything
+    assert "my token is [redacted]." in everything
+    assert "Use [redacted]" in everything
+    assert "who takes [redacted]?" in everything
+
+
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_tool_that_there_is_not_is_an_error_of_the_protocol(door: Door, mode: str) -> None:
     async with door.client(mode) as client:

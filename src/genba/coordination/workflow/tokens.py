@@ -5,10 +5,11 @@ Law: only hashes are kept. Whoever shows a secret is told yes or no, after the s
 
 import asyncio
 import hashlib
+import re
 import secrets
 from enum import StrEnum
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 _ID, _WORD = 6, 20
 """Bytes; the word alone is more than anybody can guess."""
 _LONGEST = 200
+_SECRET = re.compile(r"(?<![A-Za-z0-9])gb[kos]_[A-Za-z0-9_]{12,}")
+_HIDDEN = "[redacted]"
 
 
 class SecretKind(StrEnum):
@@ -55,6 +58,15 @@ def read_secret(text: str, kind: SecretKind) -> Secret | None:
     if len(words) != len(("kind", "id", "word")) or words[0] != kind or not all(words):
         return None
     return Secret(words[1], text.strip()) if words[1].isalnum() and words[1].isascii() else None
+
+
+def without_secrets(value: Any) -> Any:
+    """The same plain data, in which no secret of the workflow can be read: what agents write is kept, and shown."""
+    if isinstance(value, str):
+        return _SECRET.sub(_HIDDEN, value)
+    if isinstance(value, dict):
+        return {key: without_secrets(inner) for key, inner in value.items()}
+    return [without_secrets(each) for each in value] if isinstance(value, list) else value
 
 
 def digest(text: str) -> bytes:

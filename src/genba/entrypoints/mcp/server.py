@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from genba import __version__
 from genba.coordination.workflow.answers import Caller, Seated
 from genba.coordination.workflow.service import WorkflowService
+from genba.coordination.workflow.tokens import without_secrets
 from genba.domain.errors import GenbaError
 from genba.domain.workflow import Action, ErrorCode, Tool, WorkflowError
 from genba.entrypoints.mcp.shapes import answered, input_schema, listed, refused
@@ -32,6 +33,8 @@ INSTRUCTIONS = (
 MOST_CHARACTERS = 256_000
 """The most that the arguments of one call may weigh."""
 _KEPT_ANSWERS = 512
+_SECRETS = ("session_token", "passkey")
+"""Arguments that are secrets; whatever else holds one would be written down with it."""
 _SHOWN_PROBLEMS = 8
 
 Context = ServerRequestContext[Any, Any]
@@ -122,8 +125,9 @@ class _Calls:
                 f"the arguments are larger than {MOST_CHARACTERS:,} characters",
                 hint="say it shorter; what is long belongs in a file of your branch",
             )
+        shown = {name: value if name in _SECRETS else without_secrets(value) for name, value in raw.items()}
         try:
-            taken = entry.takes.model_validate(raw)
+            taken = entry.takes.model_validate(shown)
         except ValidationError as error:
             raise _not_valid(entry, error) from None
         if entry.name == Tool.AUTHENTICATE:
