@@ -64,6 +64,24 @@ async def test_a_wait_is_answered_as_soon_as_a_part_ends(house: House) -> None:
     assert answer.action == "report_completion"
 
 
+async def test_one_call_of_a_seat_is_held_and_a_newer_one_ends_it(house: House) -> None:
+    caller, _, parts = await delegated(house, "Cut it")
+    house.begin(parts[0])
+    times = RealTimes()
+    house.restart(times=times, wait_seconds=50, park_seconds=1000)
+    held = []
+    for _ in range(5):
+        before = times.slept
+        held.append(asyncio.create_task(house.next(caller)))
+        await until(lambda before=before: times.slept > before)
+    ended, waits = await asyncio.wait(held[:4], timeout=20)
+    assert {call.result().action for call in ended} == {"wait"}
+    assert not waits
+    assert not held[4].done()
+    held[4].cancel()
+    await asyncio.gather(held[4], return_exceptions=True)
+
+
 async def test_a_wait_with_nothing_new_is_answered_after_its_time(house: House) -> None:
     caller, _, parts = await delegated(house, "Cut it")
     house.begin(parts[0])

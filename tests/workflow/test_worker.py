@@ -4,7 +4,7 @@ import asyncio
 
 from genba.domain.errors import GitError
 from genba.domain.tasks import StatusChange, TaskStatus
-from genba.domain.workflow import ErrorCode, SubtaskDraft
+from genba.domain.workflow import ErrorCode, SubtaskDraft, WorkflowError
 from tests.workflow.house import HUMAN, House, drafts, until
 
 FILE = {"type": "file_exists", "path": "tail.txt"}
@@ -183,6 +183,21 @@ async def test_two_claims_at_once_are_one_verification(house: House) -> None:
     house.desk.held.set()
     assert await first == await second
     assert house.desk.judged == [task]
+
+
+async def test_a_few_calls_wait_for_one_claim_and_more_are_refused(house: House) -> None:
+    task = house.task()
+    caller = await house.fetched(await house.spawn(task))
+    house.desk.held = asyncio.Event()
+    calls = [asyncio.create_task(house.service.report_completed(caller)) for _ in range(20)]
+    await until(lambda: sum(call.done() for call in calls) == 12)
+    house.desk.held.set()
+    told = await asyncio.gather(*calls, return_exceptions=True)
+    refused = [one for one in told if isinstance(one, WorkflowError)]
+    assert {one.code for one in refused} == {ErrorCode.LIMIT}
+    assert len(refused) == 12
+    assert house.desk.judged == [task]
+    assert house.service.waiting == 0
 
 
 async def test_whoever_hangs_up_finds_the_verification_made(house: House) -> None:

@@ -47,6 +47,8 @@ class Asking:
         self._times = times
         self._settings = boards.settings.workflow
         self._asked: dict[str, _Asked] = {}
+        self._holding: dict[str, object] = {}
+        """By seat: the one call that is held for it."""
 
     async def next_action(self, seat: Seat) -> Action:
         asked = self._asked.get(seat.id)
@@ -68,16 +70,29 @@ class Asking:
 
     async def _held(self, seat: Seat, pulse: int) -> Action:
         """The answer, or a wait that was held as long as the settings say and ended by whatever happens first."""
-        began = self._times.elapsed()
         answer = await self._looked(seat, pulse)
+        if answer.action is ActionKind.WAIT:
+            mine = self._holding[seat.id] = object()
+            try:
+                answer = await self._changed(seat, pulse, answer, mine)
+            finally:
+                if self._holding.get(seat.id) is mine:
+                    del self._holding[seat.id]
+        self._seats.note_action(seat, _named(answer))
+        await self._part(seat, answer)
+        return answer
+
+    async def _changed(self, seat: Seat, pulse: int, answer: Action, mine: object) -> Action:
+        """One call is held for each seat: a newer one ends it, so that nobody holds the connections of others."""
+        began = self._times.elapsed()
         while answer.action is ActionKind.WAIT and self._times.elapsed() - began < self._settings.wait_seconds:
             await self._times.sleep(LOOK_EVERY)
+            if self._holding.get(seat.id) is not mine:
+                break
             now = await self._boards.read(self._boards.pulse.now)
             if now != pulse or self._is_to_park(seat):
                 pulse = now
                 answer = await self._looked(seat, pulse)
-        self._seats.note_action(seat, _named(answer))
-        await self._part(seat, answer)
         return answer
 
     async def _looked(self, seat: Seat, pulse: int) -> Action:

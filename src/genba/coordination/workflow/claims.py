@@ -5,15 +5,22 @@ the same verification came to; what it came to stands on the blackboard in any c
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from genba.domain.workflow import ErrorCode, WorkflowError
+
 T = TypeVar("T")
+
+_MOST_WAITING = 8
+"""Calls that wait for one claim: each of them holds a connection, and others need some too."""
 
 
 class Claims:
     def __init__(self) -> None:
         self._running: dict[str, asyncio.Task[Any]] = {}
+        self._waiting: Counter[str] = Counter()
         self.waiting = 0
         """Calls that wait for a verdict right now."""
 
@@ -27,11 +34,19 @@ class Claims:
             running = asyncio.create_task(claim())
             self._running[name] = running
             running.add_done_callback(lambda done: self._over(name, done))
+        if self._waiting[name] >= _MOST_WAITING:
+            raise WorkflowError(
+                ErrorCode.LIMIT, "it is being verified, and you wait for that already", hint="wait", action="wait"
+            )
         self.waiting += 1
+        self._waiting[name] += 1
         try:
             return await asyncio.shield(running)
         finally:
             self.waiting -= 1
+            self._waiting[name] -= 1
+            if not self._waiting[name]:
+                del self._waiting[name]
 
     def seats(self) -> frozenset[str]:
         """Whose claims are under way. The name of a claim begins with its seat."""
