@@ -215,7 +215,12 @@ def test_what_cannot_land_is_verified_and_written_down_once_however_often_it_is_
     process = yard.start("--plain")
     until(lambda: "stuck" in yard.log())
     seen: set[str] = set()
-    until(lambda: seen.add(finished_at(yard)) or len(seen) > 5)
+
+    def tried_often() -> bool:
+        seen.add(finished_at(yard))
+        return len(seen) > 5
+
+    until(tried_often)
 
     with yard.board() as board:
         told = [each.data["commit"] for each in board.board.events(1) if each.kind == "verified"]
