@@ -22,6 +22,7 @@ from typing import NamedTuple
 from bench.fleet_ground import Ground
 from bench.measuring import Row, clean_environment
 from genba.connections.process.orphans import take_in_orphans
+from genba.wiring.walls import SANDBOX_VARIABLE
 
 BIN = Path(sys.executable).parent
 HERE = Path(__file__).parent
@@ -49,16 +50,21 @@ def rows() -> list[Row]:
 
 
 def _sleepers() -> list[Row]:
+    """Like with like: a shell has no walls, so the fleet held to it has none. What walls cost is told beside."""
     found = _taking_turns(
-        genba=lambda: _fleet(SLEEPERS, SLEEPERS, SECONDS), bare=lambda: _bare(SLEEPERS, SLEEPERS, SECONDS)
+        genba=lambda: _fleet(SLEEPERS, SLEEPERS, SECONDS, sandbox="worktree"),
+        walled=lambda: _fleet(SLEEPERS, SLEEPERS, SECONDS),
+        bare=lambda: _bare(SLEEPERS, SLEEPERS, SECONDS),
     )
-    genba, bare = found["genba"].seconds, found["bare"].seconds
+    genba, walled, bare = (found[name].seconds for name in ("genba", "walled", "bare"))
     what = f"{SLEEPERS} agents that sleep {SECONDS:g} s, {SLEEPERS} workers"
     figure = f"{genba:.1f} s beside {bare:.1f} s; {_processor(found)}, {os.cpu_count()} cores, "
     figure += f"{os.getloadavg()[0]:.1f} processes wanted them"
+    behind = f"{walled:.1f} s beside {bare:.1f} s; {_processor(found, 'walled')}"
     naive = f"{genba:.1f} s; with a core for each agent and git for nothing it would be {SECONDS:g} s"
     return [
-        Row(f"{what} / the same in a shell", figure, genba / bare, 1.5),
+        Row(f"{what}, no walls / the same in a shell", figure, genba / bare, 1.5),
+        Row(f"{what}, behind the walls of this machine / in a shell without", behind, walled / bare),
         Row(f"{what} / {SECONDS:g} s", naive, genba / SECONDS),
     ]
 
@@ -95,8 +101,8 @@ def _recovery() -> list[Row]:
     return [Row("genba work after kill -9 of the one before / with nothing to do", figure, recovered / idle)]
 
 
-def _processor(found: dict[str, Taken]) -> str:
-    return f"{found['genba'].processor:.1f} s of processor beside {found['bare'].processor:.1f} s"
+def _processor(found: dict[str, Taken], name: str = "genba") -> str:
+    return f"{found[name].processor:.1f} s of processor beside {found['bare'].processor:.1f} s"
 
 
 def _taking_turns(rounds: int = ROUNDS, **sides: Side) -> dict[str, Taken]:
@@ -119,9 +125,11 @@ def _ground(seconds: float = 0.0, tasks: int = 0) -> Iterator[Ground]:
         yield Ground(Path(folder), seconds).tasks(tasks)
 
 
-def _fleet(tasks: int, workers: int, seconds: float) -> Taken:
+def _fleet(tasks: int, workers: int, seconds: float, sandbox: str = "") -> Taken:
+    """A fleet behind the walls that this machine has, unless others are named."""
+    environment = clean_environment() | ({SANDBOX_VARIABLE: sandbox} if sandbox else {})
     with _ground(seconds, tasks) as ground:
-        return _timed(ground, _working(workers), tasks)
+        return _timed(ground, _working(workers), tasks, environment)
 
 
 def _bare(tasks: int, parallel: int, seconds: float) -> Taken:
