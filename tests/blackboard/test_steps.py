@@ -10,7 +10,8 @@ from genba.blackboard.fleet import FleetBoard
 from genba.blackboard.workflow import WorkflowBoard
 from genba.domain.errors import GenbaError, NotFoundError, StateConflictError
 from genba.domain.fleet import Escalation, EscalationKind, FleetSession, PartEnd, Purpose, WaitsFor
-from genba.domain.tasks import Blocker, BlockerKind, StatusChange, TaskStatus
+from genba.domain.sessions import SessionStart
+from genba.domain.tasks import Blocker, BlockerKind, StatusChange, TaskDraft, TaskStatus
 from genba.domain.verification import VerdictStatus
 from genba.domain.workflow import SubtaskDraft
 from genba.testing.conformance import a_verification
@@ -272,3 +273,14 @@ def test_whoever_asks_what_is_next_goes_by_the_plan_that_is_there(board: Blackbo
 
     assert "before its parts have ended" in error.message
     assert statuses(board, one, two) == ["open", "open"]
+
+
+def test_a_step_is_nobodys_task_and_nothing_is_below_it(board: Blackboard, workflow: WorkflowBoard) -> None:
+    session, one, _ = planned(board, workflow)
+    by_hand = SessionStart(run="by-hand", agent="painter", branch="b", base="c0", workdir="/w", host="h")
+    for act in (
+        lambda: begin(FleetBoard(board), one, 1, "painter"),
+        lambda: board.begin_session(one, by_hand),
+        lambda: board.add(TaskDraft(title="Below", parent=one), HUMAN),
+    ):
+        assert f"a step of the plan of #{session.task}" in refusal_of(board, act).message

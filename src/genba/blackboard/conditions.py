@@ -56,6 +56,14 @@ def refused(number: int, why: str, hint: str = "") -> StateConflictError:
     )
 
 
+def refuse_step(task: Task, deed: str) -> None:
+    """A step of a plan belongs to whoever works on the task above it, and to nobody else."""
+    if task.in_plan:
+        raise refused(
+            task.number, f"it is a step of the plan of #{task.parent}, {deed}", f"genba task show {task.parent}"
+        )
+
+
 def _dependencies_are_done(tx: Transaction, task: Task) -> None:
     if not task.dependencies:
         return

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from genba.blackboard.conditions import refused
+from genba.blackboard.conditions import refuse_step, refused
 from genba.blackboard.families import hold_line
 from genba.blackboard.gateway import change_status
 from genba.blackboard.history import PART_BEGAN, PART_ENDED, TAKEN_OVER, Line, tell
@@ -97,6 +97,7 @@ def start(
         return session_of(there), False
     if tx.one(_TAKEN, run=order.run) is not None:
         raise refused(order.task, f"run {order.run} works on another task already")
+    refuse_step(task, "and whoever works on that makes it")
     _may_go_on(tx, task, order)
     last = tx.one(_LAST_ATTEMPT, task=task.id, purpose=str(order.purpose))
     if last is not None and last[0] is not None and last[0] >= order.attempt:

@@ -6,7 +6,7 @@ that still says it runs has lost its process.
 
 from typing import Any
 
-from genba.blackboard.conditions import refused, reviewed_commit
+from genba.blackboard.conditions import refuse_step, refused, reviewed_commit
 from genba.blackboard.families import hold_line
 from genba.blackboard.gateway import change_status
 from genba.blackboard.history import TAKEN_OVER, Line, tell
@@ -99,6 +99,7 @@ def begin_session(tx: Transaction, number: int, start: SessionStart, died: Died 
     if task.status is TaskStatus.REVIEW and going_on and mine is not None:
         _write(tx, task, start, int(mine[2]), is_there=True)  # its work is verified; the run comes back to finalize it
         return _briefing(tx, task, start.run, int(mine[2]))
+    refuse_step(task, "and whoever works on that makes it")
     _nobody_works(tx, task, start.run, died)
     last_attempt = int(newest[2]) if newest else 0
     attempt = last_attempt if going_on else last_attempt + 1

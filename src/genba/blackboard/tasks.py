@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from genba.blackboard.conditions import refuse_step
 from genba.blackboard.dependencies import check_new
 from genba.blackboard.families import blocked_above, hold_line, hold_relations, line_of
 from genba.blackboard.goals import set_criteria, without_twins
@@ -239,6 +240,7 @@ def _place_below(tx: Transaction, draft: TaskDraft) -> tuple[int | None, Blocker
             unchanged="nothing was changed.",
             hint=f"reopen it first: genba task show {draft.parent}",
         )
+    refuse_step(look(tx, draft.parent).task, "and has no parts")
     root = blocked_above(line)
     if root is None or draft.status is not TaskStatus.OPEN:
         return line[0].id, None, None
