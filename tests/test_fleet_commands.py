@@ -293,6 +293,9 @@ def test_nothing_is_decided_that_nobody_asked(project: Project) -> None:
         ("work",),
         ("work", "--until-empty"),
         ("migrate",),
+        ("agent", "register", "friend", "--manager"),
+        ("agent", "passkey", "rotate", "friend"),
+        ("agent", "passkey", "revoke", "friend"),
     ],
 )
 def test_an_agent_decides_nothing(project: Project, words: tuple[str, ...]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from genba.domain.errors import UsageError
+from genba.entrypoints.cli.deciding import people_only
 from genba.entrypoints.cli.houses import house_here
 from genba.entrypoints.cli.json_output import print_json
 from genba.entrypoints.cli.printable import printable
@@ -32,6 +33,7 @@ def register(
 
     text = _read(prompt) if prompt is not None else ""
     house = house_here()
+    people_only(house, "let agents in")
     welcome = registering.register(
         house, name, manager=manager, role=role, capabilities=capabilities, system_prompt=text
     )
@@ -50,7 +52,9 @@ def rotate(name: str, as_json: bool) -> None:
     """A new passkey. Whoever came with the old one is out at once."""
     from genba.wiring import registering  # noqa: PLC0415  (only this command needs the blackboard)
 
-    _show(registering.rotate(house_here(), name), f"{name} has a new passkey; the old one is good no more.", as_json)
+    house = house_here()
+    people_only(house, "change a passkey")
+    _show(registering.rotate(house, name), f"{name} has a new passkey; the old one is good no more.", as_json)
 
 
 @passkey.command("revoke")
@@ -60,7 +64,9 @@ def revoke(name: str, as_json: bool) -> None:
     """No passkey any more: it cannot come again, and is out at once."""
     from genba.wiring import registering  # noqa: PLC0415  (only this command needs the blackboard)
 
-    agent = registering.revoke(house_here(), name)
+    house = house_here()
+    people_only(house, "take a passkey away")
+    agent = registering.revoke(house, name)
     if as_json:
         print_json({"agent": agent})
         return
