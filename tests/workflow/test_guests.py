@@ -1,10 +1,13 @@
 """Agents that came by themselves: they take a task, keep it while they call, and give it back when they go."""
 
 import asyncio
+from collections.abc import Awaitable
+
+import pytest
 
 from genba.domain.fleet import Purpose
 from genba.domain.tasks import TaskStatus
-from genba.domain.workflow import ErrorCode, Hierarchy
+from genba.domain.workflow import ErrorCode, Hierarchy, WorkflowError
 from tests.workflow.house import House
 
 
@@ -143,3 +146,25 @@ async def test_a_guest_is_never_sent_home_for_waiting(house: House) -> None:
     await house.service.assign_task(caller, part, "writer")
     house.begin(part)
     assert [await house.told(caller) for _ in range(30)] == ["wait"] * 30
+
+
+async def test_a_guest_does_not_leave_while_its_work_is_verified(house: House) -> None:
+    task = house.task()
+    caller = await house.fetched(await house.come(*await house.guest()))
+    house.desk.held = asyncio.Event()
+    claim = asyncio.create_task(house.service.report_completed(caller))
+    await asyncio.wait_for(house.desk.judging.wait(), 20)
+
+    assert await code_at_once(house.service.logout(caller)) is ErrorCode.CONFLICT
+    house.desk.held.set()
+
+    assert (await claim).verified
+    assert house.status(task) == "review"
+    await house.service.logout(caller)
+
+
+async def code_at_once(call: Awaitable[object]) -> ErrorCode:
+    """The code of a refusal, while something else is under way."""
+    with pytest.raises(WorkflowError) as refusal:
+        await call
+    return refusal.value.code

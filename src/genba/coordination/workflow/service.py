@@ -38,7 +38,7 @@ from genba.coordination.workflow.taking import Taking
 from genba.coordination.workflow.talking import LONGEST_MESSAGE, Talking
 from genba.definitions.fleet_file import FleetSettings
 from genba.domain.tasks import TaskStatus
-from genba.domain.workflow import Action, Note, SubtaskDraft, Tool, Worker, WorkflowError
+from genba.domain.workflow import Action, ErrorCode, Note, SubtaskDraft, Tool, Worker, WorkflowError
 
 
 class WorkflowService:
@@ -140,6 +140,10 @@ class WorkflowService:
         """The instance stops here. A guest that leaves its task unfinished gives it back."""
         seat = await self._seats.of(caller)
         held(reason, LONGEST_REASON, "reason", empty=True)
+        if not seat.spawned and seat.id in self._claims.seats():
+            # Whoever takes the task next would find the work of this claim in it.
+            told = "your work is being verified, and is handed over when it passes"
+            raise WorkflowError(ErrorCode.CONFLICT, told, hint="wait for that, then log out", action="wait")
         why = reason.strip() or "it logged out"
         await self._taking.leave(seat, why)
         await self._seats.close(seat, why)
