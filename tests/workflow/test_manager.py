@@ -5,8 +5,8 @@ import asyncio
 from genba.coordination.workflow.answers import Caller
 from genba.coordination.workflow.service import WorkflowService
 from genba.coordination.workflow.subtasks import TaskTypes
-from genba.domain.fleet import Purpose
-from genba.domain.tasks import StatusChange, TaskStatus
+from genba.domain.fleet import Escalation, EscalationKind, PartEnd, Purpose, WaitsFor
+from genba.domain.tasks import Blocker, BlockerKind, StatusChange, TaskStatus
 from genba.domain.workflow import ErrorCode, SubtaskDraft
 from tests.workflow.house import CREW, HUMAN, House, RealTimes, block, drafts, finish, until, wait_for_parts
 
@@ -231,3 +231,25 @@ async def test_a_part_is_reviewed_like_every_task_of_its_type(house: House) -> N
     assert unknown is ErrorCode.VALIDATION
     await house.service.settle()
     house.service.close()
+
+
+async def test_a_manager_does_not_answer_the_questions_of_a_part_for_ever(house: House) -> None:
+    caller, _, (part,) = await delegated(house, "Cut it")
+    run = house.begin(part)
+    answered = 0
+    while "retry" in (await asks(house, caller, part, run)):
+        await house.service.assign_task(caller, part, "writer", note="blue")
+        house.resume(run)
+        answered += 1
+
+    assert answered == house.settings.workflow.max_reworks
+    assert "ask_human" in (await house.next(caller)).choices
+
+
+async def asks(house: House, manager: Caller, part: int, run: str) -> tuple[str, ...]:
+    """The worker on a part asks something: what its manager can do."""
+    question = Escalation(task=part, kind=EscalationKind.QUESTION, question="which colour?", run=run)
+    house.fleet.escalate(question, Blocker(BlockerKind.NEEDS_INPUT, "which colour?"))
+    end = PartEnd(run=run, part=house.fleet.session(run).part, waits_for=WaitsFor.ANSWER, state="{}")
+    house.fleet.end_part(end)
+    return (await house.next(manager)).choices

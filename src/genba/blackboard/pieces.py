@@ -1,5 +1,6 @@
 """Tasks and subtasks, as far as the next action depends on them."""
 
+from collections import Counter
 from functools import lru_cache
 from typing import Any
 
@@ -32,7 +33,13 @@ _ATTEMPTS = Statement("""
 SELECT t.number, count(*) FROM sessions s JOIN tasks t ON t.id = s.task_id
 WHERE (t.parent_task_id = :task OR t.id = :task) AND s.status = 'ended' AND s.outcome <> 'completed'
   AND s.purpose IN ('work', 'manage') GROUP BY t.number
+UNION ALL
+SELECT t.number, count(*) FROM escalations e JOIN tasks t ON t.id = e.task_id
+  JOIN agents a ON a.project_id = t.project_id AND a.name = e.answered_by
+WHERE (t.parent_task_id = :task OR t.id = :task) AND e.kind = 'question' AND e.status IN ('answered', 'approved')
+GROUP BY t.number
 """)
+"""Sessions that came to nothing, and questions that no person has answered."""
 _WITH_PERSON = Statement("""
 SELECT t.number, e.evidence FROM escalations e JOIN tasks t ON t.id = e.task_id
 WHERE (t.parent_task_id = :task OR t.id = :task) AND e.status = 'open'
@@ -146,7 +153,9 @@ def told(goal: Goal) -> str:
 
 def with_story(tx: Transaction, task: int, found: list[Piece]) -> list[Piece]:
     """A task and its parts, with the attempts that came to nothing, and whether a manager gave it to a person."""
-    attempts = {int(number): int(count) for number, count in tx.all(_ATTEMPTS, task=task)}
+    attempts: Counter[int] = Counter()
+    for number, count in tx.all(_ATTEMPTS, task=task):
+        attempts[int(number)] += int(count)
     asked = {int(number) for number, raw in tx.all(_WITH_PERSON, task=task) if _evidence.decode(raw).get("by")}
     if not attempts and not asked:
         return found

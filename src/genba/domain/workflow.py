@@ -125,7 +125,7 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
     scope: tuple[str, ...] = ()
     blocker: Blocker | None = None
     attempts: int = 0
-    """Sessions that tried it and came to nothing."""
+    """Sessions that tried it and came to nothing, and questions about it that its manager has answered."""
     with_human: bool = False
     """Whether its manager has given the matter to a person."""
     version: int = 1
