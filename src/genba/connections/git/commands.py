@@ -204,9 +204,9 @@ def _bounded(memory: int) -> tuple[str, ...]:
     return ("prlimit", f"--as={memory}", "--") if shutil.which("prlimit") else ()
 
 
-def branch_of(git_dir: Path) -> str:
+def branch_of(git_dir: str | Path) -> str:
     """The ref of the branch that a trusted HEAD is on, read from its file; nothing where that says something else."""
-    said = _read(git_dir / "HEAD")
+    said = _read(f"{git_dir}/HEAD")
     ref = said.removeprefix("ref: ").strip()
     return ref if said.startswith("ref: ") and ref.startswith(_BRANCHES) else ""
 
@@ -215,7 +215,7 @@ def _loose(git_dir: Path, ref: str) -> str:
     """The object that the file of a ref names; nothing where there is none, or it says something else."""
     if ".." in ref or "\0" in ref:
         return ""
-    said = _read(git_dir / ref).strip()
+    said = _read(f"{git_dir}/{ref}").strip()
     return said if is_hash(said) else ""
 
 
@@ -245,7 +245,7 @@ def _packed(git_dir: Path, ref: str) -> str | None:
     return said if is_hash(said) else None
 
 
-def _read(path: Path) -> str:
+def _read(path: str | Path) -> str:
     try:
         with open(path, "rb") as file:  # noqa: PTH123  (asked for a dozen times in each run)
             return file.read(_LONGEST_REF).decode("utf-8", "replace")

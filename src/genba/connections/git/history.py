@@ -3,6 +3,7 @@
 import asyncio
 
 from genba.connections.git.commands import Git
+from genba.connections.git.plain_objects import read_blob
 from genba.connections.git.remembering import Listing, is_hash
 from genba.connections.git.spans import Row, asked, changes_over, commits_over, parse_changes, parse_rows
 from genba.domain.errors import NotFoundError
@@ -111,6 +112,10 @@ class GitHistory:
     async def _contents(self, names: list[str]) -> dict[str, bytes]:
         memory = self.git.memory.blobs
         found = {name: content for name in names if (content := memory.get(name)) is not None}
+        for name in names:
+            if name not in found and is_hash(name) and (content := read_blob(self.git.git_dir, name)) is not None:
+                memory.put(name, content)
+                found[name] = content
         missing = [name for name in names if name not in found]
         if missing:
             told = await asyncio.to_thread(self.git.batch, missing, _LARGEST_TEXT)

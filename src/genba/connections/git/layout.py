@@ -44,7 +44,9 @@ class RepositoryLayout:
         return self.own / "trees" / (_escaped(branch) + ".json")
 
     def tree_records(self) -> list[Path]:
-        return sorted((self.own / "trees").glob("*.json"))
+        folder = self.own / "trees"
+        names = os.listdir(folder) if folder.is_dir() else ()  # noqa: PTH208  (asked often, with many trees)
+        return [folder / name for name in sorted(names) if name.endswith(".json")]
 
     def git_dir_of(self, tree: Path) -> Path:
         """The folder of git's own that belongs to a working tree, looked up from outside of it."""
@@ -91,8 +93,16 @@ class RepositoryLayout:
 
     def may_be_checked_out(self, branch: str) -> bool:
         """Whether a checkout of this repository says that it is on a branch, read from files."""
-        heads = (self.common / "HEAD", *(self.common / "worktrees").glob("*/HEAD"))
-        return any(branch_of(head.parent) == f"refs/heads/{branch}" for head in heads)
+        ref = f"refs/heads/{branch}"
+        return any(branch_of(folder) == ref for folder in (str(self.common), *self.folders_of_trees()))
+
+    def folders_of_trees(self) -> list[str]:
+        """The folders of git's own that belong to working trees other than the main one."""
+        place = f"{self.common}/worktrees"
+        try:
+            return [f"{place}/{name}" for name in os.listdir(place)]  # noqa: PTH208  (asked often, with many trees)
+        except FileNotFoundError:
+            return []
 
     async def checkouts(self) -> dict[str, Path]:
         """Every branch that is checked out somewhere, and where."""

@@ -3,12 +3,14 @@
 import asyncio
 from pathlib import Path
 
+from genba.connections.git.branches import branches_beside
 from genba.connections.git.cells import kept_refs, send
 from genba.connections.git.commands import Git, branch_of
 from genba.connections.git.landing import Landing
 from genba.connections.git.layout import RepositoryLayout, is_folder
 from genba.connections.git.locks import held
 from genba.connections.git.naming import OWN_BRANCHES
+from genba.connections.git.plain_objects import read_commit
 from genba.connections.git.records import read_record
 from genba.connections.git.rescue import rescue
 from genba.connections.git.saying import telling_line
@@ -18,6 +20,7 @@ from genba.domain.workspaces import MergeResult, MergeStatus, Proposal, Workspac
 _SHOWN = 5
 _UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
 """What git keeps while the user is in the middle of something."""
+_REBASES = ("rebase-merge/head-name", "rebase-apply/head-name")
 
 
 class GitRepository:
@@ -111,15 +114,29 @@ class GitRepository:
 
         Those that Genba gave out itself are work on other issues, and not left anywhere.
         """
+        return (*await self._left_on_branches(email, workspace), *await self._left_behind_walls(email, workspace))
+
+    async def _left_on_branches(self, email: str, workspace: Workspace) -> list[str]:
+        others = branches_beside(self.git.git_dir, OWN_BRANCHES)
+        if others is not None and not any(self._may_be_by(email, tip, workspace.base) for tip in others.values()):
+            return []
         words = ("for-each-ref", "--format=%(refname:short)%00%(authoremail:trim)",
                  f"--no-merged={workspace.base}", "refs/heads")  # fmt: skip
         listed = (line.split("\0") for line in (await self.git.run(*words)).stdout.splitlines())
-        given = {record.branch for path in self.layout.tree_records() if (record := read_record(path)) is not None}
-        return (
-            *(name for name, author in listed
-              if author == email and name not in given and not name.startswith(OWN_BRANCHES)),
-            *await self._left_behind_walls(email, workspace),
-        )  # fmt: skip
+        names = [name for name, author in listed if author == email and not name.startswith(OWN_BRANCHES)]
+        return [name for name in names if not self._is_given(name)]
+
+    def _may_be_by(self, email: str, tip: str, base: str) -> bool:
+        """Whether a branch may have work of an author that has not arrived, as far as files tell."""
+        if tip == base:
+            return False
+        found = read_commit(self.git.git_dir, tip)
+        return found is None or found.author == email
+
+    def _is_given(self, branch: str) -> bool:
+        """Whether Genba has made a working tree for a branch."""
+        record = read_record(self.layout.tree_record(branch))
+        return record is not None and record.branch == branch
 
     async def _left_behind_walls(self, email: str, workspace: Workspace) -> list[str]:
         """The same of branches that the instance made in its private repository."""
@@ -134,9 +151,9 @@ class GitRepository:
 
     async def _in_the_way(self, branch: str, checkout: Path | None) -> str:
         """Why the user's own work forbids to move the branch now."""
-        for pattern in ("rebase-*/head-name", "worktrees/*/rebase-*/head-name"):
-            for name in self.layout.common.glob(pattern):
-                if name.read_text(encoding="utf-8").strip() == f"refs/heads/{branch}":
+        for folder in (str(self.layout.common), *self.layout.folders_of_trees()):
+            for name in _REBASES:
+                if _said(f"{folder}/{name}") == f"refs/heads/{branch}":
                     return f"{branch} is in the middle of a rebase"
         if checkout is None:
             return ""
@@ -150,6 +167,15 @@ class GitRepository:
         if changed:
             shown = ", ".join(changed[:_SHOWN]) + (" …" if len(changed) > _SHOWN else "")
             return f"{checkout} has uncommitted changes ({shown})"
+        return ""
+
+
+def _said(path: str) -> str:
+    """What a file of git's says; nothing where there is none."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123  (asked for each working tree)
+            return file.read().strip()
+    except OSError:
         return ""
 
 

@@ -1,9 +1,12 @@
 """What lies between two commits: the commits of the span, and what is different at its end."""
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 from genba.connections.git.commands import Git
-from genba.connections.git.remembering import is_hash
+from genba.connections.git.plain_objects import read_changes, read_span
+from genba.connections.git.remembering import Memory, is_hash
 from genba.domain.errors import GitError
 
 _COMMITS = ("log", "-z", "--boundary", "--format=%m%x00%H%x00%T%x00%P%x00%s")
@@ -40,7 +43,8 @@ class Change(NamedTuple):
 
 async def commits_over(git: Git, base: str, commit: str) -> str:
     """The commits from a base to a commit, as `parse_rows` reads them."""
-    told = await asked(git, (base, commit), *_COMMITS, f"{base}..{commit}")
+    words = (*_COMMITS, f"{base}..{commit}")
+    told = _read(git, (base, commit), words, read_span) or await asked(git, (base, commit), *words)
     for row in parse_rows(told):
         git.memory.know(row.sha, row.tree, tuple(row.parents.split()))
     return told
@@ -48,7 +52,20 @@ async def commits_over(git: Git, base: str, commit: str) -> str:
 
 async def changes_over(git: Git, base: str, commit: str) -> str:
     """What differs between two commits, as `diff-tree --raw -z` tells it."""
-    return await asked(git, (base, commit), *_CHANGES, base, commit)
+    words = (*_CHANGES, base, commit)
+    return _read(git, (base, commit), words, read_changes) or await asked(git, (base, commit), *words)
+
+
+def _read(
+    git: Git, about: tuple[str, str], words: tuple[str, ...], read: Callable[[Path, Memory, str, str], str | None]
+) -> str:
+    """The answer without a process, remembered like one of git's; empty where git must be asked."""
+    if not all(map(is_hash, about)):
+        return ""
+    told = git.memory.answers.get(words)
+    if told is None and (told := read(git.git_dir, git.memory, *about)):
+        git.memory.answers.put(words, told)
+    return told or ""
 
 
 async def asked(git: Git, about: tuple[str, ...], *words: str) -> str:

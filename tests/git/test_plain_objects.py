@@ -1,0 +1,154 @@
+"""What lies in files is read as git would tell it, and whatever is odd is left to git."""
+
+import zlib
+from pathlib import Path
+
+import pytest
+
+from genba.connections.git.commands import Git
+from genba.connections.git.history import GitHistory
+from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.plain_objects import read_blob, read_changes, read_commit, read_span
+from genba.connections.git.remembering import Memory
+from genba.connections.git.spans import parse_changes, parse_rows
+from tests.project import Project
+
+LOG = ("log", "-z", "--boundary", "--format=%m%x00%H%x00%T%x00%P%x00%s")
+DIFF = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--abbrev=64")
+
+
+async def git_of(project: Project) -> Git:
+    return (await RepositoryLayout.find(project.root)).git
+
+
+def place_of(project: Project, name: str) -> Path:
+    return project.root / ".git" / "objects" / name[:2] / name[2:]
+
+
+async def in_every_way(project: Project) -> tuple[str, str]:
+    """A base, and a commit that changes files in every way there is."""
+    for name in (
+        "kept",
+        "gone",
+        "deep/a/b/one",
+        "deep/a/two",
+        "turns/into/file",
+        "becomes",
+        "run.sh",
+        "far.away",
+        "far",
+    ):
+        project.write(name if name != "far" else "far-off", f"{name}\n")
+    base = project.commit("one")
+    for name in ("gone", "deep/a/b/one", "turns/into/file", "becomes"):
+        (project.root / name).unlink()
+    (project.root / "turns" / "into").rmdir()
+    (project.root / "turns").rmdir()
+    project.write("turns", "a file now\n")
+    project.write("becomes/a/folder", "of files\n")
+    project.write("far/away", "between the others\n")
+    project.write("ein Name mit ä", "ö\n")
+    (project.root / "run.sh").chmod(0o755)
+    (project.root / "kept").unlink()
+    (project.root / "kept").symlink_to("run.sh")
+    return base, project.commit("two")
+
+
+async def test_every_way_in_which_files_change_is_told_as_git_tells_it(project: Project) -> None:
+    base, tip = await in_every_way(project)
+    git = await git_of(project)
+
+    for old, new in ((base, tip), (tip, base)):
+        told = read_changes(git.git_dir, Memory(), old, new)
+        asked = await git.run(*DIFF, old, new)
+        assert told is not None
+        assert parse_changes(told) == parse_changes(asked.stdout)
+        assert {change.status for change in parse_changes(told)} == {"A", "D", "M", "T"}
+
+
+@pytest.mark.parametrize(
+    "message", ["plain", "two\nlines \n\nand a body\n", "\n\n  late\n", "ä ö\n\nü", "tab\there", "trailing  \nnext"]
+)
+async def test_the_commits_of_a_line_are_told_as_git_tells_them(project: Project, message: str) -> None:
+    base = project.commit("one")
+    for number in range(3):
+        project.write("file", f"{number}\n")
+        project.git("add", "--all")
+        project.git("commit", "--quiet", "--cleanup=verbatim", "--message", message)
+    tip, git = project.git("rev-parse", "HEAD"), await git_of(project)
+
+    told = read_span(git.git_dir, Memory(), base, tip)
+
+    asked = (await git.run(*LOG, f"{base}..{tip}")).stdout
+    assert told is not None
+    assert [row for row in parse_rows(told) if row.is_own] == [row for row in parse_rows(asked) if row.is_own]
+    assert [row[:4] for row in parse_rows(told)] == [row[:4] for row in parse_rows(asked)]
+
+
+async def test_a_merge_and_a_base_that_is_no_ancestor_are_left_to_git(project: Project) -> None:
+    base = project.commit("one")
+    project.git("switch", "--quiet", "--create", "side")
+    project.write("side", "side\n")
+    side = project.commit("side")
+    project.git("switch", "--quiet", "main")
+    project.write("main", "main\n")
+    main = project.commit("main")
+    project.git("merge", "--quiet", "--no-ff", "--message", "both", "side")
+    merge, git = project.git("rev-parse", "HEAD"), await git_of(project)
+
+    assert read_span(git.git_dir, Memory(), base, merge) is None
+    assert read_span(git.git_dir, Memory(), main, side) is None
+    assert read_span(git.git_dir, Memory(), base, base) is None
+    assert [change.path for change in parse_changes(read_changes(git.git_dir, Memory(), main, merge) or "")] == ["side"]
+
+
+async def test_what_is_packed_is_left_to_git_and_comes_to_the_same(project: Project) -> None:
+    base, tip = await in_every_way(project)
+    before = await GitHistory(await git_of(project)).facts(base, tip)
+    project.git("repack", "-a", "-d", "--quiet")
+    git = await git_of(project)
+
+    assert read_commit(git.git_dir, tip) is None
+    assert read_changes(git.git_dir, Memory(), base, tip) is None
+    assert await GitHistory(git).facts(base, tip) == before
+    blob = project.git("rev-parse", f"{tip}:far/away")
+    assert await GitHistory(git).read((blob,)) == {blob: "between the others\n"}
+
+
+async def test_an_object_that_is_not_what_its_name_says_is_not_believed(project: Project) -> None:
+    project.write("file", "true\n")
+    tip, git = project.commit("one"), await git_of(project)
+    blob = project.git("rev-parse", f"{tip}:file")
+    assert read_blob(git.git_dir, blob) == b"true\n"
+
+    for content in (zlib.compress(b"blob 6\0false\n"), zlib.compress(b"blob 5\0true"), b"no object", b""):
+        place_of(project, blob).chmod(0o600)
+        place_of(project, blob).write_bytes(content)
+        assert read_blob(git.git_dir, blob) is None
+
+
+async def test_no_link_and_nothing_large_is_read(project: Project, tmp_path: Path) -> None:
+    project.write("small", "small\n")
+    project.write("large", "a" * 600_000)
+    tip, git = project.commit("one"), await git_of(project)
+    small, large = (project.git("rev-parse", f"{tip}:{name}") for name in ("small", "large"))
+    moved = place_of(project, small).rename(tmp_path / "object")
+    place_of(project, small).symlink_to(moved)
+
+    assert read_blob(git.git_dir, small) is None
+    assert read_blob(git.git_dir, large) is None
+    assert read_blob(git.git_dir, tip) is None
+    assert read_commit(git.git_dir, large) is None
+    assert await GitHistory(git).read((large,)) == {large: "a" * 600_000}
+
+
+async def test_a_commit_tells_its_author(project: Project) -> None:
+    project.write("file", "one\n")
+    project.git("add", "--all")
+    project.git("commit", "--quiet", "--message", "one", "--author", "Worker <worker@agents.invalid>")
+    git = await git_of(project)
+
+    found = read_commit(git.git_dir, project.git("rev-parse", "HEAD"))
+
+    assert found is not None
+    assert (found.author, found.subject) == ("worker@agents.invalid", "one")
