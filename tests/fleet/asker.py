@@ -129,6 +129,9 @@ class Asker:
         named = subtask or (action["task"] if self.conduct.get("by_title") else None)
         return f"{named['title']}.txt" if named else "whole.txt"
 
+    def write(self, name: str, text: str) -> None:
+        commit(name, text)
+
     def do_get_task(self, _action: dict[str, Any], _subtask: dict[str, Any] | None) -> None:
         say("brief", json.dumps(self.call("get_my_task")))
 
@@ -146,12 +149,12 @@ class Asker:
         self.call("update_task_status", task_id=subtask["number"], status="in_progress")
 
     def do_execute_subtask(self, action: dict[str, Any], subtask: dict[str, Any] | None) -> None:
-        commit(self.file(action, subtask), self.text)
+        self.write(self.file(action, subtask), self.text)
         self.claim(subtask)
 
     def do_rework(self, action: dict[str, Any], subtask: dict[str, Any] | None) -> None:
         say("evidence", json.dumps(action["evidence"]))
-        commit(self.file(action, subtask), "right")
+        self.write(self.file(action, subtask), "right")
         self.claim(subtask)
 
     def do_report_completion(self, _action: dict[str, Any], _subtask: dict[str, Any] | None) -> None:

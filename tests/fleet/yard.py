@@ -102,9 +102,13 @@ class Yard:
 
     def start(self, *words: str, **environment: str) -> "subprocess.Popen[bytes]":
         """`genba work` in the background; what it says is in `work-N.log` beside the repository."""
+        return self.begin("work", *words, **environment)
+
+    def begin(self, *words: str, **environment: str) -> "subprocess.Popen[bytes]":
+        """Any command of `genba` in the background."""
         log = (self.project.root.parent / f"work-{len(self._processes)}.log").open("wb")
         process = preloaded.start(
-            [str(GENBA), "work", *words],
+            [str(GENBA), *words],
             cwd=self.project.root,
             env={**ordinary_environment(), **self.project.environment, **environment},
             stdout=log.fileno(),
