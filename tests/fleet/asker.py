@@ -16,7 +16,7 @@ import urllib.parse
 from pathlib import Path
 from typing import Any
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 150
 OK = 200
 
 

@@ -64,8 +64,8 @@ class Flow(Chaos):
             self._agent("boss", "manager", doom, plan=PARTS)
             self._agent("asker", "worker", {"home": str(self.home)}, atomic=True, by_title=True)
         else:
-            yard.settings["dod"] = [DONE]
-            self._agent("asker", "worker", doom, plan=STEPS, wrong=True, **conduct)
+            yard.settings.setdefault("dod", [DONE])
+            self._agent("asker", "worker", doom, **{"plan": STEPS, "wrong": True, **conduct})
         yard.set(work={"agent": "asker"}, workflow={"park_seconds": 600, "wait_seconds": 1})
         yard.task(1, "Write two files", assignee="boss" if self.manages else "asker")
 
@@ -97,11 +97,13 @@ class Flow(Chaos):
         told.rename(self.home / "worker.pid")
         return process
 
-    def die_and_go_on(self) -> None:
-        """Somebody works and is killed by the agent, and somebody else works to the end."""
-        assert self.start().wait(SOON) == -signal.SIGKILL, self.yard.log()
+    def die_and_go_on(self, lives: int = 1) -> None:
+        """Somebody works and is killed, and somebody else works to the end: the agent notices nothing."""
+        assert self.start().wait(2 * SOON) == -signal.SIGKILL, self.yard.log()
         self.check_sane()
         assert summary(self.yard.work("--workers", "3"))["ended"] == "empty"
+        assert self.calls()[lives - 1 :] == (MANAGER if self.manages else WORKER)
+        self.check_flow(lives)
 
     def calls(self) -> tuple[str, ...]:
         """What the first life of the agent of the task has called."""
@@ -188,15 +190,13 @@ def named(value: object) -> str:
 @pytest.mark.parametrize(("yard", "death"), on_each(moments(WORKER), 7), indirect=["yard"], ids=named)
 def test_a_worker_goes_on_whenever_the_one_who_serves_it_is_killed(yard: Yard, death: Death) -> None:
     flow = Flow(yard, WORKER, death, "worker")
-    flow.die_and_go_on()
-    flow.check_flow(lives=2 if death == TOKEN_LOST else 1)
+    flow.die_and_go_on(lives=2 if death == TOKEN_LOST else 1)
 
 
 @pytest.mark.parametrize(("yard", "death"), on_each(moments(MANAGER), 13), indirect=["yard"], ids=named)
 def test_a_manager_goes_on_whenever_the_one_who_serves_it_is_killed(yard: Yard, death: Death) -> None:
     flow = Flow(yard, MANAGER, death, "worker")
-    flow.die_and_go_on()
-    flow.check_flow(lives=2 if death == TOKEN_LOST else 1)
+    flow.die_and_go_on(lives=2 if death == TOKEN_LOST else 1)
 
 
 @pytest.mark.parametrize(("whom", "death"), held(WORKER, 17), ids=named)
@@ -213,6 +213,22 @@ def test_a_manager_that_is_killed_is_gone_on_from(small_yard: Yard, whom: str, d
     small_yard.work("--workers", "3")
     assert flow.died
     flow.check_flow(lives=1 if has_result(MANAGER, death) else 2)
+
+
+@pytest.mark.parametrize("claim", ["step", "task"])
+def test_a_claim_is_verified_once_more_when_the_one_who_verified_it_is_killed(small_yard: Yard, claim: str) -> None:
+    yard = small_yard
+    home = yard.project.root.parent
+    once = f"mkdir {home}/died 2> /dev/null && kill -9 $(cat {home}/worker.pid)"
+    first, second = STEPS
+    if claim == "step":
+        first = {**first, "goals": [{"type": "custom_script", "script": f"{once}; grep -qx right first.txt"}]}
+    else:
+        yard.settings["dod"] = [{"custom_script": f"{once}; {DONE['custom_script']}"}]
+    yard.settings["verification"] = {"walls": False}
+    flow = Flow(yard, WORKER, plan=[first, second])
+
+    flow.die_and_go_on()
 
 
 class Guest(Asker):
@@ -299,7 +315,7 @@ def test_a_worker_whose_task_is_paused_is_sent_home_and_goes_on_when_it_is_resum
     yard.genba("pause", "1")
     go.touch()
 
-    assert process.wait(SOON) == 1, yard.log()
+    assert process.wait(2 * SOON) == 1, yard.log()
     assert not yard.left_running()
     with yard.board() as board:
         (parked,) = board.sessions(1)

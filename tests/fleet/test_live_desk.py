@@ -43,7 +43,7 @@ class LiveRoom:
         self.parts = LiveParts(house, self.fleet, nursery_of(house.layout), gate, watch, accepts, None)
         runs = RunWorkflow(WorkflowBoard(self.fleet.board))
         self.parts.workflow = Answering(runs=runs, socket=Path("nowhere"), language="en", project_id="prj")
-        self.desk: Desk = LiveDesk(house, self.parts.find, self._landing)
+        self.desk: Desk = LiveDesk(house, self.parts.find, self._landing, patience=0)
         self.open: list[DressedPart] = []
         self._steps = 0
 

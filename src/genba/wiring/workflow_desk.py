@@ -6,6 +6,7 @@ Calls come in on the loop of whoever serves; the work of a run is looked at on t
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -32,6 +33,9 @@ FindPart = Callable[[str], "DressedPart | None"]
 """By run: the part of it that is under way in this process."""
 
 _MOST_NAMED = 5
+_PATIENCE_SECONDS = 20.0
+"""Less than the clients of agents wait for an answer."""
+_LOOK_AGAIN_SECONDS = 0.05
 
 
 class Landing(msgspec.Struct, frozen=True):
@@ -44,22 +48,30 @@ class Landing(msgspec.Struct, frozen=True):
 class LiveDesk:
     """Believes git, and nobody."""
 
-    def __init__(self, house: House, part_of: FindPart, landing: Callable[[int], Awaitable[Landing]]) -> None:
+    def __init__(
+        self,
+        house: House,
+        part_of: FindPart,
+        landing: Callable[[int], Awaitable[Landing]],
+        patience: float = _PATIENCE_SECONDS,
+    ) -> None:
         self.house = house
         self.part_of = part_of
         self.landing = landing
+        self.patience = patience
+        """Seconds in which a part that is not under way may begin."""
 
     async def place(self, seat: Seat) -> Place:
-        live = self._live(seat)
+        live = await self._live(seat)
         return await _on_its_loop(live, self._place(seat, live.run))
 
     async def judge(self, seat: Seat) -> Judged:
-        live = self._live(seat)
+        live = await self._live(seat)
         judge = self._judge_parts if seat.hierarchy is Hierarchy.MANAGER else self._judge_work
         return await _on_its_loop(live, judge(seat, live.run))
 
     async def judge_subtask(self, seat: Seat, number: int) -> Judged:
-        live = self._live(seat)
+        live = await self._live(seat)
         return await _on_its_loop(live, self._judge_step(seat, live.run, number))
 
     async def take(self, seat: Seat, number: int) -> Seat:
@@ -71,12 +83,21 @@ class LiveDesk:
     async def let_go(self, seat: Seat, why: str) -> None:
         """So does this."""
 
-    def _live(self, seat: Seat) -> DressedPart:
-        live = self.part_of(seat.run) if seat.spawned else None
-        if live is None:
-            told = "nobody here carries out this session just now"
-            raise WorkflowError(ErrorCode.CONFLICT, told, hint="call it again in a few seconds", action="retry")
-        return live
+    async def _live(self, seat: Seat) -> DressedPart:
+        """The part of an instance, when its working tree is open.
+
+        Whoever works again after a death answers before it has opened what it goes on with: that is waited for.
+        """
+        deadline = time.monotonic() + self.patience
+        while True:
+            live = self.part_of(seat.run) if seat.spawned else None
+            if live is not None and live.run.workspace is not None:
+                return live
+            if time.monotonic() >= deadline:
+                break
+            await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+        told = "nobody here carries out this session just now" if live is None else "its working tree is not there yet"
+        raise WorkflowError(ErrorCode.CONFLICT, told, hint="call it again in a few seconds", action="retry")
 
     async def _place(self, seat: Seat, run: Run) -> Place:
         if seat.hierarchy is Hierarchy.MANAGER:
@@ -89,8 +110,7 @@ class LiveDesk:
                 branch=landing.branch, base_branch=landing.base_branch, note=run.known(), goals=_lines(policy.told())
             )
         workspace = run.workspace
-        if workspace is None:
-            raise _not_yet()
+        assert workspace is not None  # noqa: S101  (see _live)
         return Place(
             branch=workspace.branch,
             base_branch=workspace.base_branch,
@@ -114,8 +134,7 @@ class LiveDesk:
         """A step of a plan, on the newest commit of the branch that all steps are made on."""
         async with run.claiming:
             workspace = run.workspace
-            if workspace is None:
-                raise _not_yet()
+            assert workspace is not None  # noqa: S101  (see _live)
             seen = await run.world.trees.observe(workspace)
             subject = Subject(
                 commit=seen.head,
@@ -161,10 +180,6 @@ def _task(seat: Seat) -> int:
 
 def _told_of(red: CheckResult, task: int, commit: str) -> Evidence:
     return Evidence(task=task, commit=commit, verdict=red.name, summary=red.detail, output=red.output)
-
-
-def _not_yet() -> WorkflowError:
-    return WorkflowError(ErrorCode.CONFLICT, "its working tree is not there yet", hint="call it again", action="retry")
 
 
 def _not_for_guests(seat: Seat, number: int) -> WorkflowError:
