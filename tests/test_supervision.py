@@ -10,6 +10,8 @@ import pytest
 
 from genba.connections.process.ports import reserved_ports
 from genba.connections.process.supervisor import ProcessSupervisor
+from genba.connections.process.tree import MARK
+from genba.connections.process.tree import living as marked
 from genba.domain.processes import Command
 from tests.project import COMMIT, GENBA, Project, ordinary_environment, until
 
@@ -119,3 +121,39 @@ async def test_whoever_is_told_to_stop_while_a_command_is_being_started_leaves_n
         with pytest.raises(asyncio.CancelledError):
             await running
         assert living(word) == [], turns
+
+
+async def test_the_end_of_a_command_is_seen_at_once_though_its_child_holds_the_pipes_open(tmp_path: Path) -> None:
+    command = Command(
+        argv=("sh", "-c", "sleep 600 & echo said"),
+        workdir=str(tmp_path),
+        environment={"PATH": os.environ["PATH"]},
+        stdin="",
+        timeout_seconds=300,
+        idle_seconds=300,
+        mark=f"holds-{os.getpid()}-{tmp_path.name}",
+    )
+
+    done = await ProcessSupervisor().run(command, lambda _stream, _line: None)
+
+    assert (done.code, done.stdout) == (0, "said\n")
+    assert done.seconds < 60
+    assert marked(command.mark) == set()
+
+
+@linux
+def test_the_marks_of_processes_elsewhere_are_not_looked_at(tmp_path: Path) -> None:
+    mark = f"elsewhere-{os.getpid()}-{tmp_path.name}"
+    environment, word = {**os.environ, MARK: mark}, f"600.{os.getpid()}"
+    with subprocess.Popen(["sh", "-c", f"sleep {word} & wait"], env=environment) as shell:
+        until(lambda: living(word))
+        inner = marked(mark) - {shell.pid}
+
+        assert marked(mark, within=os.getpid()) == {shell.pid, *inner}
+        assert marked(mark, within=shell.pid) == {shell.pid, *inner}
+        assert marked(mark, within=inner.pop()) == marked(mark) - {shell.pid}
+        with subprocess.Popen(["sleep", "600"]) as other:
+            assert marked(mark, within=other.pid) == set()
+            other.kill()
+        for pid in marked(mark):
+            os.kill(pid, 9)

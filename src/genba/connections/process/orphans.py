@@ -23,6 +23,8 @@ _MOMENT_SECONDS = 0.06
 
 _before: set[tuple[int, str]] = set()
 """Children that were there already when Genba became itself, as a shell leaves them to what it becomes."""
+_takers: set[int] = set()
+"""This process and those that it was forked from, as far as orphans come to them."""
 
 
 def take_in_orphans() -> bool:
@@ -40,7 +42,15 @@ def take_in_orphans() -> bool:
         return False
     import ctypes  # noqa: PLC0415  (there is no other way to ask the kernel for it)
 
-    return bool(ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+    taken = bool(ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+    if taken:
+        _takers.add(os.getpid())
+    return taken
+
+
+def whose_all_descend() -> int | None:
+    """This process, if everything that it ever started descends from it for good: orphans come back to it."""
+    return os.getpid() if os.getpid() in _takers else None
 
 
 def end_orphans() -> int:

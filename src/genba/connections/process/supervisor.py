@@ -4,10 +4,10 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from genba.connections.process.orphans import end_orphans
+from genba.connections.process.orphans import end_orphans, whose_all_descend
 from genba.connections.process.tree import MARK, end_all
 from genba.domain.errors import GenbaError
 from genba.domain.processes import Command, Ending, Exit, Heard
@@ -20,6 +20,7 @@ _OVERLAP_BYTES = 512
 _LONGEST_LINE = 16 * 1024 * 1024
 """Bytes of a line that is handed on whole. A longer one is told in pieces, and is no line for anybody."""
 _POLL_SECONDS = 0.1
+_SELDOM_SECONDS = 2.0
 _PIPE_GRACE_SECONDS = 0.5
 _PARTING_SECONDS = 5.0
 """How long a process may take to end by itself after a conversation with it is over."""
@@ -93,7 +94,7 @@ class ProcessSupervisor:
             if watch.process.returncode is None:
                 os.killpg(pid, signal.SIGTERM)
         root = pid if watch.process.returncode is None else None
-        await asyncio.shield(asyncio.to_thread(end_all, mark, root))
+        await asyncio.shield(asyncio.to_thread(end_all, mark, root, whose_all_descend()))
         if self._running == 1:
             await asyncio.shield(asyncio.to_thread(end_orphans))
         await watch.close()
@@ -159,8 +160,12 @@ class _Watch:
         """The end of the process itself, even while a child of its holds the pipes open."""
         whole = asyncio.create_task(self.process.wait())
         try:
-            while self.process.returncode is None and not whole.done():
-                await asyncio.wait({whole}, timeout=_POLL_SECONDS)
+            with _gone(self.loop, self.process.pid) as gone:
+                while self.process.returncode is None and not whole.done():
+                    known = gone.done()
+                    waited: set[asyncio.Future[Any]] = {whole} if known else {whole, gone}
+                    pause = _POLL_SECONDS if known else _SELDOM_SECONDS
+                    await asyncio.wait(waited, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
         finally:
             whole.cancel()
 
@@ -228,6 +233,32 @@ class _Watch:
 
     def _tell(self, name: str, line: bytes) -> None:
         self.heard(name, line.decode("utf-8", errors="replace"))
+
+
+@contextlib.contextmanager
+def _gone(loop: asyncio.AbstractEventLoop, pid: int) -> Iterator[asyncio.Future[None]]:
+    """Done when a process has ended, or where the system does not tell of that by itself."""
+    gone: asyncio.Future[None] = loop.create_future()
+    try:
+        descriptor = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else -1
+    except OSError:  # it is gone already, or the kernel is too old
+        descriptor = -1
+    if descriptor < 0:
+        gone.set_result(None)
+        yield gone
+        return
+
+    def tell() -> None:
+        if not gone.done():
+            gone.set_result(None)
+
+    loop.add_reader(descriptor, tell)
+    try:
+        yield gone
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
+        gone.cancel()
 
 
 def _pass_on(heeded: set[asyncio.Future[Any]]) -> None:

@@ -11,9 +11,13 @@ _POLL_SECONDS = 0.02
 _PROC = Path("/proc")
 
 
-def living(mark: str, root: int | None = None) -> set[int]:
-    """Every living process that carries the mark or descends from `root`; never this one or its parents."""
-    table = _table_from_proc(mark) if _PROC.is_dir() else _table_from_psutil(mark)
+def living(mark: str, root: int | None = None, within: int | None = None) -> set[int]:
+    """Every living process that carries the mark or descends from `root`; never this one or its parents.
+
+    With `within`, only among what descends from that process. Where there are hundreds, to look at the marks of all of
+    them is what takes long.
+    """
+    table = _table_from_proc(mark, within) if _PROC.is_dir() else _table_from_psutil(mark)
     found = {pid for pid, (_, marked) in table.items() if marked}
     found |= {root} & table.keys() if root is not None else set()
     grew = True
@@ -24,18 +28,18 @@ def living(mark: str, root: int | None = None) -> set[int]:
     return found - _ourselves(table)
 
 
-def end_all(mark: str, root: int | None = None) -> int:
+def end_all(mark: str, root: int | None = None, within: int | None = None) -> int:
     """Ask everyone to end, then make them. Returns how many there were."""
-    victims = living(mark, root)
+    victims = living(mark, root, within)
     if not victims:
         return 0
     _signal(victims, signal.SIGTERM)
     deadline = time.monotonic() + _GRACE_SECONDS
-    while time.monotonic() < deadline and living(mark, root):
+    while time.monotonic() < deadline and living(mark, root, within):
         time.sleep(_POLL_SECONDS)
     seen = set(victims)
     for _ in range(50):
-        left = living(mark, root)
+        left = living(mark, root, within)
         if not left:
             break
         seen |= left
@@ -60,26 +64,50 @@ def _ourselves(table: dict[int, tuple[int, bool]]) -> set[int]:
     return mine | {os.getpid()}
 
 
-def _table_from_proc(mark: str) -> dict[int, tuple[int, bool]]:
-    """Parent and mark of every process that is not a zombie."""
+def _table_from_proc(mark: str, within: int | None) -> dict[int, tuple[int, bool]]:
+    """Parent and mark of every process that is not a zombie; the mark of one that is elsewhere is not looked at."""
     needle = f"{MARK}={mark}".encode()
+    parents = _parents()
     table: dict[int, tuple[int, bool]] = {}
+    for pid, parent in parents.items():
+        marked = False
+        if within is None or _may_be_within(pid, within, parents):
+            try:
+                with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123
+                    marked = needle in file.read().split(b"\0")
+            except PermissionError:
+                marked = False
+            except OSError:
+                continue
+        table[pid] = (parent, marked)
+    return table
+
+
+def _parents() -> dict[int, int]:
+    """The parent of every process that is not a zombie."""
+    found: dict[int, int] = {}
     for name in os.listdir(_PROC):  # noqa: PTH208  (hundreds of entries, often)
         if not name.isdigit():
             continue
         try:
             with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
                 state, parent = file.read().rpartition(b")")[2].split()[:2]
-            if state in (b"Z", b"X"):
-                continue
-            with open(f"/proc/{name}/environ", "rb") as file:  # noqa: PTH123
-                marked = needle in file.read().split(b"\0")
-        except PermissionError:
-            marked = False
         except OSError:
             continue
-        table[int(name)] = (int(parent), marked)
-    return table
+        if state not in (b"Z", b"X"):
+            found[int(name)] = int(parent)
+    return found
+
+
+def _may_be_within(pid: int, within: int, parents: dict[int, int]) -> bool:
+    """Whether a process descends from another one. One whose parents ended while they were looked at may."""
+    for _ in range(len(parents)):
+        if pid == within:
+            return True
+        if pid not in parents:
+            return pid > 0
+        pid = parents[pid]
+    return True
 
 
 def _table_from_psutil(mark: str) -> dict[int, tuple[int, bool]]:
