@@ -170,3 +170,28 @@ async def test_a_session_that_nobody_carries_out_here_is_asked_to_try_again(room
     with pytest.raises(WorkflowError) as refused:
         await room.desk.judge(seat)
     assert (refused.value.code, refused.value.action) == (ErrorCode.CONFLICT, "retry")
+
+
+async def test_a_claim_is_looked_at_as_soon_as_its_working_tree_is_open_again(room: LiveRoom) -> None:
+    seat = await room.seated()
+    assert seat.task is not None
+    await room.work(seat, seat.task, good=True)
+    live = room.parts.find(seat.run)
+    assert live is not None
+    desk = LiveDesk(room.house, room.parts.find, room._landing)
+    room.parts.over(seat.run)  # as it is right after a death
+
+    claimed = asyncio.create_task(desk.judge(seat))
+    await asyncio.sleep(0)
+    assert not claimed.done()
+    room.parts._live[seat.run] = live
+
+    assert (await claimed).done
+
+
+async def test_nobody_waits_for_a_working_tree_at_a_desk_that_is_being_left(room: LiveRoom) -> None:
+    seat = msgspec.structs.replace(await room.seated(), run="asker-9-1-000000")
+    desk = LiveDesk(room.house, room.parts.find, room._landing, patience=600, leaving=lambda: True)
+    with pytest.raises(WorkflowError) as refused:
+        await desk.judge(seat)
+    assert refused.value.action == "retry"

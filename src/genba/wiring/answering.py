@@ -17,6 +17,8 @@ from genba.wiring.workflow_server import Door, WorkflowServer, socket_path
 from genba.wiring.workflow_service import agents_here, task_types
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from genba.blackboard.fleet import FleetBoard
     from genba.wiring.crew import ProjectCrew
     from genba.wiring.house import House
@@ -30,6 +32,7 @@ async def open_server(
     part_of: FindPart,
     door: Door,
     executor: str,
+    leaving: Callable[[], bool],
 ) -> tuple[WorkflowServer, Answering]:
     """A server that answers, and how runs are led to it. `board` waits for its database; `looking` is told."""
 
@@ -46,7 +49,7 @@ async def open_server(
     service = WorkflowService(
         WorkflowBoard(looking.board),
         looking,
-        LiveDesk(house, part_of, landing),
+        LiveDesk(house, part_of, landing, leaving=leaving),
         house.project.fleet,
         looking.store.project,
         house.project.instructions,

@@ -221,7 +221,7 @@ class Fleet:
         assert self.crew is not None  # noqa: S101  (an open fleet has one)
         parts = self._live_parts()
         self.server, parts.workflow = await open_server(
-            self.house, self.board, self.looking, self.crew, parts.find, door, executor
+            self.house, self.board, self.looking, self.crew, parts.find, door, executor, self._leaving.is_set
         )
 
     def _looked(self, field: Field) -> None:

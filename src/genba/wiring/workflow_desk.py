@@ -54,12 +54,15 @@ class LiveDesk:
         part_of: FindPart,
         landing: Callable[[int], Awaitable[Landing]],
         patience: float = _PATIENCE_SECONDS,
+        leaving: Callable[[], bool] = lambda: False,
     ) -> None:
         self.house = house
         self.part_of = part_of
         self.landing = landing
         self.patience = patience
         """Seconds in which a part that is not under way may begin."""
+        self.leaving = leaving
+        """Whether no part begins here any more."""
 
     async def place(self, seat: Seat) -> Place:
         live = await self._live(seat)
@@ -93,7 +96,7 @@ class LiveDesk:
             live = self.part_of(seat.run) if seat.spawned else None
             if live is not None and live.run.workspace is not None:
                 return live
-            if time.monotonic() >= deadline:
+            if self.leaving() or time.monotonic() >= deadline:
                 break
             await asyncio.sleep(_LOOK_AGAIN_SECONDS)
         told = "nobody here carries out this session just now" if live is None else "its working tree is not there yet"
