@@ -105,6 +105,11 @@ async def test_a_guest_goes_through_the_whole_flow_and_the_fleet_lands_its_work(
         room.commit(brief.path, f"{piece.title}.txt")
         await service.update_task_status(caller, piece.number, "done")
 
+    shown = (await asyncio.to_thread(room.yard.genba, "task", "show", str(number))).out
+    assert "step         #2 done  greet" in shown
+    assert "step         #3 done  wave" in shown
+    assert "sat down to work on it  by visitor (worker)" in shown
+
     assert not (await service.report_completed(caller)).verified
     rework = await service.get_next_action(caller)
     assert rework.action is ActionKind.REWORK
@@ -215,6 +220,56 @@ async def test_a_guest_that_manages_has_the_fleet_work_and_never_works_itself(ro
     parts = [piece.number for piece in made.subtasks]
     assert {f"task-{part}.txt" for part in parts} <= set(room.yard.files())
     assert sorted(room.yard.started()) == sorted(str(part) for part in parts)
+
+
+async def test_the_steps_of_a_plan_are_not_listed_as_tasks_that_somebody_could_take(room: Guests) -> None:
+    await room.open_task()
+    caller = await room.comes()
+    await room.service.get_next_action(caller)
+    await room.service.get_my_task(caller)
+    await room.service.create_tasks_batch(caller, (SubtaskDraft(title="greet"), SubtaskDraft(title="wave")))
+
+    listed = (await asyncio.to_thread(room.yard.genba, "task", "list")).out
+    steps = (await asyncio.to_thread(room.yard.genba, "task", "list", "--parent", "1")).out
+
+    assert "Say hello" in listed
+    assert "greet" not in listed
+    assert "greet  · step of #1" in steps
+
+
+async def test_a_fleet_that_ends_when_there_is_nothing_to_do_does_not_wait_for_guests(room: Guests) -> None:
+    await room.open_task()
+    caller = await room.comes()
+    await room.service.get_next_action(caller)
+
+    told = await asyncio.to_thread(room.yard.work, "--plain")
+
+    assert "#1 is in the hands of visitor, who came by itself" in told.err
+
+
+async def test_a_guest_without_a_task_is_told_how_to_get_one(room: Guests) -> None:
+    await room.open_task()
+    caller = await room.comes()
+
+    with pytest.raises(WorkflowError) as refused:
+        await room.service.get_my_task(caller)
+
+    assert refused.value.code is ErrorCode.OUT_OF_ORDER
+    assert refused.value.hint == "call get_next_action to get one"
+    assert refused.value.action == "get_next_action"
+
+
+def test_who_is_registered_is_listed_and_a_name_that_is_none_is_refused(small_yard: Yard) -> None:
+    small_yard.agent()
+    small_yard.set()
+    small_yard.genba("agent", "register", "visitor", "--manager")
+
+    listed = small_yard.genba("agent", "list").out.splitlines()
+    assert listed[-1].split(maxsplit=3) == ["visitor", "-", "registered", "comes by itself, as a manager"]
+    again = small_yard.genba("agent", "register", "visitor", check=5)
+    assert "genba agent passkey rotate visitor" in again.err
+    refused = small_yard.genba("agent", "register", "a\x1b[31m\nb", check=2)
+    assert "is no name for an agent" in refused.err
 
 
 def test_a_passkey_is_printed_once_and_kept_nowhere(small_yard: Yard) -> None:

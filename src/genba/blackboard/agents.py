@@ -66,7 +66,7 @@ def register(
         raise StateConflictError(
             f'there is an agent "{name}" with a passkey already',
             unchanged="nothing was changed.",
-            hint=f"give it another one: genba agent passkey {name}",
+            hint=f"give it another one: genba agent passkey rotate {name}",
         )
     words = as_json(tuple(dict.fromkeys(capabilities)))
     tx.do(

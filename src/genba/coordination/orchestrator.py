@@ -125,7 +125,7 @@ class Orchestrator:
         """By move that was refused at the last look: how often in a row."""
         self._database = Enduring(self._note)
         self._elsewhere: set[str] = set()
-        """Runs without the fleet, on other hosts, that were told of."""
+        """Runs that others carry out, and that were told of."""
         self._in_vain = 0
         """Turns of the merge queue since anything else went on."""
         self._turns: dict[str, str] = {}
@@ -182,7 +182,7 @@ class Orchestrator:
         done = [(move, await self._carried_out(move)) for move in decided if not isinstance(move, can.Wait)]
         self.watch.see(self.field, self.waits)
         turned = sum(made for move, made in done if isinstance(move, can.Turn))
-        running = any(session.status == "running" for session in self.field.sessions)
+        running = any(session.status == "running" and not session.is_guest for session in self.field.sessions)
         timed = any(wait.until and wait.kind not in _ENDS_ANYWAY for wait in self.waits)
         elsewhere = any(wait.kind in _BY_OTHERS for wait in self.waits)
         if sum(made for _, made in done) > turned or running or timed or elsewhere or lost + died > 0:
@@ -247,6 +247,10 @@ class Orchestrator:
     async def _let_go_of_guests(self) -> int:
         """End sessions whose agent came by itself, and has left without a word. Says how many."""
         guests = [session for session in self.field.sessions if session.is_guest and session.status == "running"]
+        for session in guests:
+            if session.run not in self._elsewhere:
+                self._elsewhere.add(session.run)
+                self._note(f"#{session.task} is in the hands of {session.agent}, who came by itself")
         if not guests:
             return 0
         at, reason = self.field.now, "its agent has left"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from genba.wiring.house import House
 
 _LONGEST_PROMPT = 100_000
+_NAME = re.compile("[a-z][a-z0-9-]{0,62}")
 
 
 class Welcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +41,12 @@ def register(
     system_prompt: str = "",
 ) -> Welcome:
     """Write an agent down. One of `.agent/` with the same name lends it what is not said: hierarchy and abilities."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{name[:80]!r} is no name for an agent: lower-case letters, digits and -, at most 63, a letter first",
+            unchanged="nothing was changed.",
+            hint="genba agent register my-claude",
+        )
     if len(system_prompt) > _LONGEST_PROMPT:
         raise UsageError(f"the system prompt has more than {_LONGEST_PROMPT} characters", hint="--prompt FILE")
     known = {info.name: info for info in house.registry.agents()[0]}.get(name)

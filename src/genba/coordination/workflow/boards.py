@@ -83,6 +83,8 @@ class Boards:
     async def permitted(self, seat: Seat, tool: Tool) -> tuple[Snapshot, Piece]:
         """What the blackboard shows now, and the task, for a seat that may call this tool now; else a refusal."""
         snapshot = await self.snapshot(seat)
+        if snapshot.task is None and not seat.spawned and snapshot.ending is None:
+            raise WorkflowError(ErrorCode.OUT_OF_ORDER, "you have no task", hint="call get_next_action to get one")
         code = allowed(snapshot, tool)
         if code is not None:
             raise _not_now(snapshot, tool, code)

@@ -10,6 +10,7 @@ from genba.definitions.scaffold import TEMPLATES, scaffold
 from genba.definitions.step_graph import StepGraph
 from genba.domain.errors import ConfigurationError
 from genba.domain.problems import Problem
+from genba.domain.workflow import RegisteredAgent
 from genba.entrypoints.cli.failures import show_error, show_hint, show_warning
 from genba.entrypoints.cli.houses import house_here
 from genba.entrypoints.cli.json_output import print_json
@@ -37,17 +38,32 @@ def list_agents(capability: str | None, as_json: bool) -> int:
     infos, broken = registry.agents()
     if capability is not None:
         infos = registry.by_capability(capability)
+    guests = _registered() if capability is None else ()
     if as_json:
-        print_json({"agents": infos, "broken": broken})
+        print_json({"agents": infos, "broken": broken, "registered": guests})
         return 0
     rows = [("agent", "can do", "from", "what it is for")]
     rows += [(info.name, ", ".join(info.capabilities) or "-", info.source, info.description) for info in infos]
+    rows += [
+        (guest.name, ", ".join(guest.capabilities) or "-", "registered", f"comes by itself, as a {guest.hierarchy}")
+        for guest in guests
+    ]
     for line in table(rows):
         click.echo(line)
     for name, problems in broken.items():
         show_warning(f"{name} cannot be read: {problems[0]}")
         show_hint(f"genba agent check {name}")
     return 0
+
+
+def _registered() -> tuple[RegisteredAgent, ...]:
+    """Those who may come by themselves, where there is a blackboard that knows of them."""
+    house = house_here()
+    if not house.has_board():
+        return ()
+    from genba.wiring.registering import registered  # noqa: PLC0415  (only a project with a blackboard pays for it)
+
+    return registered(house)
 
 
 @agent.command("show")

@@ -175,6 +175,8 @@ def list_tasks(
         found = [t for t in found if assignee in ("", t.assignee) and parent in (None, t.parent)]
     else:
         found = board.find(status=wanted, type=kind, label=label, assignee=assignee, parent=parent)
+        if parent is None and not ended_too:  # the steps of a plan are nobody's but its worker's
+            found = [t for t in found if not t.in_plan]
     if as_json:
         print_json(found)
         return
@@ -201,7 +203,8 @@ def show(number: int, as_json: bool) -> None:
         shown = {"task": found, "comments": comments, "events": events, "verification": last}
         print_json(shown | {"session": session if session.run else None})
         return
-    for line in task_lines(found, comments, events, last, session):
+    parts = [board.get(number) for number in found.children]
+    for line in task_lines(found, comments, events, last, session, parts):
         click.echo(line)
 
 
@@ -498,6 +501,8 @@ def _new_scope(before: tuple[str, ...], add: tuple[str, ...], remove: tuple[str,
 def _line(task_: Task) -> str:
     """A task on one line: its title, and what stands in its way."""
     parts = [task_.title]
+    if task_.in_plan:
+        parts.append(f"· step of #{task_.parent}")
     if task_.labels:
         parts.append(f"[{', '.join(task_.labels)}]")
     if task_.blocker is not None:

@@ -20,11 +20,17 @@ def task_lines(
     events: list[TaskEvent],
     last: Verification | None,
     session: SessionStart,
+    parts: list[Task],
 ) -> Iterator[str]:
     yield in_one_line(f"#{task.number} {task.title}")
     yield in_one_line("   " + " · ".join(_facts(task)))
     for name, value in _more(task, last, session):
         yield in_one_line(f"   {name:<12} {value}")
+    for part in parts:
+        whose = f"  @{part.assignee}" if part.assignee else ""
+        yield in_one_line(
+            f"   {'step' if part.in_plan else 'part':<12} #{part.number} {part.status}  {part.title}{whose}"
+        )
     if task.body.strip():
         yield ""
         yield from (f"   {line}" for line in printable(task.body).strip().splitlines())
@@ -70,9 +76,7 @@ def _more(task: Task, last: Verification | None, session: SessionStart) -> Itera
     if task.blocker is not None:
         yield "blocked", f"{task.blocker.kind}: {task.blocker.reason}"
     if task.parent is not None:
-        yield "part of", f"#{task.parent}"
-    if task.children:
-        yield "parts", " ".join(f"#{number}" for number in task.children)
+        yield "step of" if task.in_plan else "part of", f"#{task.parent}"
     if task.dependencies:
         yield "after", " ".join(f"#{number}" for number in task.dependencies)
     if task.requires_review:
@@ -101,4 +105,23 @@ def _event(event: TaskEvent) -> str:
     if "from" in data and "to" in data:
         why = f": {data['reason']}" if data.get("reason") else ""
         return f"{data['from']} → {data['to']}  by {who}{why}"
-    return f"{event.kind.replace('_', ' ')}  by {who}"
+    return f"{_deed(event)}  by {who}"
+
+
+def _deed(event: TaskEvent) -> str:
+    match event.kind:
+        case "phase_reached":
+            return str(event.data.get("phase", "")).replace("_", " ") or "a phase was reached"
+        case "bound":
+            return "left the task" if event.data.get("left") else "sat down to work on it"
+        case "seated":
+            return "came in"
+        case "seat_closed":
+            return f"left: {event.data.get('why') or 'it ended'}"
+        case "sent_home":
+            return f"was sent home: {event.data.get('reason') or event.data.get('exit') or 'there is nothing to do'}"
+        case "noted":
+            return "wrote a note"
+        case "messaged":
+            return "wrote a message"
+    return event.kind.replace("_", " ")
