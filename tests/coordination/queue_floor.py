@@ -40,8 +40,11 @@ class MemoryQueue:
             if target in (None, row.target) and not (open_only and row.status.ended)
         ]  # fmt: skip
 
-    def take(self, ids: Sequence[int]) -> None:
-        self._move(ids, (EntryStatus.QUEUED, EntryStatus.STUCK), EntryStatus.MERGING)
+    def take(self, ids: Sequence[int]) -> list[MergeEntry]:
+        before = (EntryStatus.QUEUED, EntryStatus.STUCK)
+        taken = [number for number in ids if self.rows[number].status in before]
+        self._move(ids, before, EntryStatus.MERGING)
+        return [self.rows[number] for number in taken]
 
     def release(self, ids: Sequence[int]) -> None:
         self._move(ids, (EntryStatus.MERGING,), EntryStatus.QUEUED)

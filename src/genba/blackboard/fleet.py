@@ -161,6 +161,10 @@ class FleetBoard:
         """The state of the loop, as the last part left it."""
         return self.store.read(lambda tx: parts.state_of(tx, run))
 
+    def begun(self, run: str) -> tuple[FleetSession, str, str]:
+        """A session with what it was planned with and the state of its loop, all seen at one moment."""
+        return self.store.read(lambda tx: (parts.session(tx, run), *parts.texts_of(tx, run)))
+
     # The merge queue
 
     def enqueue_merge(self, entry: MergeEntry) -> MergeEntry:

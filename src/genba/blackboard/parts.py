@@ -306,11 +306,11 @@ def sessions(tx: Transaction, number: int) -> list[FleetSession]:
 
 
 def plan_of(tx: Transaction, run: str) -> str:
-    return _texts_of(tx, run)[0]
+    return texts_of(tx, run)[0]
 
 
 def state_of(tx: Transaction, run: str) -> str:
-    return _texts_of(tx, run)[1]
+    return texts_of(tx, run)[1]
 
 
 def session_of(row: Row) -> FleetSession:
@@ -347,7 +347,8 @@ def session_of(row: Row) -> FleetSession:
     )
 
 
-def _texts_of(tx: Transaction, run: str) -> tuple[str, str]:
+def texts_of(tx: Transaction, run: str) -> tuple[str, str]:
+    """What a run was planned with, and the state of its loop."""
     row = tx.one(_TEXTS, run=seen(run), project=tx.project)
     if row is None:
         session(tx, run)

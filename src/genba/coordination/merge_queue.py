@@ -43,8 +43,8 @@ class QueueBoard(Protocol):
 
     def entries(self, target: str | None = None, open_only: bool = True) -> Sequence[MergeEntry]: ...
 
-    def take(self, ids: Sequence[int]) -> object:
-        """queued | stuck → merging; the others stay as they are."""
+    def take(self, ids: Sequence[int]) -> Sequence[MergeEntry]:
+        """queued | stuck → merging; the others stay as they are. Returns those that are merging now."""
         ...
 
     def settle(
@@ -217,8 +217,7 @@ class _Turn:
     async def _take(self, tried: frozenset[int]) -> _Taken:
         """The next batch. What a dead turn left is looked at first, and what is stale goes out of the queue."""
         try:
-            ends = await self._after_a_death()
-            queued = await self._open()
+            ends, queued = await self._after_a_death()
             batch = next_batch(queued, self.order.batch, tried)
             over = [end for end in await asyncio.gather(*map(self._over_already, batch)) if end is not None]
         except GenbaError as error:  # such as a remote that cannot be reached: what is `merging` stays so
@@ -228,23 +227,31 @@ class _Turn:
         gone = {end.entry.id for end in over}
         wanted = [entry.id for entry in batch if entry.id not in gone]
         passed = [entry.id for entry in queued if waits(entry) and entry.id not in {*wanted, *gone, *tried}]
-        if wanted:
-            await asyncio.to_thread(self.board.take, wanted)
-        if wanted and passed:
-            await asyncio.to_thread(self.board.passed_by, passed)
-        now = {entry.id: entry for entry in await self._open() if entry.status is EntryStatus.MERGING}
+        now = {entry.id: entry for entry in await asyncio.to_thread(self._begin, wanted, passed)} if wanted else {}
         taken = tuple(now[number] for number in wanted if number in now)
         return _Taken(entries=taken, ends=(*ends, *over), more=bool(passed))
 
-    async def _after_a_death(self) -> list[EntryEnd]:
-        """One target has one turn at a time, so whatever is `merging` now belongs to one that died."""
-        left = [entry for entry in await self._open() if entry.status is EntryStatus.MERGING]
+    def _begin(self, wanted: Sequence[int], passed: Sequence[int]) -> Sequence[MergeEntry]:
+        taken = self.board.take(wanted)
+        if passed:
+            self.board.passed_by(passed)
+        return taken
+
+    async def _after_a_death(self) -> tuple[list[EntryEnd], Sequence[MergeEntry]]:
+        """What a dead turn had landed, and the queue without it.
+
+        One target has one turn at a time, so whatever is `merging` now belongs to one that died.
+        """
+        queue = await self._open()
+        left = [entry for entry in queue if entry.status is EntryStatus.MERGING]
+        if not left:
+            return [], queue
         ends = [end for entry in left if (end := await self._landed_before(entry)) is not None]
         known = {end.entry.id for end in ends}
         again = [entry.id for entry in left if entry.id not in known]
         if again:
             await asyncio.to_thread(self.board.release, again)
-        return ends
+        return ends, await self._open()
 
     async def _landed_before(self, entry: MergeEntry) -> EntryEnd | None:
         landed = await self.target.landed(self.order.target, _work(entry), self.order.history)

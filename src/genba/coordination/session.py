@@ -38,8 +38,10 @@ T = TypeVar("T")
 _OF_THE_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE)
 _LEAVES_NOTHING = (Purpose.PLAN, Purpose.REVIEW, Purpose.MANAGE)
 _NOT_CLOSED = "it could not be closed"
-_SHORT = ("start", "end")
-"""Phases that are over before anybody could look at them, as all are that close what landed."""
+_FIRST = "open"
+_UNTOLD = (_FIRST, "start", "end")
+"""Phases that are over before anybody could look at them, as all are that close what landed; the first is told with
+the beginning of its part."""
 _SLOTS = 1000
 """Iterations of one part, at most: the number of an iteration within its session is its part and its place in it."""
 
@@ -89,10 +91,10 @@ class Parts:
     async def carry_out(self, payload: str, steps: Steps) -> str:
         """The handler of the engine: one part, whole."""
         order = msgspec.json.decode(payload, type=PartOrder)
-        if not await asyncio.to_thread(self._is_due, order):
+        begun = await asyncio.to_thread(self._begun, order)
+        if begun is None:
             return "{}"
-        plan = msgspec.json.decode(await asyncio.to_thread(self.board.plan_of, order.run), type=SessionPlan)
-        kept = read_state(await asyncio.to_thread(self.board.state_of, order.run)) if order.part > 1 else None
+        plan, kept = begun
         watched = _PartSteps(steps, self.board, order, self.afford)
         live: LivePart | None = None
         try:
@@ -117,14 +119,19 @@ class Parts:
             await steps.run("leave", live.leave, type(None))
         return "{}"
 
-    def _is_due(self, order: PartOrder) -> bool:
-        """Whether the session is still at this part: who died after its end was written down finds it over.
+    def _begun(self, order: PartOrder) -> tuple[SessionPlan, PartState | None] | None:
+        """The plan of a session and what its last part left; None where it is not at this part any more.
 
-        One that leaves nothing has its working tree to take away, even then.
+        Who died after its end was written down finds it over. One that leaves nothing has its working tree to take
+        away, even then.
         """
-        session = self.board.session(order.run)
+        session, plan, state = self.board.begun(order.run)
         leaves = order.purpose in _LEAVES_NOTHING and session.status == SessionStatus.ENDED
-        return session.part == order.part and (session.status == SessionStatus.RUNNING or leaves)
+        if session.part != order.part or (session.status != SessionStatus.RUNNING and not leaves):
+            return None
+        if order.cause is not Cause.LANDED:
+            self.board.progress(order.run, phase=_FIRST)
+        return msgspec.json.decode(plan, type=SessionPlan), read_state(state) if order.part > 1 else None
 
     async def _has_ended(self, order: PartOrder) -> bool:
         return (await asyncio.to_thread(self.board.session, order.run)).status == SessionStatus.ENDED
@@ -321,18 +328,24 @@ class _PartSteps:
         return self.order.purpose not in _LEAVES_NOTHING and (name == "end" or self.order.cause is Cause.LANDED)
 
     async def _phase(self, name: str, work: Callable[[], Awaitable[T]]) -> T:
-        if name not in _SHORT and self.order.cause is not Cause.LANDED:
+        if name not in _UNTOLD and self.order.cause is not Cause.LANDED:
             await asyncio.to_thread(partial(self.board.progress, self.order.run, phase=name))
         return await work()
+
+    def _begin_iteration(self, before: LoopState) -> str:
+        """Why there is none: the money is gone."""
+        spent = self.afford(self.order.task, self.order.agent)
+        if not spent:
+            self.board.progress(self.order.run, phase="iterate", step=before.step)
+        return spent
 
     async def _iteration(self, count: int, work: Callable[[], Awaitable[LoopState]]) -> LoopState:
         """One iteration, unless the money is gone; what it cost is written down with it."""
         assert self.live is not None  # noqa: S101  (a run is there before its steps)
         before = self.live.run.state
-        spent = await asyncio.to_thread(self.afford, self.order.task, self.order.agent)
+        spent = await asyncio.to_thread(self._begin_iteration, before)
         if spent:
             return before.end(Outcome.BUDGET_EXHAUSTED, spent)
-        await asyncio.to_thread(partial(self.board.progress, self.order.run, phase="iterate", step=before.step))
         after = await work()
         if after.ended and self.live.paused:
             after = msgspec.structs.replace(after, parked=self.live.paused)
