@@ -174,7 +174,7 @@ def on_each(deaths: list[Death], every: int) -> list[tuple[str, Death]]:
 def held(steps: tuple[str, ...], every: int) -> list[tuple[str, Death]]:
     """Who holds or is the agent, and the death. What the agent was answered is lost with it."""
     kinds = ("before", "after")
-    agents, supervisors = share(moments(steps, kinds), every), share(moments(steps, kinds)[2::5], 4)
+    agents, supervisors = share(moments(steps, kinds), every), share(moments(steps, kinds)[2::5], 6)
     return [*(("agent", death) for death in agents), *(("supervisor", death) for death in supervisors)]
 
 
@@ -187,13 +187,13 @@ def named(value: object) -> str:
     return f"{value[1]}-{value[0]}" if isinstance(value, tuple) else str(value)
 
 
-@pytest.mark.parametrize(("yard", "death"), on_each(moments(WORKER), 7), indirect=["yard"], ids=named)
+@pytest.mark.parametrize(("yard", "death"), on_each(moments(WORKER), 11), indirect=["yard"], ids=named)
 def test_a_worker_goes_on_whenever_the_one_who_serves_it_is_killed(yard: Yard, death: Death) -> None:
     flow = Flow(yard, WORKER, death, "worker")
     flow.die_and_go_on(lives=2 if death == TOKEN_LOST else 1)
 
 
-@pytest.mark.parametrize(("yard", "death"), on_each(moments(MANAGER), 13), indirect=["yard"], ids=named)
+@pytest.mark.parametrize(("yard", "death"), on_each(moments(MANAGER), 17), indirect=["yard"], ids=named)
 def test_a_manager_goes_on_whenever_the_one_who_serves_it_is_killed(yard: Yard, death: Death) -> None:
     flow = Flow(yard, MANAGER, death, "worker")
     flow.die_and_go_on(lives=2 if death == TOKEN_LOST else 1)
