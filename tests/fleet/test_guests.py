@@ -272,6 +272,31 @@ def test_who_is_registered_is_listed_and_a_name_that_is_none_is_refused(small_ya
     assert "is no name for an agent" in refused.err
 
 
+async def test_a_passkey_that_is_revoked_frees_the_task_at_once(room: Guests) -> None:
+    number = await room.open_task()
+    caller = await room.comes()
+    await room.service.get_next_action(caller)
+
+    await asyncio.to_thread(room.yard.genba, "agent", "passkey", "revoke", "visitor")
+
+    assert room.fleet.board.get(number).status is TaskStatus.OPEN
+    with pytest.raises(WorkflowError) as refused:
+        await room.service.get_next_action(caller)
+    assert refused.value.action == "exit"
+
+
+def test_a_task_can_be_given_to_somebody_who_is_registered(small_yard: Yard) -> None:
+    small_yard.agent()
+    small_yard.set()
+    small_yard.genba("agent", "register", "boss", "--manager")
+
+    small_yard.genba("task", "add", "Greet everybody", "--assignee", "boss")
+    refused = small_yard.genba("task", "add", "Greet everybody", "--assignee", "bos", check=4)
+
+    assert small_yard.look(1).assignee == "boss"
+    assert 'did you mean "boss"' in refused.err
+
+
 def test_a_passkey_is_printed_once_and_kept_nowhere(small_yard: Yard) -> None:
     small_yard.agent()
     small_yard.set()

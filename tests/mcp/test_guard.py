@@ -1,5 +1,8 @@
 """The guard of the door: who runs away is stopped, and nobody else."""
 
+import asyncio
+from typing import Any
+
 from starlette.types import Message, Receive, Scope, Send
 
 from genba.entrypoints.mcp.guard import Guard
@@ -42,3 +45,28 @@ async def test_whoever_shows_another_secret_each_time_is_stopped_by_its_address(
 
     assert seen.count(200) < 20 * CALLS
     assert await _status(guard, "other", "127.0.0.2") == 200
+
+
+async def test_whoever_does_not_send_its_request_in_time_has_hung_up() -> None:
+    heard: list[str] = []
+
+    async def app(_scope: object, receive: Any, _send: object) -> None:
+        while (message := await receive())["type"] == "http.request" and message.get("more_body"):
+            heard.append(message["type"])
+        heard.append(message["type"])
+
+    sent = [{"type": "http.request", "body": b"{", "more_body": True}]
+
+    async def slow() -> Any:
+        if not sent:
+            await asyncio.Event().wait()
+        return sent.pop()
+
+    scope = {"type": "http", "headers": [], "client": ("127.0.0.1", 1)}
+    await Guard(app, 600, body_seconds=0.05)(scope, slow, _nobody)
+
+    assert heard == ["http.request", "http.disconnect"]
+
+
+async def _nobody(_message: object) -> None:
+    raise AssertionError("nothing is answered to whoever has hung up")

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from genba.blackboard.fleet import FleetBoard
 from genba.blackboard.workflow import WorkflowBoard
+from genba.coordination.handing_over import leave_note
+from genba.coordination.session import bury
 from genba.coordination.workflow.tokens import hashed, new_passkey
 from genba.domain.errors import NotFoundError, UsageError
 from genba.domain.workflow import Hierarchy, RegisteredAgent
@@ -78,9 +81,15 @@ def rotate(house: House, name: str) -> Welcome:
 
 
 def revoke(house: House, name: str) -> RegisteredAgent:
-    """No passkey any more. Safe to repeat."""
+    """No passkey any more, and the tasks that it has in hand are free. Safe to repeat."""
     board = house.board(make=False)
-    return WorkflowBoard(board).set_passkey(_known(house, name).id, "", house.actor())
+    agent = WorkflowBoard(board).set_passkey(_known(house, name).id, "", house.actor())
+    fleet = FleetBoard(board)
+    for session in fleet.field().sessions:
+        if session.is_guest and session.agent == name and session.status == "running":
+            bury(fleet, session.run, session.part, "its passkey was revoked")
+            leave_note(fleet, session.task, session.run)
+    return agent
 
 
 def registered(house: House) -> tuple[RegisteredAgent, ...]:

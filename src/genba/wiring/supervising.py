@@ -15,6 +15,8 @@ import traceback
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import msgspec
+
 from genba.connections.detached.adapter import DetachedAdapter, Posting
 from genba.connections.detached.hearing import Recorder
 from genba.connections.detached.nursery import Nursery
@@ -22,7 +24,7 @@ from genba.connections.detached.places import Attempt, Question, Request
 from genba.connections.detached.results import Failure, Result
 from genba.connections.detached.sweeping import DetachedProcesses
 from genba.connections.git.layout import RepositoryLayout
-from genba.connections.journal.redaction import Redactor
+from genba.connections.journal.redaction import Redactor, without_tokens
 from genba.connections.process.orphans import end_orphans, take_in_orphans
 from genba.definitions.project import Project
 from genba.definitions.project_file import ProjectFile
@@ -97,7 +99,8 @@ async def _supervise(question: Question, attempt: Attempt) -> int:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, switch.end, "it was told to stop")
     guard = asyncio.create_task(_guard(question, request.grace_seconds, switch))
     try:
-        result = Result(reply=await asking)
+        reply = await asking
+        result = Result(reply=msgspec.structs.replace(reply, text=without_tokens(reply.text)))
     except asyncio.CancelledError:
         result = Result(parked=switch.why or "it was cancelled")
     except GenbaError as error:

@@ -15,13 +15,15 @@ _FREE_TEXT = frozenset({
     "parameters", "previous_summary", "context", "structured",
 })  # fmt: skip
 """The fields of an event in which anybody may have written anything. All others are words of the house."""
+_OF_THE_WORKFLOW = r"(?<![A-Za-z0-9])gb[kos]_[A-Za-z0-9_]{12,}"
+"""Passkeys, one-time credentials and tokens of the workflow."""
 _LOOKS_SECRET = re.compile(
     r"(?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{16,}"
     r"|gh[pousr]_[A-Za-z0-9]{20,}"
     r"|github_pat_[A-Za-z0-9_]{20,}"
     r"|glpat-[A-Za-z0-9_-]{16,}"
     r"|xox[abprs]-[A-Za-z0-9-]{10,}"
-    r"|(?<![A-Za-z0-9])gb[kos]_[A-Za-z0-9_]{12,}"
+    rf"|{_OF_THE_WORKFLOW}"
     r"|AKIA[0-9A-Z]{16}"
     r"|AIza[0-9A-Za-z_-]{35}"
     r"|(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"
@@ -29,6 +31,11 @@ _LOOKS_SECRET = re.compile(
     r"|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"
     r"|(?<=[Bb]earer )[A-Za-z0-9._~+/-]{12,}=*"
 )
+
+
+def without_tokens(text: str) -> str:
+    """A text that is kept, and used again: without the secrets of the workflow, and else as it was."""
+    return re.sub(_OF_THE_WORKFLOW, HIDDEN, text)
 
 
 class Redactor:

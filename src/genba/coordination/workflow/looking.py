@@ -16,7 +16,7 @@ ABOUT: dict[Tool, str] = {
     Tool.GET_MY_TASK: "Everything that is known of your task: text, goals, branch, notes, subtasks.",
     Tool.CREATE_TASK: "Add one subtask to the plan of your task.",
     Tool.CREATE_TASKS_BATCH: "Make the whole plan of your task at once; with a key it can be sent again safely.",
-    Tool.UPDATE_TASK_STATUS: "Workers begin and end steps of their plan. Managers cancel a subtask, or open it again.",
+    Tool.UPDATE_TASK_STATUS: "Workers begin and end steps of their plan. Managers cancel a subtask.",
     Tool.ASSIGN_TASK: "Managers give a subtask to a worker, with a note if you like.",
     Tool.REPORT_COMPLETED: "Say that your task is done. It is verified, and you are told what is missing.",
     Tool.REPORT_BLOCKED: "Say that you cannot go on, and why. Managers can name a subtask for a person to decide on.",

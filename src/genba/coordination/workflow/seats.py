@@ -291,7 +291,7 @@ def not_authenticated() -> WorkflowError:
     return WorkflowError(
         ErrorCode.NOT_AUTHENTICATED,
         "not authenticated",
-        hint="the secret is not known here, or it is good no more",
+        hint="authenticate comes first; if it did, the secret is not known here, or it is good no more",
         action="exit",
     )
 

@@ -424,7 +424,11 @@ def _people_only(actor: Actor, deed: str, number: int) -> None:
 
 
 def _check_assignee(house: House, name: str) -> None:
-    known = house.registry.folders()
+    known = [*house.registry.folders()]
+    if name and name not in known:
+        from genba.wiring.registering import registered  # noqa: PLC0415  (only for a name that no folder has)
+
+        known += [guest.name for guest in registered(house)]
     if name and name not in known:
         raise NotFoundError(f'there is no agent "{name[:80]}"', hint=did_you_mean(name, known) or "genba agent list")
 

@@ -3,13 +3,14 @@
 Law: a client that runs away is stopped here, cheaply, and keeps nobody else from being answered.
 """
 
+import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
 import msgspec
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from genba.domain.workflow import ErrorCode, WorkflowError
 
@@ -18,6 +19,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _INVALID_REQUEST = -32600
 _TOO_LARGE = 413
 _MOST_KEYS = 4096
+_BODY_SECONDS = 30.0
 _MOST_DRAINED = 16 * LARGEST_BODY
 _PER_CALLER = 2
 """How much more than a session may call gets as far as the session's own limit, which says more."""
@@ -49,8 +51,9 @@ class Pace:
 class Guard:
     """An ASGI application in front of another."""
 
-    def __init__(self, app: ASGIApp, calls_per_minute: float) -> None:
+    def __init__(self, app: ASGIApp, calls_per_minute: float, body_seconds: float = _BODY_SECONDS) -> None:
         self._app = app
+        self._body_seconds = body_seconds
         self._callers = Pace(calls_per_minute * _PER_CALLER)
         self._addresses = Pace(calls_per_minute * _PER_ADDRESS)
 
@@ -79,7 +82,7 @@ class Guard:
             )
             await _refuse(send, 429, error, retry_after=max(1, round(waits)))
             return
-        await self._app(scope, receive, send)
+        await self._app(scope, _in_time(receive, self._body_seconds), send)
 
     def _waits(self, scope: Scope, secret: bytes) -> float:
         """Who runs away with one secret is stopped by that, before it takes what others of its address have left."""
@@ -94,6 +97,26 @@ def _from_here(origin: bytes) -> bool:
         return urlsplit(origin.decode("latin-1")).hostname in LOOPBACK
     except ValueError:
         return False
+
+
+def _in_time(receive: Receive, seconds: float) -> Receive:
+    """Who does not send its request within a while has hung up: it holds no connection that others could have."""
+    over = time.monotonic() + seconds
+    whole = False
+
+    async def timed() -> Message:
+        nonlocal whole
+        if whole:
+            return await receive()
+        try:
+            async with asyncio.timeout(max(0.0, over - time.monotonic())):
+                message = await receive()
+        except TimeoutError:
+            return {"type": "http.disconnect"}
+        whole = message["type"] != "http.request" or not message.get("more_body", False)
+        return message
+
+    return timed
 
 
 async def _drained(receive: Receive) -> None:
