@@ -21,6 +21,7 @@ MOST_PROCESSES = 8
 """So many are enough to fill the time in which tests wait, on a machine with few processors."""
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int | None:
     """`-n auto` is two for each processor: most tests wait for other processes half of their time."""
     if os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS"):

@@ -9,7 +9,7 @@ import pytest
 from tests.fleet.chaos import Chaos, on_both
 from tests.fleet.yard import Yard
 
-WRITING = ("worktree add", "reset --hard", "commit-tree", "read-tree -m", "update-ref -m", "update-ref --stdin")
+WRITING = ("reset --hard", "commit-tree", "read-tree -m", "update-ref -m", "update-ref --stdin")
 """What a worker has git do for one task, besides reading."""
 
 STRIKING = """#!/bin/sh

@@ -26,8 +26,8 @@ def test_without_a_network_it_says_loudly_what_will_not_run(tmp_path: Path) -> N
     done = install(tmp_path)
 
     assert done.returncode == 0
-    assert "NOT INSTALLED: claude, codex, gemini and opencode." in done.stderr
-    assert "Every test with a real agent will say: not run." in done.stderr
+    assert re.search(r"^NOT INSTALLED: claude, codex, gemini, opencode, [\w, -]+\. ", done.stderr, re.MULTILINE)
+    assert "Every test with one of them will say: not run." in done.stderr
     assert not (tmp_path / "clis").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["clis.lock"]
 
@@ -56,7 +56,7 @@ def test_what_is_there_is_what_the_lock_names() -> None:
     claude = subprocess.run([cli("claude"), "--version"], capture_output=True, text=True, check=True).stdout
     there = {name: json.loads((BINARIES.parent / name / "package.json").read_text())["version"] for name in wanted}
 
-    assert there == wanted
+    assert there == {name: version.rpartition("@")[2] for name, version in wanted.items()}
     assert wanted["@anthropic-ai/claude-code"] in claude
 
 
@@ -66,5 +66,6 @@ def test_the_lock_is_exact_and_names_no_registry() -> None:
 
     assert "://" not in text
     assert "resolved" not in text
-    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in wanted.values())
+    exact = r"(npm:@[\w/-]+@)?\d+\.\d+\.\d+(-[a-z]+\.\d+)?"
+    assert all(re.fullmatch(exact, version) for version in wanted.values())
     assert json.loads(text)["packages"][""]["dependencies"] == wanted
