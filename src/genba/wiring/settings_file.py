@@ -12,12 +12,15 @@ class SettingsFile:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._seen = self._look()
+        self._before = self._seen
+        """What was seen at the last look: a file that is being written is not read until it is left alone."""
         self._is_broken = False
 
     def news(self) -> str:
         """What is to be told now; mostly nothing. Looking costs next to nothing."""
-        seen = self._look()
-        if seen == self._seen:
+        seen, before = self._look(), self._before
+        self._before = seen
+        if seen == self._seen or seen != before:
             return ""
         self._seen = seen
         try:
