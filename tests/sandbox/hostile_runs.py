@@ -178,7 +178,7 @@ class HostileRunSuite:
         settle(walled, limits={name: value})
         walled.agent(adapter={"type": "custom", "command": ["bash", "-c", HOGS[kind]]})
         done = walled.genba("run", "worker", "--json")
-        assert done.json["outcome"] == "failed"
+        assert done.json["outcome"] == "failed", done.out + done.err
         assert f"sandbox.limits.{name}" in done.out + done.err, done.out + done.err
         told = [event for event in walled.events() if f"sandbox.limits.{name}" in json.dumps(event)]
         assert told
