@@ -8,6 +8,8 @@ JOBS   ?= auto
 
 RUNTIME := $(VENV)/.installed-runtime
 DEV     := $(VENV)/.installed-dev
+COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-strip-extras \
+           --no-emit-index-url --no-header
 
 .PHONY: demo test chaos clis check format bench lock clean help
 
@@ -49,12 +51,9 @@ bench: $(DEV)
 	$(BIN)/python -m bench
 
 lock: $(DEV)
-	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-	    pyproject.toml -o requirements.lock
-	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-	    --group build -o requirements-build.lock
-	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-	    pyproject.toml --group dev -o requirements-dev.lock
+	$(COMPILE) pyproject.toml -o requirements.lock
+	$(COMPILE) --group build -o requirements-build.lock
+	$(COMPILE) pyproject.toml --group dev -o requirements-dev.lock
 
 clean:
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

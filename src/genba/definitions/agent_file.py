@@ -145,6 +145,20 @@ class Finalize(_Section, frozen=True):
     remote: Annotated[str, Meta(min_length=1, description="The remote to push to.")] = "origin"
     create_pr: Annotated[bool, Meta(description="Open a pull request instead of merging.")] = False
     pr_target: Annotated[str | None, Meta(description="The target of the pull request; by default the base.")] = None
+    pr_draft: Annotated[bool, Meta(description="Open the pull request as a draft.")] = False
+    pr_reviewers: Annotated[
+        tuple[str, ...], Meta(description="Who is asked to review it: logins, and team/NAME for teams.")
+    ] = ()
+    pr_merge: Annotated[
+        Literal["people", "approved", "green"],
+        Meta(
+            description="Who merges it. people: somebody on the forge. approved: Genba, once it is approved and its "
+            "checks are green. green: Genba, once its checks are green and nobody wants changes."
+        ),
+    ] = "people"
+    pr_merge_method: Annotated[
+        Literal["merge", "squash", "rebase"], Meta(description="How Genba merges a pull request.")
+    ] = "merge"
 
 
 class Execution(_Section, frozen=True):

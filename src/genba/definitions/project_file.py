@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from genba.definitions.sandbox_file import Ceiling, CeilingSection, SandboxSettings, WorktreeSection
+from genba.definitions.tracker_file import TrackerSection
 
 
 class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -96,6 +97,7 @@ class ProjectFile(_Section, frozen=True):
     ] = ".agent/"
     agents: dict[str, AgentSettings] = {}
     limits: ProjectLimits = ProjectLimits()
+    tracker: TrackerSection = TrackerSection()
     forge: ForgeSettings | None = None
     database: DatabaseSettings = DatabaseSettings()
     sandbox: SandboxSettings = SandboxSettings()

@@ -4,10 +4,12 @@
     ├── RecoverableError            wait, then try again (retry_after)
     │   ├── AgentTimeout            no answer, or no sign of life, within the limit
     │   ├── RateLimited             the provider named a time to come back
-    │   └── AgentUnavailable        the process crashed or the outside had a passing fault
+    │   ├── AgentUnavailable        the process crashed or the outside had a passing fault
+    │   └── RemoteUnavailable       the tracker or the forge did not answer, or not as it should
     └── UnrecoverableError          stop
         ├── UsageError              2  the command line is wrong
         ├── ConfigurationError      3  a definition is wrong; carries every problem at once
+        ├── AccessRefusedError      3  the tracker or the forge does not take the credentials, or there are none
         ├── NotFoundError           4  no such agent, run, issue, branch
         ├── StateConflictError      5  the world is not in the state that this needs
         │   └── UnavailableError    5  the database cannot be reached, or is locked, for now
@@ -56,6 +58,10 @@ class AgentUnavailable(RecoverableError):
     """The instance crashed, or the outside had a passing fault."""
 
 
+class RemoteUnavailable(RecoverableError):
+    """The tracker or the forge did not answer, or not as it should. What was sent may have been carried out."""
+
+
 class UnrecoverableError(GenbaError):
     """Trying again cannot help."""
 
@@ -73,6 +79,12 @@ class ConfigurationError(UnrecoverableError):
         first = str(problems[0]) if problems else "the configuration is not valid"
         super().__init__(first, unchanged="nothing was started, nothing was changed.", hint=hint)
         self.problems = problems
+
+
+class AccessRefusedError(UnrecoverableError):
+    """The tracker or the forge does not take the credentials, or there are none."""
+
+    exit_code = 3
 
 
 class NotFoundError(UnrecoverableError):

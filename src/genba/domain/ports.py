@@ -16,8 +16,10 @@ if TYPE_CHECKING:  # a run without a task and without goals never pays for their
     from genba.domain.fleet import MergeEntry
     from genba.domain.goals import Goal
     from genba.domain.merge_queue import Adopted, MergeHistory, Stacked, Work
+    from genba.domain.outbox import Deed, Made
     from genba.domain.sessions import Briefing, Died, SessionEnd, SessionStart
     from genba.domain.tasks import StatusChange, Task
+    from genba.domain.tracking import CardPage, Details, IssuePage, TrackedPullRequest
     from genba.domain.verification import BranchFacts, Place, Verification
     from genba.domain.walls import Cell
     from genba.domain.workflow import Standing
@@ -307,7 +309,65 @@ class Forge(Protocol):
         """The address of the open pull request of a branch, or an empty string."""
         ...
 
-    async def open(self, request: PullRequest) -> str: ...
+    async def open(self, request: PullRequest) -> str:
+        """Open it, or bring the open one of the same branch up to date; its address. Safe to repeat."""
+        ...
+
+
+class RemoteIssues(Protocol):
+    """The issues of a repository on a tracker, for who keeps a copy of them. It only looks.
+
+    Every call raises RateLimited with the time until which nobody asks, RecoverableError where trying again may help,
+    and AccessRefusedError where the credentials are not good (any more).
+    """
+
+    async def page(self, *, since: str = "", following: str = "", etag: str = "", label: str = "") -> IssuePage:
+        """The issues that changed since a time, open and closed, oldest change first; `following` goes on."""
+        ...
+
+    async def details(self, references: Sequence[str]) -> Details:
+        """Everything about these issues, and about their pull requests. At most 50 of them."""
+        ...
+
+    async def issue(self, number: int) -> Details:
+        """Everything about one issue; NotFoundError where there is none, or where the number is a pull request."""
+        ...
+
+    async def pull_requests(self, numbers: Sequence[int]) -> tuple[TrackedPullRequest, ...]:
+        """These pull requests as they are now; those that are not there are left out. At most 50 of them."""
+        ...
+
+    async def pull_request_of(self, branch: str) -> TrackedPullRequest | None:
+        """The newest pull request of a branch of the repository itself."""
+        ...
+
+    async def cards(self, owner: str, project: int, field: str, following: str = "", since: str = "") -> CardPage:
+        """The cards of a board that belong to issues of this repository, with their status.
+
+        With `since` those that did not change since that day may be left out.
+        """
+        ...
+
+    @property
+    def spent(self) -> tuple[int, int]:
+        """REST requests and GraphQL points that this object has spent."""
+        ...
+
+
+class Deeds(Protocol):
+    """Carries out deeds on the outside, and can look whether one was carried out already."""
+
+    async def made(self, deed: Deed, key: str) -> Made | None:
+        """What the deed left, if it was carried out already, by whomever; None when it is still to do. Only looks."""
+        ...
+
+    async def do(self, deed: Deed, key: str) -> Made:
+        """Send it, once. Never sends again by itself what is not safe to repeat.
+
+        Raises RateLimited or RecoverableError where it may be tried again (after a look), AccessRefusedError where the
+        credentials are not good, UnrecoverableError where the other side refuses.
+        """
+        ...
 
 
 class Journal(Protocol):

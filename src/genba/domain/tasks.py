@@ -42,6 +42,8 @@ class ActorKind(StrEnum):
     ORCHESTRATOR = "orchestrator"
     WORKER = "worker"
     REVIEWER = "reviewer"
+    TRACKER = "tracker"
+    """Somebody on the tracker of the project, as its copy here was told."""
 
 
 class Actor(msgspec.Struct, frozen=True):

@@ -80,3 +80,7 @@ class PullRequest(msgspec.Struct, frozen=True, kw_only=True):
     target: str
     title: str
     body: str
+    issue: int | None = None
+    """The issue that it is about."""
+    draft: bool = False
+    reviewers: tuple[str, ...] = ()

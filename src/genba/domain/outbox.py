@@ -1,0 +1,137 @@
+"""Deeds: typed side effects on the outside world. Each is written down first, carried out once, in order.
+
+A deed has a key, the same for the same effect however often it is asked for. The key is a marker in what the deed
+writes, where it writes a text, so that one that was made already is found.
+"""
+
+from enum import StrEnum
+
+import msgspec
+
+
+class _Deed(msgspec.Struct, frozen=True, kw_only=True, tag_field="deed"):
+    pass
+
+
+class PostComment(_Deed, frozen=True, tag="comment"):
+    issue: int
+    body: str
+
+
+class KeepComment(_Deed, frozen=True, tag="status_comment"):
+    """One comment that is written anew whenever it changes: made the first time, edited after that."""
+
+    issue: int
+    name: str
+    """Which of the comments that Genba keeps on this issue."""
+    body: str
+
+
+class Relabel(_Deed, frozen=True, tag="labels"):
+    issue: int
+    add: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+
+
+class CloseIssue(_Deed, frozen=True, tag="close"):
+    issue: int
+    reason: str = "completed"
+    """completed | not_planned"""
+
+
+class ReopenIssue(_Deed, frozen=True, tag="reopen"):
+    issue: int
+
+
+class OpenPullRequest(_Deed, frozen=True, tag="pull_request"):
+    """Open a pull request, or bring the open one of the same branch up to date."""
+
+    branch: str
+    target: str
+    title: str
+    body: str
+    issue: int | None = None
+    draft: bool = False
+    reviewers: tuple[str, ...] = ()
+    """Logins, and `team/NAME` for teams."""
+
+
+class MergePullRequest(_Deed, frozen=True, tag="merge"):
+    number: int
+    commit: str
+    """The commit that is merged: another head refuses."""
+    issue: int | None = None
+    method: str = "merge"
+    """merge | squash | rebase"""
+    title: str = ""
+    body: str = ""
+
+
+class SetCardStatus(_Deed, frozen=True, tag="card"):
+    """Move the card of an issue on a board; the card is made where there is none."""
+
+    issue: int
+    owner: str
+    project: int
+    field: str
+    status: str
+
+
+Deed = (
+    PostComment | KeepComment | Relabel | CloseIssue | ReopenIssue | OpenPullRequest | MergePullRequest | SetCardStatus
+)
+
+
+class DeedStatus(StrEnum):
+    PENDING = "pending"
+    SENDING = "sending"
+    """Somebody began to send it. If they died, nobody knows whether it was made: it is looked for first."""
+    DONE = "done"
+    FAILED = "failed"
+    """The other side refuses it: whoever wants it repeats or drops it. What comes after it on the same issue waits."""
+    DROPPED = "dropped"
+
+    @property
+    def ended(self) -> bool:
+        return self in (DeedStatus.DONE, DeedStatus.DROPPED)
+
+
+class Made(msgspec.Struct, frozen=True, kw_only=True):
+    """What a deed left on the outside."""
+
+    address: str = ""
+    number: int | None = None
+    commit: str = ""
+    found: bool = False
+    """It was there already: nothing was sent."""
+
+
+class OutboxEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A deed on its way."""
+
+    id: int = 0
+    key: str
+    deed: Deed
+    lane: str = ""
+    """Deeds of one lane are carried out one after the other: `issue:12`, `pull_request:31`."""
+    status: DeedStatus = DeedStatus.PENDING
+    attempts: int = 0
+    not_before: str = ""
+    error: str = ""
+    made: Made | None = None
+    run: str = ""
+    created_at: str = ""
+    sent_at: str = ""
+    ended_at: str = ""
+
+
+def lane_of(deed: Deed) -> str:
+    """Deeds on the same issue keep their order; so do those of a pull request without an issue."""
+    if isinstance(deed, OpenPullRequest | MergePullRequest) and deed.issue is None:
+        return f"branch:{deed.branch}" if isinstance(deed, OpenPullRequest) else f"pull_request:{deed.number}"
+    return f"issue:{deed.issue}"
+
+
+def marker(key: str) -> str:
+    """What stands at the end of a text that Genba writes: invisible to readers, found by Genba."""
+    return f"<!-- genba:{key} -->"
