@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -318,6 +318,60 @@ async def test_a_supervisor_that_dies_every_time_is_told_as_an_agent_that_is_not
     with pytest.raises(AgentUnavailable, match="died 3 times"):
         await post.put()
     assert post.question().starts() == 3
+
+
+@linux
+async def test_a_question_that_could_not_be_put_has_failed_whoever_asks_it_next(
+    project: Project, posts: MakePost
+) -> None:
+    agent(project, "echo hello")
+    post = await posts()
+    post.nursery.argv, working = ("false",), post.nursery.argv
+    with pytest.raises(AgentUnavailable, match="does not answer"):
+        await post.put()
+    post.nursery.argv = working
+    assert (await post.put(2)).text.split() == ["hello"]
+    with pytest.raises(AgentUnavailable, match="does not answer"):
+        await post.put()
+    assert (await post.put(2)).text.split() == ["hello"]
+    assert (post.question().starts(), post.question(2).starts()) == (0, 1)
+
+
+@linux
+async def test_two_questions_of_a_run_are_never_worked_on_at_once(project: Project, posts: MakePost) -> None:
+    agent(project, f"echo in >> {project.root.parent}/seen; {HOLD}; echo out >> {project.root.parent}/seen")
+    post = await posts()
+    second = post.adapter()
+    second.parks_on_cancel = False
+    left = asyncio.create_task(post.put(2, second))
+    await when(lambda: ("stdout", "early") in post.lines)
+    left.cancel()  # as if its worker had died
+    with suppress(asyncio.CancelledError):
+        await left
+    supervisor = post.supervisor(2)
+    assert is_alive(supervisor)
+    first = asyncio.create_task(post.put(1))
+    await when(lambda: post.question(1).is_held())
+    assert not is_alive(supervisor)
+    go(post)
+    assert (await first).text.split() == ["early", "late"]
+    assert (project.root.parent / "seen").read_text().split() == ["in", "in", "out"]
+
+
+@linux
+async def test_nobody_is_started_for_one_who_died_when_everything_was_done(project: Project, posts: MakePost) -> None:
+    agent(project, "kill -9 $PPID; sleep 60")
+    post = await posts()
+    adapter = post.adapter()
+
+    async def over() -> bool:
+        return True
+
+    adapter.over = over
+    for _ in range(2):
+        with pytest.raises(AgentUnavailable, match="everything was done"):
+            await post.put(1, adapter)
+    assert post.question().starts() == 1
 
 
 @linux

@@ -174,7 +174,9 @@ def on_each(deaths: list[Death], every: int) -> list[tuple[str, Death]]:
 def held(steps: tuple[str, ...], every: int) -> list[tuple[str, Death]]:
     """Who holds or is the agent, and the death. What the agent was answered is lost with it."""
     kinds = ("before", "after")
-    agents, supervisors = share(moments(steps, kinds), every), share(moments(steps, kinds)[2::5], 6)
+    last = (len(steps), "before")
+    agents = share(moments(steps, kinds), every)
+    supervisors = share(list(dict.fromkeys([last, *moments(steps, kinds)[2::5]])), 6)
     return [*(("agent", death) for death in agents), *(("supervisor", death) for death in supervisors)]
 
 

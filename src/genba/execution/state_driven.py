@@ -61,7 +61,7 @@ class StateDrivenLoop:
         """Held while a claim is looked at: who wants to know what came of the run waits for it."""
         self.proof = proof
         """What its claims are verified with; a manager has none of its own."""
-        asking.over = self._has_result
+        asking.over = self.is_over
 
     async def run(self, state: LoopState, reached: Callable[[LoopState], None]) -> LoopState:
         """Go on until the end; `reached` is told each state on the way."""
@@ -111,7 +111,7 @@ class StateDrivenLoop:
         source = self.definition.system_prompt.source
         return ResolvedPrompt(source, "\n\n".join((text.rstrip(), *sections)) + "\n", "", "")
 
-    async def _has_result(self) -> bool:
+    async def is_over(self) -> bool:
         """Whether the run has come to something, however its instance ended. Nobody is sent away for that."""
         async with self.claiming:
             standing = await self._known()

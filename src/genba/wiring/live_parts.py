@@ -27,7 +27,7 @@ from genba.domain.fleet import FleetSession, PartOrder, Purpose
 from genba.domain.fleet_picture import FleetEvent, FleetEventKind
 from genba.domain.outcomes import Outcome
 from genba.domain.ports import Workflow
-from genba.execution.state_driven import Control
+from genba.execution.state_driven import Control, StateDrivenLoop
 from genba.execution.world import World
 from genba.wiring.pacing import PacedAdapter, ProviderGate
 from genba.wiring.supervising import detached, sparing
@@ -207,6 +207,7 @@ class DressedPart:
             grace_seconds=grace,
             workflow=answering.pointer(house.layout, order.run) if answering is not None else "",
             credential=partial(answering.runs.credential, order.run) if answering is not None else None,
+            over=self._over if answering is not None else None,
         )
         self.paced = PacedAdapter(adapter, self.session.provider, self.parts.gate, self._give_way)
         works = order.purpose in (Purpose.WORK, Purpose.INTEGRATE)
@@ -228,6 +229,9 @@ class DressedPart:
         if self.parts.share is None:
             return dressed
         return self.parts.share.dress(dressed, keeper.definition.file.runner.execution.worktree.root, self.share)
+
+    async def _over(self) -> bool:
+        return isinstance(self.run.loop, StateDrivenLoop) and await self.run.loop.is_over()
 
     def _give_way(self, why: str) -> None:
         self.why = why

@@ -60,6 +60,7 @@ def detached(
     grace_seconds: float = 60.0,
     workflow: str = "",
     credential: Callable[[], Awaitable[str]] | None = None,
+    over: Callable[[], Awaitable[bool]] | None = None,
 ) -> DetachedAdapter:
     """The adapter of one part of a run whose agent must outlive this process."""
     posting = Posting(
@@ -75,7 +76,7 @@ def detached(
         grace_seconds=grace_seconds,
         workflow=workflow,
     )
-    return DetachedAdapter(posting, nursery, processes, emit, end_orphans=end_orphans, credential=credential)
+    return DetachedAdapter(posting, nursery, processes, emit, end_orphans=end_orphans, credential=credential, over=over)
 
 
 def sparing(layout: RepositoryLayout, processes: Processes) -> DetachedProcesses:

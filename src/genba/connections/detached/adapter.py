@@ -19,8 +19,8 @@ from genba.connections.detached.hearing import Hearing
 from genba.connections.detached.holding import Holder
 from genba.connections.detached.nursery import Nursery
 from genba.connections.detached.places import Attempt, Question, Request, questions
-from genba.connections.detached.results import Result
-from genba.domain.errors import AgentUnavailable, UnrecoverableError
+from genba.connections.detached.results import Failure, Result
+from genba.domain.errors import AgentUnavailable, DiskFullError, RecoverableError, UnrecoverableError
 from genba.domain.events import Event
 from genba.domain.ports import AgentInstance, Processes
 from genba.domain.processes import Heard
@@ -102,6 +102,7 @@ class DetachedAdapter:
         parks_on_cancel: bool = True,
         end_orphans: Callable[[], int] = lambda: 0,
         credential: Callable[[], Awaitable[str]] | None = None,
+        over: Callable[[], Awaitable[bool]] | None = None,
     ) -> None:
         self.posting = posting
         self.nursery = nursery
@@ -116,6 +117,8 @@ class DetachedAdapter:
         """Ends what came to this process from a supervisor that died after its nursery, whatever mark it carries."""
         self.credential = credential
         """A new secret for each supervisor, where its agent asks what is next."""
+        self.over = over
+        """Whether the run has come to something: then nobody is started in the place of one who died."""
         self.parking_seconds = _PARKING_SECONDS
 
     @asynccontextmanager
@@ -146,6 +149,10 @@ class DetachedAdapter:
             except asyncio.CancelledError:
                 if self.parks_on_cancel:
                     await asyncio.shield(self._end(question))
+                raise
+            except RecoverableError as error:
+                await self._end(question)
+                await asyncio.to_thread(_write_down, question, error)
                 raise
             except BaseException:  # nobody writes down any more what the agent says, so it goes on for nobody
                 await self._end(question)
@@ -194,6 +201,9 @@ class DetachedAdapter:
                     raise AgentUnavailable(told, hint=f"what it said: {log}")
                 if newest is not None:
                     await asyncio.to_thread(self.end_orphans)
+                    if self.over is not None and await self.over():
+                        raise AgentUnavailable("the supervisor of the agent died when everything was done")
+                await self._end_others(question)
                 question.ask(request)
                 if self.credential is not None:
                     question.hand(await self.credential())
@@ -228,6 +238,11 @@ class DetachedAdapter:
                     async with asyncio.timeout(_POLL_SECONDS if ended.is_seen else _QUICK_POLL_SECONDS):
                         await ended.wait()
         _bury(holder)
+
+    async def _end_others(self, question: Question) -> None:
+        """A run has one working tree: whoever still works there on another question is ended first."""
+        for other in await asyncio.to_thread(_held_beside, question):
+            await self._end(other)
 
     async def _end(self, question: Question) -> None:
         """Have the supervisor park its agent; one that does not is killed, and what it leaves is swept."""
@@ -289,6 +304,25 @@ def _bury(holder: Holder | None) -> None:
     if holder is not None and not holder.is_alive():
         with contextlib.suppress(OSError):
             os.waitpid(holder.process, os.WNOHANG)
+
+
+def _held_beside(question: Question) -> list[Question]:
+    """The other questions of the same run that somebody works on."""
+    return [other for other in questions(question.run_folder) if other.path != question.path and other.is_held()]
+
+
+def _write_down(question: Question, error: RecoverableError) -> None:
+    """What went wrong here is the answer to this question, whoever asks it: the next try is another question."""
+    lock = question.take_lock()
+    if lock is None:
+        return
+    try:
+        if question.result() is None:
+            question.begin().write(Result(failure=Failure.of(error)))
+    except DiskFullError:
+        return
+    finally:
+        os.close(lock)
 
 
 def _told_to_end(question: Question, number: signal.Signals, seconds: float) -> bool:

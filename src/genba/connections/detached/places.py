@@ -104,6 +104,10 @@ class Question:
         """The same question of the same part of a run has the same folder, however often it is put."""
         return cls(run_folder / QUESTIONS / f"{part}-{number}")
 
+    @property
+    def run_folder(self) -> Path:
+        return self.path.parent.parent
+
     def make(self) -> None:
         with telling_of_full_disks(self.path):
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
