@@ -17,7 +17,7 @@ help:
 	@echo "make demo    watch an agent work, be judged and be merged (no model, no key)"
 	@echo "make test    every test, and a share of the chaos"
 	@echo "make chaos   kill a fleet at every boundary on both databases, and 50 times at random: half an hour"
-	@echo "make clis    install the real agents that the tests drive (make test does it too)"
+	@echo "make clis    install the real agents that the tests drive, and the schemas of GitHub (make test does it too)"
 	@echo "make check   format, lint, types, imports"
 	@echo "make bench   speed, as ratios measured side by side"
 	@echo "make format  rewrite the code in the house format"
@@ -36,6 +36,7 @@ chaos: $(DEV)
 
 clis: $(DEV)
 	@$(BIN)/python tests/clis/install.py $(VENV)/clis
+	@$(BIN)/python -m tests.github.install $(VENV)/github
 
 check: $(DEV)
 	$(BIN)/ruff format --check .

@@ -22,7 +22,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 LOCKED = ("package.json", "package-lock.json", ".npmrc")
 NODE_LOCK = "node.lock"
-OLDEST_NODE = 22
+OLDEST_NODE = (22, 0)
 """What the checks of the MCP protocol need."""
 WITH_SCRIPTS = ("@anthropic-ai/claude-code", "opencode-ai")
 """Packages that put their binary in place when they are installed. No other package runs anything."""
@@ -53,7 +53,7 @@ def installed(folder: Path) -> bool:
 def install(folder: Path) -> None:
     """Build beside the folder and put it in place at the end, so that no half of it is ever found."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(folder.with_name(f"{folder.name}.lock")):
+    with alone(folder.with_name(f"{folder.name}.lock")):
         if installed(folder):
             return
         print(f"installing the agents that the tests drive into {folder}", flush=True)
@@ -69,7 +69,7 @@ def install(folder: Path) -> None:
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
+def alone(path: Path) -> Iterator[None]:
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -78,35 +78,35 @@ def _alone(path: Path) -> Iterator[None]:
 def _fill(folder: Path) -> None:
     for name in LOCKED:
         shutil.copy(HERE / name, folder / name)
-    node, npm = _node_of_the_machine() or _node_from_a_wheel(folder / "node")
+    node, npm = node_of_the_machine(OLDEST_NODE) or node_from_a_wheel(folder / "node")
     path = f"{node.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     environment = {**os.environ, "PATH": path}
-    _run([str(node), str(npm), "ci", "--ignore-scripts", "--no-audit", "--no-fund"], folder, environment)
-    _run([str(node), str(npm), "rebuild", *WITH_SCRIPTS], folder, environment)
+    run([str(node), str(npm), "ci", "--ignore-scripts", "--no-audit", "--no-fund"], folder, environment)
+    run([str(node), str(npm), "rebuild", *WITH_SCRIPTS], folder, environment)
     bins = folder / "node_modules" / ".bin"
     (bins / "node").symlink_to(os.path.relpath(node, bins) if node.is_relative_to(folder) else node)
     calls = {name: [str(bins / name)] for name in AGENTS}
     calls |= {name: [str(node), str(folder / "node_modules" / script)] for name, script in CHECKS.items()}
     for name, call in calls.items():
-        said = _run([*call, "--version"], folder, {**environment, "HOME": str(folder / "home")})
+        said = run([*call, "--version"], folder, {**environment, "HOME": str(folder / "home")})
         print(f"  {name}: {said.strip().splitlines()[-1] if said.strip() else 'no version'}", flush=True)
     shutil.rmtree(folder / "home", ignore_errors=True)
 
 
-def _node_of_the_machine() -> tuple[Path, Path] | None:
+def node_of_the_machine(oldest: tuple[int, int]) -> tuple[Path, Path] | None:
     """Node and npm's own script, where both are there and new enough."""
     node, npm = shutil.which("node"), shutil.which("npm")
     if not node or not npm:
         return None
     said = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
-    version = re.match(r"v(\d+)\.", said)
+    version = re.match(r"v(\d+)\.(\d+)", said)
     script = Path(npm).resolve()
-    if not version or int(version[1]) < OLDEST_NODE or script.suffix != ".js":
+    if not version or (int(version[1]), int(version[2])) < oldest or script.suffix != ".js":
         return None
     return Path(node).resolve(), script
 
 
-def _node_from_a_wheel(folder: Path) -> tuple[Path, Path]:
+def node_from_a_wheel(folder: Path) -> tuple[Path, Path]:
     print("  there is no node on this machine, or an old one: taking it from a wheel", flush=True)
     words = [
         sys.executable,
@@ -118,7 +118,7 @@ def _node_from_a_wheel(folder: Path) -> tuple[Path, Path]:
         "--no-deps",
         "--only-binary=:all:",
     ]
-    _run(
+    run(
         [*words, "--require-hashes", "--target", str(folder), "-r", str(HERE / NODE_LOCK)],
         folder.parent,
         dict(os.environ),
@@ -127,7 +127,7 @@ def _node_from_a_wheel(folder: Path) -> tuple[Path, Path]:
     return root / "bin" / "node", root / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
 
 
-def _run(words: list[str], folder: Path, environment: dict[str, str]) -> str:
+def run(words: list[str], folder: Path, environment: dict[str, str]) -> str:
     try:
         done = subprocess.run(
             words,
