@@ -4,6 +4,11 @@ from enum import StrEnum
 
 import msgspec
 
+from genba.domain.issues import IssueChange
+
+OWN_NUMBERS = 1_000_001
+"""Where the numbers begin of tasks that are on no tracker, in a project whose issues live on one."""
+
 
 class RemoteComment(msgspec.Struct, frozen=True, kw_only=True):
     """A comment on an issue, or on a pull request."""
@@ -144,6 +149,31 @@ class TrackedPullRequest(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def failed_checks(self) -> tuple[RemoteCheck, ...]:
         return tuple(check for check in self.checks if check.state == "failed")
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """What a session holds a pull request to, and what is done once it is merged. Kept on the blackboard.
+
+    It is written down before the pull request is opened, by `blackboard.pull_request_terms`, one for each task.
+    """
+
+    task: int
+    run: str
+    agent: str = ""
+    branch: str
+    target: str
+    commit: str = ""
+    """The verified commit: no other head is merged by Genba. Empty where nothing was verified."""
+    closure: IssueChange = IssueChange()
+    """What is done to the issue after the merge."""
+    merge: str = "people"
+    """people | approved | green"""
+    method: str = "merge"
+    """merge | squash | rebase"""
+    title: str = ""
+    """The first line of the merge commit."""
+    body: str = ""
+    """The rest of it, with the trailers."""
 
 
 class IssuePage(msgspec.Struct, frozen=True, kw_only=True):
