@@ -1,0 +1,86 @@
+"""The contract of GitHub: every request and answer of the tests is held to GitHub's OpenAPI and its GraphQL schema."""
+
+import json
+import threading
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from graphql import GraphQLError, parse, specified_rules, validate
+from graphql.execution.values import get_variable_values
+from graphql.language import OperationDefinitionNode
+
+from genba.testing.github.graphql_schema import load
+from tests.github.openapi import Exchange, RestContract, rest_contract
+
+__all__ = ["Contract", "Exchange"]
+
+_GH = "GitHub CLI"
+_TOLERATED = "OverlappingFieldsCanBeMergedRule"
+"""GitHub lets documents pass that break it, and gh sends such ones. Ours do not break it."""
+
+
+class Contract:
+    """Judges exchanges, from any thread, and keeps what is wrong with them until somebody takes it."""
+
+    def __init__(self, openapi: Path, sdl: Path) -> None:
+        self._openapi = openapi
+        self._sdl = sdl
+        self._lock = threading.Lock()
+        self._documents: dict[tuple[str, bool], tuple[str, ...]] = {}
+        self.violations: list[str] = []
+        self.checked = 0
+
+    def check(self, exchange: Exchange) -> list[str]:
+        """Judge one exchange and keep what is wrong with it."""
+        path = exchange.target.partition("?")[0]
+        with self._lock:
+            found = self._graphql(exchange) if path.endswith("/graphql") else list(self._rest.violations(exchange))
+            self.violations += found
+            self.checked += 1
+        return found
+
+    def check_graphql(self, document: str, variables: dict[str, Any] | None = None, *, gh: bool = False) -> list[str]:
+        """What is wrong with a document, and with the values that go with it."""
+        schema = load(self._sdl)
+        try:
+            parsed = parse(document)
+        except GraphQLError as error:
+            return [f"GraphQL: {error.message}"]
+        known = self._documents.get((document, gh))
+        if known is None:
+            rules = [rule for rule in specified_rules if not (gh and rule.__name__ == _TOLERATED)]
+            known = tuple(f"GraphQL: {error.message}" for error in validate(schema, parsed, rules))
+            self._documents[document, gh] = known
+        if known:
+            return list(known)
+        values: list[str] = []
+        for definition in parsed.definitions:
+            if isinstance(definition, OperationDefinitionNode):
+                made = get_variable_values(schema, definition.variable_definitions or (), variables or {})
+                if isinstance(made, list):
+                    values += [f"GraphQL: {error.message}" for error in made]
+        return values
+
+    def take(self) -> list[str]:
+        """What was wrong since the last time, without saying it twice."""
+        with self._lock:
+            found, self.violations = self.violations, []
+        return list(dict.fromkeys(found))
+
+    @cached_property
+    def _rest(self) -> RestContract:
+        return rest_contract(self._openapi)
+
+    def _graphql(self, exchange: Exchange) -> list[str]:
+        try:
+            sent = json.loads(exchange.sent)
+        except ValueError as error:
+            return [f"GraphQL: the request is no JSON: {error}"]
+        gh = exchange.agent.startswith(_GH)
+        found = self.check_graphql(sent.get("query", ""), sent.get("variables"), gh=gh)
+        if exchange.status == 200:
+            answered = json.loads(exchange.answered)
+            if not answered.keys() <= {"data", "errors", "extensions"}:
+                found.append(f"GraphQL: the answer has {sorted(answered)}")
+        return found

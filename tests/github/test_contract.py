@@ -1,0 +1,127 @@
+"""The judges of the tests: what GitHub's own schemas find wrong is found, and what they have passes."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.github import material
+from tests.github.contract import Contract, Exchange
+from tests.github.openapi import rest_contract
+
+LABELS = "/repos/acme/shop/issues/7/labels"
+
+
+@pytest.fixture(scope="module")
+def judge() -> Contract:
+    return Contract(material.openapi(), material.sdl())
+
+
+def label(**other: object) -> dict[str, object]:
+    address = "https://api.github.com/repos/acme/shop/labels/bug"
+    made = {"id": 1, "node_id": "LA_1", "url": address, "name": "bug", "description": None, "color": "d73a4a"}
+    return {**made, "default": True, **other}
+
+
+def labels(sent: object, *answered: dict[str, object], status: int = 200, query: str = "") -> Exchange:
+    return Exchange(
+        method="POST",
+        target=LABELS + query,
+        sent=json.dumps(sent).encode(),
+        status=status,
+        answered=json.dumps(answered).encode(),
+    )
+
+
+def test_what_github_has_passes(judge: Contract) -> None:
+    assert judge.check(labels({"labels": ["bug"]}, label())) == []
+
+
+@pytest.mark.parametrize(
+    ("exchange", "sentence"),
+    [
+        (labels({"label": ["bug"]}, label()), "the body has label, which nobody reads"),
+        (labels({"labels": [3]}, label()), "request: at "),
+        (labels({"labels": ["bug"]}, label(color=3)), 'answer 200: at 0/color: 3 is not of type "string"'),
+        (labels({"labels": ["bug"]}, label(id=None)), 'answer 200: at 0/id: null is not of type "integer"'),
+        (labels({"labels": ["bug"]}, label(), status=202), "answer 202: GitHub has no such answer"),
+        (labels({"labels": ["bug"]}, label(), query="?force=1"), "the query has force, which nobody reads"),
+        (Exchange(method="PUT", target="/repos/acme/shop/issues/7", status=200), "is no operation of GitHub"),
+        (Exchange(method="GET", target="/repos/acme/shop/issues?per_page=x", status=304), "parameter per_page"),
+        (Exchange(method="GET", target="/repos/acme/shop/issues?state=shut", status=304), "parameter state"),
+        (Exchange(method="GET", target="/user", status=304, answered=b"{}"), "it has a body"),
+        (Exchange(method="GET", target="/user", status=200, answered=b"<html>"), "it is no JSON"),
+        (Exchange(method="GET", target="/user", status=401, answered=b'{"error": "no"}'), "answer 401: "),
+    ],
+)
+def test_what_github_has_not_is_found(judge: Contract, exchange: Exchange, sentence: str) -> None:
+    found = judge.check(exchange)
+
+    assert any(re.search(sentence, one) for one in found), found
+
+
+def test_a_request_that_was_refused_may_be_wrong(judge: Contract) -> None:
+    refused = Exchange(
+        method="POST",
+        target="/repos/acme/shop/issues",
+        sent=b"{}",
+        status=422,
+        answered=b'{"message": "Validation Failed", "documentation_url": "https://docs.github.com"}',
+    )
+
+    assert judge.check(refused) == []
+
+
+def test_what_stands_before_github_may_answer_with_a_page(judge: Contract) -> None:
+    page = Exchange(method="GET", target="/user", status=502, answered=b"<html>", content_type="text/html")
+
+    assert judge.check(page) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "template"),
+    [
+        ("/repos/a/b/issues/7", "/repos/{owner}/{repo}/issues/{issue_number}"),
+        ("/repos/a/b/issues/comments", "/repos/{owner}/{repo}/issues/comments"),
+        ("/repos/a/b/git/ref/heads/genba/7-x", "/repos/{owner}/{repo}/git/ref/{ref}"),
+        ("/repos/a/b/branches/genba%2F7-x", "/repos/{owner}/{repo}/branches/{branch}"),
+        ("/repos/a/b/contents/src/x.py", "/repos/{owner}/{repo}/contents/{path}"),
+        ("/repos/a/b/commits/abc/check-runs", "/repos/{owner}/{repo}/commits/{ref}/check-runs"),
+    ],
+)
+def test_the_operation_of_a_request_is_the_one_that_spells_it_out(path: str, template: str) -> None:
+    operation = rest_contract(material.openapi()).operation("GET", path)
+
+    assert operation is not None
+    assert operation.template == template
+
+
+def test_a_document_is_held_to_the_schema_and_so_are_its_values(judge: Contract) -> None:
+    issue = "issue(number: $n) { blockedBy(first: 5) { totalCount } }"
+    good = f'query ($n: Int!) {{ repository(owner: "a", name: "b") {{ {issue} }} }}'
+
+    assert judge.check_graphql(good, {"n": 3}) == []
+    assert judge.check_graphql(good, {"n": "three"})
+    assert judge.check_graphql(good, {})
+    assert "blockdBy" in judge.check_graphql(good.replace("blockedBy", "blockdBy"), {"n": 3})[0]
+    assert judge.check_graphql("query {")
+
+
+def test_only_gh_may_ask_for_one_name_with_two_types(judge: Contract) -> None:
+    document = '{ node(id: "x") { ... on Issue { state } ... on PullRequest { state } } }'
+
+    assert judge.check_graphql(document)
+    assert judge.check_graphql(document, gh=True) == []
+
+
+def test_what_is_wrong_is_kept_until_it_is_taken(tmp_path: Path) -> None:
+    judge = Contract(material.openapi(), material.sdl())
+    wrong = Exchange(method="GET", target="/nowhere", status=200)
+
+    judge.check(wrong)
+    judge.check(wrong)
+
+    assert judge.take() == ["GET /nowhere is no operation of GitHub"]
+    assert judge.take() == []
+    assert judge.checked == 2
