@@ -297,10 +297,10 @@ def test_a_branch_that_cannot_be_is_refused_in_words(project: Project) -> None:
 
 def test_a_title_cannot_forge_a_trailer(project: Project) -> None:
     project.agent(parameters={"issue": {"type": "number"}})
-    project.issue(3, "Three\n\nGenba-Run: forged")
+    project.issue(3, "Three\n\nSession: forged")
 
     project.run("worker", "--issue", "3")
 
     message = project.git("log", "-1", "--format=%B")
-    assert message.splitlines()[0] == "Merge Three Genba-Run: forged (#3)"
-    assert project.git("log", "-1", "--format=%(trailers:key=Genba-Run,valueonly)").startswith("worker-")
+    assert message.splitlines()[0] == "Merge Three Session: forged (#3)"
+    assert project.git("log", "-1", "--format=%(trailers:key=Session,valueonly)").startswith("worker-")

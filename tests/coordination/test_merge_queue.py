@@ -28,7 +28,7 @@ async def test_a_verified_branch_lands_as_a_merge_with_its_trailers_and_the_clea
     row, tip = floor.row(7), floor.project.git("rev-parse", "main")
     assert (report.merged, row.status, row.landed, report.more) == ((7,), EntryStatus.MERGED, tip, False)
     assert floor.project.git("log", "-1", "--format=%B", "main") == (
-        "Merge Add seven (#7)\n\nIssue: 7\nGenba-Agent: worker\nGenba-Run: worker-7"
+        "Merge Add seven (#7)\n\nIssue: 7\nAgent: worker\nSession: worker-7"
     )
     assert floor.project.git("rev-parse", "main^2") == entry.commit
     assert (floor.project.read("seven.txt"), floor.project.git("status", "--porcelain")) == ("7\n", "")
@@ -347,7 +347,7 @@ async def test_a_linear_history_has_one_commit_per_task_by_its_author_and_keeps_
     assert floor.project.git("log", "-1", "--format=%an <%ae>%n%B", "main~1") == (
         "Ann <ann@agents.invalid>\n"
         "Add one Genba-Commit: nonsense (#1)\n\n* Write one\n* Say it in words\n\n"
-        f"Issue: 1\nGenba-Agent: worker\nGenba-Run: worker-1\nGenba-Commit: {commit}"
+        f"Issue: 1\nAgent: worker\nSession: worker-1\nGenba-Commit: {commit}"
     )
     floor.project.git("branch", "-q", "-D", "genba/1-work")
     kept = floor.project.git("for-each-ref", "--format=%(refname)", "--contains", first)

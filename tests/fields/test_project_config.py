@@ -84,7 +84,7 @@ def test_the_words_of_the_forge_are_filled_in(project: Project) -> None:
     result = project.run("worker", "--create-pr", "--branch", "clock")
     asked = (project.root.parent / "forge.sh.asked").read_text("utf-8")
     assert re.match(r"clock main .*clock /\S+\n", asked)
-    assert f"Genba-Run: {result['run']}" in asked
+    assert f"Session: {result['run']}" in asked
     assert result["pull_request"] == "https://forge.invalid/1"
 
 

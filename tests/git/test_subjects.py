@@ -22,5 +22,5 @@ def test_a_title_of_ten_thousand_letters_stays_a_page() -> None:
 
 
 def test_a_title_forges_no_second_line() -> None:
-    assert subject_of("a\nGenba-Run: forged\x1b[0m", 1)[0] == "a Genba-Run: forged [0m (#1)"
+    assert subject_of("a\nSession: forged\x1b[0m", 1)[0] == "a Session: forged [0m (#1)"
     assert subject_of(" \n", 1) == ("", "")

@@ -4,10 +4,14 @@ One turn is one durable workflow. Its steps are `take`, `prove`, `land` and `set
 or not somebody remembers the ones before. Who dies in the middle leaves entries that are `merging`. The next turn, or
 this one when it begins anew, looks at the target first: what is there was merged, and the rest is queued again.
 
-Law: with one entry at a time every commit that comes onto the target was verified as it stands there.
+Entries whose goals are quick are taken several at one time: each is put on the one before it and verified as it stands
+there, and the target moves once for all of them. Those whose goals take their time go one by one.
+
+Law: without batches every commit that comes onto the target was verified as it stands there.
 """
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -21,6 +25,7 @@ from genba.domain.fleet import EntryStatus, MergeEntry
 from genba.domain.merge_queue import EntryEnd, MergeHistory, QueueNews, Stacked, TurnOrder, TurnReport, Work
 from genba.domain.ports import Steps, Target
 from genba.domain.texts import subject_of
+from genba.domain.trailers import trailers
 from genba.domain.verification import Subject
 from genba.domain.workspaces import MergeStatus
 from genba.execution.uncut import uncut
@@ -30,6 +35,12 @@ _TRIES = 5
 """How often a turn stacks the same entries again because somebody moved the target."""
 _MOST_TAKEN = 25
 """How many batches one turn takes: a workflow that never ends cannot be upgraded."""
+_LONGEST_LINE = 16
+"""How many entries land together that are verified one on top of the other."""
+_QUICK_SECONDS = 0.1
+"""What an entry may take, from the queue to the target, for the next ones to be taken together."""
+_WAITING_SECONDS = 1.0
+"""How long what is verified waits for the others that land with it."""
 _LONGEST_DETAIL = 8000
 
 Entries = tuple[MergeEntry, ...]
@@ -56,6 +67,10 @@ class QueueBoard(Protocol):
         detail: str = "",
         over: str = "",
     ) -> object: ...
+
+    def settle_all(self, ends: Sequence[EntryEnd]) -> object:
+        """The same for several."""
+        ...
 
     def release(self, ids: Sequence[int]) -> object:
         """merging → queued"""
@@ -90,6 +105,8 @@ class _Proven(msgspec.Struct, frozen=True, kw_only=True):
     ends: tuple[EntryEnd, ...] = ()
     alone: Entries = ()
     """What did not fit beside the others, and is tried again by itself."""
+    left: Entries = ()
+    """What the others did not wait for, and nobody has looked at."""
     red: bool = False
     """It cannot land together: it is cut in two."""
     closed: str = ""
@@ -137,12 +154,15 @@ class _Turn:
         self.steps = steps
         self.ended: dict[EntryStatus, list[int]] = {}
         self.tried: set[int] = set()
+        self.at_once = 1
+        """How many are taken next, unless they are verified as a batch."""
         self.moved = 0
         self.closed = ""
 
     async def run(self) -> TurnReport:
         more = False
         for number in range(1, self.most_taken + 1):
+            began = time.monotonic()
             taken = await self.steps.run(f"take {number}", partial(self._take, frozenset(self.tried)), _Taken)
             more = taken.more
             self.tried |= {entry.id for entry in taken.entries} | {end.entry.id for end in taken.ends}
@@ -155,6 +175,7 @@ class _Turn:
             await self._group(f"{number}", taken.entries)
             if self.closed:
                 break
+            self._pace(len(taken.entries), time.monotonic() - began)
         return TurnReport(
             target=self.order.target,
             merged=self._tasks(EntryStatus.MERGED),
@@ -165,6 +186,16 @@ class _Turn:
             moved=self.moved,
             more=more and not self.closed,
         )
+
+    @property
+    def _in_line(self) -> bool:
+        """Whether each entry is verified by itself."""
+        return self.order.batch <= 1
+
+    def _pace(self, entries: int, seconds: float) -> None:
+        """More at one time as long as they are quick; what takes its time is taken alone, and lands at once."""
+        quick = seconds <= _QUICK_SECONDS * max(entries, 1)
+        self.at_once = min(2 * self.at_once, _LONGEST_LINE) if quick else 1
 
     async def _group(self, name: str, batch: Entries) -> None:
         """Bring a batch to its end. One that is red is cut in two, until the red ones stand alone."""
@@ -178,9 +209,13 @@ class _Turn:
                 self.closed = proven.closed or landed.closed
                 await self._settle(f"{name}.{number}", await self._all_stuck(name, self.closed))
                 return
+            self.tried -= {entry.id for entry in proven.left}
             if landed.moved:
-                left = tuple(place.entry for place in proven.places) + proven.alone
-                await self._settle(f"{name}.{number}", proven.ends, release=left)
+                # What was found on top of an entry that did not land says nothing.
+                ends = tuple(end for end in proven.ends if end.over in ("", proven.base))
+                found = {end.entry.id for end in ends}
+                left = tuple(entry for entry in group if entry.id not in found)
+                await self._settle(f"{name}.{number}", ends, release=left)
                 continue
             ends = proven.ends + tuple(
                 EntryEnd(
@@ -193,7 +228,7 @@ class _Turn:
                 for place in proven.places
                 if not proven.red
             )
-            await self._settle(f"{name}.{number}", ends)
+            await self._settle(f"{name}.{number}", ends, release=proven.left)
             groups.extendleft((entry,) for entry in reversed(proven.alone))
             if proven.red:
                 parts = halves(tuple(place.entry for place in proven.places))
@@ -218,12 +253,14 @@ class _Turn:
         """The next batch. What a dead turn left is looked at first, and what is stale goes out of the queue."""
         try:
             ends, queued = await self._after_a_death()
-            batch = next_batch(queued, self.order.batch, tried)
+            batch = next_batch(queued, self.at_once if self._in_line else self.order.batch, tried)
             over = [end for end in await asyncio.gather(*map(self._over_already, batch)) if end is not None]
         except GenbaError as error:  # such as a remote that cannot be reached: what is `merging` stays so
             return _Taken(closed=_with_hint(error))
+        if ends or over:
+            await asyncio.to_thread(self._write_down, (*ends, *over))
         for end in (*ends, *over):
-            await self._write(end)
+            self._tell_end(end)
         gone = {end.entry.id for end in over}
         wanted = [entry.id for entry in batch if entry.id not in gone]
         passed = [entry.id for entry in queued if waits(entry) and entry.id not in {*wanted, *gone, *tried}]
@@ -284,6 +321,8 @@ class _Turn:
             base = await self.target.tip(self.order.target)
             if base is None:
                 return _Proven(closed=f'the branch "{self.order.target}" is gone\nhint: git branch --all   git reflog')
+            if self._in_line:
+                return await self._prove_in_line(group, base)
             stacked = await self.target.stack(base, [_work(entry) for entry in group], self.order.history)
             proven = _sorted(group, base, stacked)
             if not proven.places:
@@ -294,6 +333,24 @@ class _Turn:
             return await self._prove_many(proven)
         except GenbaError as error:
             return _Proven(closed=_with_hint(error))
+
+    async def _prove_in_line(self, group: Entries, base: str) -> _Proven:
+        """Put each on the one before it, and verify it as it stands there. What does not pass is left out."""
+        places: list[_Place] = []
+        ends: list[EntryEnd] = []
+        began, tip = time.monotonic(), base
+        for number, entry in enumerate(group):
+            if number and time.monotonic() - began > _WAITING_SECONDS:
+                return _Proven(base=base, places=tuple(places), ends=tuple(ends), left=group[number:])
+            stacked = await self.target.stack(tip, [_work(entry)], self.order.history)
+            proven = _sorted((entry,), tip, stacked)
+            if proven.places:
+                self._tell("proving", (entry,))
+                proven = await self._prove_one(proven)
+            places += proven.places
+            ends += proven.ends
+            tip = places[-1].commit if places else base
+        return _Proven(base=base, places=tuple(places), ends=tuple(ends))
 
     async def _prove_one(self, proven: _Proven) -> _Proven:
         place = proven.places[0]
@@ -367,10 +424,9 @@ class _Turn:
             return
 
         async def work() -> int:
+            await asyncio.to_thread(self._write_down, ends, [entry.id for entry in release])
             for end in ends:
-                await self._write(end)
-            if release:
-                await asyncio.to_thread(self.board.release, [entry.id for entry in release])
+                self._tell_end(end)
             return len(ends)
 
         await self.steps.run(f"settle {name}", work, int)
@@ -385,18 +441,14 @@ class _Turn:
         left = await self.steps.run(f"left {name}", work, list[MergeEntry])
         return tuple(EntryEnd(entry=entry, status=EntryStatus.STUCK, detail=why) for entry in left)
 
-    async def _write(self, end: EntryEnd) -> None:
-        await asyncio.to_thread(
-            partial(
-                self.board.settle,
-                end.entry.id,
-                end.status,
-                landed=end.landed,
-                paths=end.paths,
-                detail=end.detail,
-                over=end.over,
-            )
-        )
+    def _write_down(self, ends: Sequence[EntryEnd], released: Sequence[int] = ()) -> None:
+        if ends:
+            self.board.settle_all(ends)
+        if released:
+            self.board.release(released)
+            self.board.passed_by(released)
+
+    def _tell_end(self, end: EntryEnd) -> None:
         self._tell(str(end.status), (end.entry,), end.landed or ", ".join(end.paths) or end.detail)
 
     def _count(self, ends: Sequence[EntryEnd]) -> None:
@@ -431,14 +483,11 @@ def _sorted(group: Entries, base: str, stacked: Sequence[Stacked]) -> _Proven:
 def _work(entry: MergeEntry) -> Work:
     """The words of an entry as it lands."""
     subject, body = subject_of(entry.title, entry.task)
-    trailers = [f"Issue: {entry.task}"]
-    trailers += [f"Genba-Agent: {entry.agent}"] if entry.agent else []
-    trailers += [f"Genba-Run: {entry.run}"] if entry.run else []
     return Work(
         task=entry.task,
         commit=entry.commit,
         subject=subject or entry.branch,
-        trailers=body + "\n".join(trailers) + "\n",
+        trailers=body + trailers(entry.task, entry.agent, entry.run),
     )
 
 

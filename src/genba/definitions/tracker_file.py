@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from genba.domain.tasks import Priority
+PriorityName = Literal["critical", "high", "medium", "low"]
+"""The values of `domain.tasks.Priority`, whose types a run without a task does not load."""
 
 
 class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -60,7 +61,7 @@ class GitHubSettings(_Section, frozen=True):
         Literal["members", "everyone"],
         Meta(description="Whose comments agents get to read: those of people of the repository, or everyone's."),
     ] = "members"
-    priorities: Annotated[dict[str, Priority], Meta(description="By label, the priority of the task.")] = {}
+    priorities: Annotated[dict[str, PriorityName], Meta(description="By label, the priority of the task.")] = {}
     types: Annotated[dict[str, str], Meta(description="By label or type of the issue, the type of the task.")] = {}
     sync_seconds: Annotated[float, Meta(gt=0, description="How often `genba work` looks at the tracker.")] = 60
     full_sync_hours: Annotated[

@@ -1,10 +1,14 @@
 """Where an instance works, and what becomes of its work."""
 
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from genba.domain.walls import Overlay
+
+if TYPE_CHECKING:  # only a run that opens a pull request pays for it
+    from genba.domain.tracking import Terms
 
 
 class WorkspaceRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,3 +88,5 @@ class PullRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The issue that it is about."""
     draft: bool = False
     reviewers: tuple[str, ...] = ()
+    terms: "Terms | None" = None
+    """What it is held to; None where nobody follows it."""

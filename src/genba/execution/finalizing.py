@@ -5,6 +5,7 @@ base moved, a conflict was resolved or changes were left uncommitted, the checks
 """
 
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,6 +17,9 @@ from genba.domain.problems import Problem
 from genba.domain.workspaces import MergeResult, MergeStatus, Proposal, PullRequest, Workspace
 from genba.execution.uncut import uncut
 from genba.execution.world import World
+
+if TYPE_CHECKING:  # see PullRequest
+    from genba.domain.tracking import Terms
 
 Verify = Callable[[], Awaitable[CheckResult | None]]
 """Runs the checks of the run on its working tree; returns the first that fails."""
@@ -54,6 +58,12 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     trailers: str
     judged: str
     """The tree on which the checks held; empty when no tree without uncommitted changes was judged."""
+    title: str = ""
+    body: str = ""
+    """The words of a pull request, where one is opened."""
+    issue: int | None = None
+    terms: "Terms | None" = None
+    """What the pull request is held to, for a run that works on a task."""
 
 
 class Finalizer:
@@ -217,12 +227,17 @@ class Finalizer:
             raise ConfigurationError((no_forge(),))
         target = self.settings.pr_target or self.workspace.base_branch
         self._plan("pull_request", {"branch": self.workspace.branch, "target": target})
-        address = await self.world.forge.find(self.workspace.branch)
-        if not address:
-            request = PullRequest(
-                branch=self.workspace.branch, target=target, title=delivery.subject, body=delivery.trailers
-            )
-            address = await self.world.forge.open(request)
+        request = PullRequest(
+            branch=self.workspace.branch,
+            target=target,
+            title=delivery.title or delivery.subject,
+            body=delivery.body or delivery.trailers,
+            issue=delivery.issue,
+            draft=self.settings.pr_draft,
+            reviewers=self.settings.pr_reviewers,
+            terms=delivery.terms,
+        )
+        address = await self.world.forge.open(request)
         self.world.journal.emit(EffectDone(effect="pull_request", detail={"address": address}))
         return address
 

@@ -12,6 +12,7 @@ from genba.domain.events import IterationFinished, IterationStarted, Notice
 from genba.domain.evidence import CheckResult, TreeFacts
 from genba.domain.loop_state import LoopState
 from genba.domain.outcomes import Outcome
+from genba.domain.trailers import trailers
 from genba.domain.workspaces import Workspace
 from genba.execution.actions import Signals, handle_actions
 from genba.execution.asking import Answer, Asking, OutOfTime
@@ -130,7 +131,8 @@ class Loop:
     async def _commit(self, state: LoopState) -> None:
         if self.world.adapter_commits:
             author = f"{self.definition.file.title} <{self.definition.name}@agents.invalid>"
-            message = f"{self.definition.file.title}: {state.step}, iteration {state.iterations + 1}\n"
+            message = f"{self.definition.file.title}: {state.step}, iteration {state.iterations + 1}\n\n"
+            message += trailers(self.asking.issue, self.definition.name, self.workspace.run)
             await self.world.trees.commit(self.workspace, message, author)
 
     def _announce(self, state: LoopState, prompt: ResolvedPrompt) -> None:

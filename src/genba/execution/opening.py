@@ -12,6 +12,7 @@ from genba.domain.issues import Issue
 from genba.domain.loop_state import Gap
 from genba.domain.problems import Problem
 from genba.domain.processes import claim_mark, service_mark
+from genba.domain.trailers import trailers
 from genba.domain.workspaces import Workspace, WorkspaceRequest
 from genba.execution.issue_keeping import IssueKeeper
 from genba.execution.run_values import Opened, RunPlan
@@ -118,7 +119,8 @@ class Opening:
         """Work that came back goes on from what it would have landed as."""
         if not self.plan.over or self.world.rework is None:
             return workspace
-        message = f"Merge {workspace.base_branch} into {workspace.branch}\n"
+        message = f"Merge {workspace.base_branch} into {workspace.branch}\n\n"
+        message += trailers(self.plan.issue, self.definition.name, self.plan.run)
         adopted = await self.world.rework.adopt(workspace, self.plan.over, message)
         if adopted.rescued:
             self.world.journal.emit(Notice(message=f"work that was not committed is kept: git show {adopted.rescued}"))

@@ -9,6 +9,7 @@ from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.verification import GoalResult, Subject, Verification
 from genba.domain.workspaces import Proposal, Workspace
 from genba.execution.policies import Policy
+from genba.execution.pull_request_text import Evidence, evidence_of
 from genba.execution.task_keeping import TaskKeeper
 from genba.execution.verifying import evidence
 from genba.execution.world import World
@@ -21,6 +22,8 @@ class Proved(msgspec.Struct, frozen=True, kw_only=True):
     commit: str = ""
     """The commit that was looked at; empty when there was nothing to verify."""
     verdict: str = ""
+    evidence: Evidence | None = None
+    """What was seen, for a run that opens a pull request."""
 
 
 class Proof:
@@ -38,6 +41,8 @@ class Proof:
         self.done = False
         self.last: Verification | None = None
         """The newest verification, where this process has made it."""
+        self.evidence: Evidence | None = None
+        """What a pull request tells of it."""
 
     async def known(self, workspace: Workspace) -> Proved | None:
         """What was proved of the branch as it stands; None where it must be looked at."""
@@ -56,8 +61,13 @@ class Proof:
     def recall(self, proved: Proved) -> None:
         """Know again what was proved, by whichever process."""
         self.held, self.verdict, self.done = proved.commit, proved.verdict, bool(proved.commit) and proved.red is None
+        self.evidence = proved.evidence
         if self.tasks is not None and self.held:
             self.tasks.verified = self.held if self.done else ""
+
+    def told(self) -> Evidence | None:
+        """The newest verification, in the words of a pull request."""
+        return evidence_of(self.last) if self.last is not None else None
 
     async def _of_branch(self, workspace: Workspace) -> CheckResult | None:
         seen = await self.world.trees.observe(workspace)

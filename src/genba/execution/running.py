@@ -16,6 +16,7 @@ from genba.domain.issues import Issue
 from genba.domain.loop_state import Gap, LoopState
 from genba.domain.outcomes import ClosureAction, Outcome, StepKind
 from genba.domain.texts import subject_of
+from genba.domain.trailers import trailers
 from genba.domain.workspaces import MergeStatus, Workspace
 from genba.execution.asking import Asking
 from genba.execution.finalizing import Delivery, Finalized, Finalizer
@@ -205,7 +206,14 @@ class Run:
             if known is not None:
                 return known
             markers = await self._markers_left(workspace)
-            return Proved(red=markers) if markers is not None else await proof.of_branch(workspace)
+            if markers is not None:
+                return Proved(red=markers)
+            proved = await proof.of_branch(workspace)
+        return msgspec.structs.replace(proved, evidence=proof.told()) if self._proposes else proved
+
+    @property
+    def _proposes(self) -> bool:
+        return self.settings.execution.finalize.create_pr
 
     async def _markers_left(self, workspace: Workspace) -> CheckResult | None:
         """Where the work still has the markers of the conflict that it came back with."""
@@ -271,10 +279,13 @@ class Run:
 
     def _delivery(self, workspace: Workspace, issue: Issue | None) -> Delivery:
         subject, body = subject_of(issue.title, issue.number) if issue else ("", "")
-        trailers = [f"Issue: {issue.number}"] if issue else []
-        trailers += [f"Genba-Agent: {self.definition.name}", f"Genba-Run: {self.plan.run}"]
-        told = body + "\n".join(trailers) + "\n"
-        return Delivery(subject=subject or workspace.branch, trailers=told, judged=self.state.judged)
+        told = body + trailers(issue.number if issue else None, self.definition.name, self.plan.run)
+        delivery = Delivery(subject=subject or workspace.branch, trailers=told, judged=self.state.judged)
+        if not self._proposes:
+            return delivery
+        from genba.execution.proposing import proposed  # noqa: PLC0415  (only with a pull request)
+
+        return proposed(self, delivery, issue, self._closure_action())
 
     async def _sent_back(self, red: CheckResult, workspace: Workspace) -> LoopState:
         """A check that fails on what would have landed: another attempt, with that gap, if there is one left."""

@@ -18,6 +18,7 @@ from genba.domain.loop_state import WAITS_FOR_PARTS, Failure, LoopState
 from genba.domain.outcomes import Outcome
 from genba.domain.ports import Workflow
 from genba.domain.replies import Usage
+from genba.domain.trailers import trailers
 from genba.domain.workflow import Standing
 from genba.domain.workspaces import Workspace
 from genba.execution.asking import Asking, OutOfTime
@@ -138,7 +139,8 @@ class StateDrivenLoop:
         """What is seen of the work. What it left is committed where the adapter asks for it, but for verified work."""
         if self.world.adapter_commits and not standing.completed and not self.definition.manages:
             author = f"{self.definition.file.title} <{self.definition.name}@agents.invalid>"
-            message = f"{self.definition.file.title}: life {state.iterations + 1}\n"
+            message = f"{self.definition.file.title}: life {state.iterations + 1}\n\n"
+            message += trailers(self.asking.issue, self.definition.name, self.workspace.run)
             await self.world.trees.commit(self.workspace, message, author)
         return await self.world.trees.observe(self.workspace)
 

@@ -34,6 +34,10 @@ class CommandForge:
         return await self._last_line(self.finding, {"{branch}": branch}, "looked for")
 
     async def open(self, request: PullRequest) -> str:
+        """Open it, unless the branch has an open one: only its owner can bring that one's words up to date."""
+        found = await self.find(request.branch)
+        if found:
+            return found
         import tempfile  # noqa: PLC0415  (only who opens a pull request pays for it)
 
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".md") as body:

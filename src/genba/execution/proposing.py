@@ -1,0 +1,62 @@
+"""What a run puts into a pull request: its words, and what it is held to once it is open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from genba.domain.issues import Issue, IssueChange
+from genba.domain.outcomes import ClosureAction
+from genba.domain.tracking import Terms
+from genba.execution.finalizing import Delivery
+from genba.execution.pull_request_text import Told, body_of, harmless, title_of
+from genba.judgement.closure import change_on_completion
+
+if TYPE_CHECKING:
+    from genba.execution.running import Run
+
+
+def proposed(run: Run, delivery: Delivery, issue: Issue | None, action: ClosureAction | None) -> Delivery:
+    """The delivery of a run that opens a pull request."""
+    plan, state, redact = run.plan, run.state, run.world.redact
+    told = Told(
+        issue=plan.issue,
+        title=issue.title if issue else "",
+        asked=issue.body if issue else "",
+        agent=run.definition.name,
+        run=plan.run,
+        iterations=state.iterations,
+        action=action,
+        evidence=run.proof.evidence if run.proof is not None else None,
+        trailers=delivery.trailers.rpartition("\n\n")[2],
+    )
+    terms = _terms(run, delivery, told) if plan.issue is not None and run.tasks is not None else None
+    return msgspec.structs.replace(
+        delivery,
+        issue=plan.issue,
+        title=redact(title_of(told, delivery.subject)),
+        body=redact(body_of(told)),
+        terms=terms,
+    )
+
+
+def _terms(run: Run, delivery: Delivery, told: Told) -> Terms:
+    finalize, integration = run.settings.execution.finalize, run.settings.integrations.github
+    workspace, proof = run.workspace, run.proof
+    closure = change_on_completion(integration, run.state.closure)
+    if not integration.enabled and told.action is not None:  # a fleet ends a task, whatever its agent does to issues
+        closure = IssueChange(close=True)
+    return Terms(
+        task=told.issue or 0,
+        run=told.run,
+        agent=told.agent,
+        branch=workspace.branch if workspace is not None else "",
+        target=finalize.pr_target or (workspace.base_branch if workspace is not None else ""),
+        commit=proof.held if proof is not None and proof.done else "",
+        closure=closure,
+        merge=finalize.pr_merge,
+        method=finalize.pr_merge_method,
+        title=harmless(delivery.subject),
+        body=told.trailers,
+    )

@@ -1,0 +1,168 @@
+"""The words of a pull request: what was asked, what was verified, who did it.
+
+Law: what others have written is shown and has no effect. It mentions nobody, refers to no issue, closes none, is no
+markup, and cannot pass for a marker of Genba's own.
+"""
+
+import re
+
+import msgspec
+
+from genba.domain.outcomes import ClosureAction
+from genba.domain.texts import cut, one_line
+from genba.domain.verification import Verification
+
+LONGEST_BODY = 65_000
+"""Characters. A forge takes 65,536 of them, and a marker comes behind."""
+LONGEST_TITLE = 250
+_LONGEST_ASKED = 20_000
+_LONGEST_DETAIL = 300
+_MOST_ROWS = 100
+_MOST_FINDINGS = 20
+_JOINER = "\u2060"
+"""Stands unseen where a forge would find a name or a number."""
+_EFFECTS = (
+    (re.compile(r"@(?=[A-Za-z0-9])"), f"@{_JOINER}"),
+    (re.compile(r"#(?=\d)"), f"#{_JOINER}"),
+    (re.compile(r"(?i)\b(GH-)(?=\d)"), rf"\1{_JOINER}"),
+    (re.compile(r"(?i)(/(?:issues|pull|pulls|discussions)/)(?=\d)"), rf"\1{_JOINER}"),
+    (re.compile(r"<(?=!)"), f"<{_JOINER}"),
+)
+_MARKUP = re.compile(r"([\\`*_\[\]<>|~&$])")
+_FENCE = re.compile(r"`{3,}")
+
+
+class EvidenceRow(msgspec.Struct, frozen=True, kw_only=True):
+    """What one goal came to."""
+
+    level: str
+    goal: str
+    result: str
+    detail: str = ""
+    required: bool = True
+    cached: bool = False
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """What a verification came to, as far as a pull request tells it. It outlives the process that verified."""
+
+    commit: str
+    verdict: str
+    seconds: float = 0.0
+    rows: tuple[EvidenceRow, ...] = ()
+    findings: tuple[str, ...] = ()
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a pull request tells."""
+
+    issue: int | None = None
+    title: str = ""
+    asked: str = ""
+    agent: str
+    run: str
+    iterations: int = 0
+    action: ClosureAction | None = None
+    """What is done to the issue once the work has landed; None: nothing."""
+    evidence: Evidence | None = None
+    trailers: str = ""
+
+
+def evidence_of(verification: Verification) -> Evidence:
+    rows = tuple(
+        EvidenceRow(
+            level=str(found.goal.level),
+            goal=found.goal.type,
+            result=str(found.result.status),
+            detail=cut(one_line(found.result.detail), _LONGEST_DETAIL),
+            required=found.goal.goal.required,
+            cached=found.cached,
+        )
+        for found in verification.results[:_MOST_ROWS]
+    )
+    findings = tuple(cut(one_line(found), _LONGEST_DETAIL) for found in verification.findings[:_MOST_FINDINGS])
+    return Evidence(
+        commit=verification.subject.commit,
+        verdict=verification.verdict,
+        seconds=verification.seconds,
+        rows=rows,
+        findings=findings,
+    )
+
+
+def title_of(told: Told, branch: str) -> str:
+    """The title of the issue in one line, or the name of the branch."""
+    return cut(harmless(one_line(told.title)) or branch, LONGEST_TITLE)
+
+
+def body_of(told: Told) -> str:
+    """The text of the pull request. Where it would be too long, what was asked is cut first."""
+    rest = _sections(told)
+    room = LONGEST_BODY - len(rest) - len(_asked(told, ""))
+    asked = _asked(told, cut(told.asked, max(0, min(_LONGEST_ASKED, room // 2))))
+    whole = "\n\n".join(part for part in (_reference(told), asked, rest) if part)
+    return whole if len(whole) <= LONGEST_BODY else cut(whole, LONGEST_BODY)
+
+
+def harmless(text: str) -> str:
+    """The same to read, and nothing to a forge: no mention, no reference to an issue, no marker."""
+    plain = "".join(letter for letter in text if letter.isprintable() or letter in "\n\t")
+    for found, instead in _EFFECTS:
+        plain = found.sub(instead, plain)
+    return plain
+
+
+def inline(text: str) -> str:
+    """Others' words in a line of Markdown or in the cell of a table: every sign stands for itself."""
+    return _MARKUP.sub(r"\\\1", harmless(one_line(text)))
+
+
+def quoted(text: str) -> str:
+    """Others' words over several lines, as a block in which nothing is markup."""
+    longest = max((len(found) for found in _FENCE.findall(text)), default=2)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{harmless(text).strip()}\n{fence}"
+
+
+def _reference(told: Told) -> str:
+    if told.issue is None:
+        return ""
+    closes = told.action is not None and told.action is not ClosureAction.LABEL_ONLY
+    return f"{'Closes' if closes else 'Refs'} #{told.issue}"
+
+
+def _asked(told: Told, asked: str) -> str:
+    if not one_line(told.title) and not asked.strip():
+        return ""
+    lines = ["## What was asked", "", f"**{inline(told.title) or 'no title'}**"]
+    return "\n".join([*lines, "", quoted(asked)] if asked.strip() else lines)
+
+
+def _sections(told: Told) -> str:
+    parts = ["## What was verified", _verified(told.evidence), "## Who did it", _done_by(told)]
+    return "\n\n".join([*parts, *([told.trailers.strip()] if told.trailers.strip() else [])])
+
+
+def _verified(evidence: Evidence | None) -> str:
+    if evidence is None or not evidence.commit:
+        return "Nothing was verified: neither the task nor the project asks for it."
+    took = f", in {evidence.seconds:.1f} s" if evidence.seconds else ""
+    lines = [f"Commit {evidence.commit}: **{inline(evidence.verdict)}**{took}, before this was opened."]
+    if evidence.rows:
+        lines += ["", "| level | goal | result | detail |", "|---|---|---|---|"]
+        lines += [_row(row) for row in evidence.rows]
+    lines += ["", *(f"- {inline(found)}" for found in evidence.findings)] if evidence.findings else []
+    return "\n".join(lines)
+
+
+def _row(row: EvidenceRow) -> str:
+    result = row.result if row.required else f"{row.result} (not required)"
+    result = f"{result}, as before" if row.cached else result
+    cells = (inline(row.level), inline(row.goal), inline(result), inline(row.detail))
+    return f"| {' | '.join(cells)} |"
+
+
+def _done_by(told: Told) -> str:
+    times = f", {told.iterations} iteration{'s' if told.iterations != 1 else ''}" if told.iterations else ""
+    more = f"`genba task show {told.issue}`, " if told.issue is not None else ""
+    return f"{inline(told.agent)}, in the session {inline(told.run)}{times}. More: {more}`genba logs {told.run}`"
