@@ -173,6 +173,20 @@ async def test_work_that_another_host_has_shared_is_fetched_and_lands(project: P
     assert _main(remote, "log", "-1", "--format=%P", "main").split()[1] == commit
 
 
+async def test_work_that_another_host_could_not_share_waits_until_it_did(project: Project, remote: Path) -> None:
+    author, host = await _host(project, remote, "a"), await _host(project, remote, "b")
+    commit = author.branch(1, {"one.txt": "1\n"})
+    host.queue(1, commit)
+    host.entry(2, {"two.txt": "2\n"})
+
+    report = await host.run()
+    assert (report.merged, report.stuck, report.withdrawn) == ((2,), (1,), ())
+    assert f"{commit[:7]} of genba/1-work is not here, and origin does not have it" in host.row(1).detail
+
+    author.project.git("push", "-q", "origin", f"{commit}:refs/genba/sessions/worker-1")
+    assert (await host.run()).merged == (1,)
+
+
 async def test_work_that_its_author_has_changed_since_is_stale_on_every_host(project: Project, remote: Path) -> None:
     author, host = await _host(project, remote, "a"), await _host(project, remote, "b")
     commit = author.branch(1, {"one.txt": "1\n"})

@@ -81,3 +81,27 @@ def test_a_host_that_is_gone_with_its_disk_is_taken_over_by_another(hosts: tuple
     assert a.statuses() == {1: TaskStatus.DONE}
     assert {"begun.txt", "half.txt", "task-1.txt", "loose.txt"} <= set(_main(remote))
     until(lambda: not a.left_running(), 60)
+
+
+def _refuses_to_share(remote: Path, times: int) -> None:
+    """The remote takes no sessions, so often."""
+    left = "test $(cat refused 2> /dev/null | wc -l) -ge " + str(times)
+    hook = f"#!/bin/sh\ngrep -q refs/genba/sessions || exit 0\n{left} || {{ echo no >> refused; exit 1; }}\n"
+    path = remote / "hooks" / "pre-receive"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(hook, "utf-8")
+    path.chmod(0o755)
+
+
+def test_work_that_could_not_be_shared_is_shared_again_before_it_is_handed_over(
+    hosts: tuple[Yard, Yard, Path],
+) -> None:
+    a, _, remote = hosts
+    _refuses_to_share(remote, 2)
+    a.task(1)
+
+    done = a.project.genba("work", "--until-empty", "--plain", check=0, GENBA_HOST="a")
+
+    assert (remote / "refused").read_text("utf-8").split() == ["no", "no"]
+    assert "#1: not shared with other hosts" in done.out + done.err
+    assert a.statuses() == {1: TaskStatus.DONE}

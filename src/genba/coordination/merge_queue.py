@@ -19,7 +19,7 @@ from typing import Protocol
 
 import msgspec
 
-from genba.domain.errors import DiskFullError, GenbaError
+from genba.domain.errors import DiskFullError, GenbaError, StateConflictError
 from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.fleet import EntryStatus, MergeEntry
 from genba.domain.merge_queue import EntryEnd, MergeHistory, QueueNews, Stacked, TurnOrder, TurnReport, Work
@@ -295,10 +295,13 @@ class _Turn:
         return EntryEnd(entry=entry, status=EntryStatus.MERGED, landed=landed, over=entry.over) if landed else None
 
     async def _over_already(self, entry: MergeEntry) -> EntryEnd | None:
-        """An entry that is stale; or one that was stuck, after it had landed and nobody could tell."""
+        """An entry that is stale or not here; or one that was stuck, after it had landed and nobody could tell."""
         if entry.status is EntryStatus.STUCK and (end := await self._landed_before(entry)) is not None:
             return end
-        tip = await self.target.tip_of(entry)
+        try:
+            tip = await self.target.tip_of(entry)
+        except StateConflictError as error:
+            return EntryEnd(entry=entry, status=EntryStatus.STUCK, detail=_with_hint(error))
         if tip == entry.commit:
             return None
         told = f"{entry.branch} is gone" if tip is None else f"{entry.branch} has moved to {tip[:7]}"

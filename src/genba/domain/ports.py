@@ -156,7 +156,10 @@ class Target(Protocol):
         ...
 
     async def tip_of(self, entry: MergeEntry) -> str | None:
-        """The commit that the branch of an entry is on, brought here first where another host has it."""
+        """The commit that the branch of an entry is on, brought here first where another host has it.
+
+        Raises StateConflictError where only the host that made it can have it.
+        """
         ...
 
     async def stack(self, base: str, works: Sequence[Work], history: MergeHistory) -> tuple[Stacked, ...]:

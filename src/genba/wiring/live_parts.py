@@ -228,7 +228,8 @@ class DressedPart:
         )
         if self.parts.share is None:
             return dressed
-        return self.parts.share.dress(dressed, keeper.definition.file.runner.execution.worktree.root, self.share)
+        root = keeper.definition.file.runner.execution.worktree.root
+        return self.parts.share.dress(dressed, root, self.share, self._hand_over)
 
     async def _over(self) -> bool:
         return isinstance(self.run.loop, StateDrivenLoop) and await self.run.loop.is_over()
@@ -275,6 +276,16 @@ class DressedPart:
     async def share(self) -> None:
         if self.parts.share is not None:
             await self.parts.share.share(self.run)
+
+    async def _hand_over(self) -> None:
+        """Before others land it, they must have it."""
+        if self.parts.share is None or not self.run.handed_over:
+            return
+
+        def say(told: str) -> None:
+            self.parts.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=f"#{self.order.task}: {told}"))
+
+        await self.parts.share.hand_over(self.run, say)
 
 
 class PartLedger(BlackboardLedger):

@@ -62,7 +62,12 @@ class GitTarget:
         if tip == entry.commit or self.remote is None:
             return tip
         shared = await self.remote.fetch(f"refs/genba/sessions/{entry.run}", f"refs/genba/fetched/{entry.run}")
-        if shared is None or await self.git.commit_of(entry.commit) is None:
+        if await self.git.commit_of(entry.commit) is None:
+            raise StateConflictError(
+                f"{entry.commit[:7]} of {entry.branch} is not here, and {self.remote.name} does not have it",
+                hint=f"genba work, on the host that made it: see {entry.run} in genba sessions",
+            )
+        if shared is None:
             return tip
         if not await self.git.is_ancestor(entry.commit, shared):
             return shared
