@@ -216,7 +216,12 @@ class Finalizer:
         branch = self.workspace.base_branch if merged else self.workspace.branch
         detail = {"remote": self.settings.remote, "branch": branch}
         self._plan("push", detail)
-        await self.world.repository.push(self.settings.remote, branch)
+        try:
+            await self.world.repository.push(self.settings.remote, branch)
+        except StateConflictError as error:
+            bring_in = f"git -C {self.workspace.path} pull --no-rebase {self.settings.remote} {branch}"
+            error.hint = f"bring that in:  {bring_in}\nthen:  genba run --resume {self.run}"
+            raise
         self.world.journal.emit(EffectDone(effect="push", detail=detail))
         if not (self.settings.create_pr and self.workspace.isolated):
             return result

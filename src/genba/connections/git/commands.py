@@ -1,5 +1,7 @@
 """Running git, always from outside the places where agents write."""
 
+from __future__ import annotations
+
 import asyncio
 import functools
 import os
@@ -7,13 +9,16 @@ import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from genba.connections.git.answering import answer
 from genba.connections.git.mounting import mounted, read_overlay
 from genba.connections.git.remembering import Memory, is_hash
 from genba.connections.git.saying import telling_line, verb
 from genba.domain.errors import DiskFullError, GitError
+
+if TYPE_CHECKING:
+    from genba.connections.git.access import RemoteAccess
 
 _HARDENED = (
     "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "protocol.ext.allow=never",
@@ -47,6 +52,18 @@ class Git:
         self._without_filters: dict[str, str] | None = None
         self._known_settings: tuple[str, ...] | None = None
         self.memory = Memory()
+        self.access: RemoteAccess | None = None
+        """What lets git in where a remote lies on the forge of the project."""
+
+    async def reach(
+        self, remote: str, *arguments: str, tree: Path, push: bool = False, seconds: float | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run git on something that talks to a remote, which may be down or refuse."""
+        told: tuple[str, ...] = ()
+        environment: dict[str, str] = {}
+        if self.access is not None:
+            told, environment = await self.access.words(self, remote, push)
+        return await self.run(*told, *arguments, tree=tree, environment=environment, allow=(0, 1, 128), seconds=seconds)
 
     async def fixed(self, *arguments: str) -> str:
         """The answer to a question about objects that are named by their whole hashes. Git is asked for it once."""

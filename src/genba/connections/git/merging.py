@@ -20,6 +20,7 @@ from genba.domain.workspaces import MergeResult, MergeStatus, Proposal, Workspac
 _SHOWN = 5
 _UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
 """What git keeps while the user is in the middle of something."""
+_MOVED = ("non-fast-forward", "fetch first")
 _REBASES = ("rebase-merge/head-name", "rebase-apply/head-name")
 
 
@@ -105,8 +106,10 @@ class GitRepository:
 
     async def push(self, remote: str, branch: str) -> None:
         words = ("push", "--quiet", remote, f"refs/heads/{branch}:refs/heads/{branch}")
-        done = await self.git.run(*words, tree=self.layout.top, allow=(0, 1, 128))
+        done = await self.git.reach(remote, *words, tree=self.layout.top, push=True)
         if done.returncode != 0:
+            if any(mark in done.stderr for mark in _MOVED):
+                raise StateConflictError(f"somebody else pushed to {branch} on {remote}, which is not overwritten")
             raise GitError(f"{branch} could not be pushed to {remote}: {_telling_line(done.stderr)}")
 
     async def left_elsewhere(self, email: str, workspace: Workspace) -> tuple[str, ...]:

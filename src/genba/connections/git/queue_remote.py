@@ -29,7 +29,7 @@ class SharedRemote:
                  self.name, f"+{ref}:{into}")  # fmt: skip
         # A fetch beside the making of a working tree fails now and then: one at a time.
         async with held(self.layout.repository_lock, f"fetch of {ref}"):
-            done = await self.git.run(*words, tree=self.layout.top, allow=(0, 1, 128), seconds=_SECONDS)
+            done = await self.git.reach(self.name, *words, tree=self.layout.top, seconds=_SECONDS)
         if done.returncode == 0:
             return await self.git.commit_of(into)
         if _MISSING in done.stderr:
@@ -48,7 +48,7 @@ class SharedRemote:
         """
         lease = f"--force-with-lease=refs/heads/{branch}:{old}"
         words = ("push", "--quiet", lease, self.name, *more, f"{new}:refs/heads/{branch}")
-        done = await self.git.run(*words, tree=self.layout.top, allow=(0, 1, 128), seconds=_SECONDS)
+        done = await self.git.reach(self.name, *words, tree=self.layout.top, push=True, seconds=_SECONDS)
         if done.returncode == 0:
             return ""
         why = telling_line(done.stderr)

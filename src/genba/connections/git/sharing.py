@@ -98,7 +98,7 @@ class Sharing:
         while True:
             words = ("push", "--quiet", "--atomic", f"--force-with-lease={ref}:{expected}", self.remote,
                      f"{whole}:{ref}", f"+{tip}:{BRANCHES}{workspace.branch}")  # fmt: skip
-            done = await self.git.run(*words, tree=self.layout.top, allow=(0, 1, 128), seconds=_SECONDS)
+            done = await self.git.reach(self.remote, *words, tree=self.layout.top, push=True, seconds=_SECONDS)
             if done.returncode == 0:
                 return
             why = telling_line(done.stderr)
@@ -118,7 +118,7 @@ class Sharing:
     async def listed(self, *refs: str) -> dict[str, str]:
         """What the remote has under these names; under all where none is given."""
         words = ("ls-remote", "--quiet", "--refs", self.remote, *refs)
-        done = await self.git.run(*words, tree=self.layout.top, allow=(0, 128), seconds=_SECONDS)
+        done = await self.git.reach(self.remote, *words, tree=self.layout.top, seconds=_SECONDS)
         if done.returncode != 0:
             raise GitError(
                 f"{self.remote} cannot be reached: {telling_line(done.stderr)}", hint=f"git fetch {self.remote}"
@@ -133,7 +133,7 @@ class Sharing:
         words = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--no-auto-gc",
                  self.remote, *(f"+{ref}:{into}" for ref, into in refs.items()))  # fmt: skip
         async with held(self.layout.repository_lock, "fetch of shared work"):
-            done = await self.git.run(*words, tree=self.layout.top, allow=(0, 1, 128), seconds=_SECONDS)
+            done = await self.git.reach(self.remote, *words, tree=self.layout.top, seconds=_SECONDS)
         if done.returncode != 0:
             raise GitError(
                 f"shared work could not be fetched from {self.remote}: {telling_line(done.stderr)}",
@@ -217,7 +217,7 @@ class Sharing:
             return False
         leases = [f"--force-with-lease={name}:{there[name]}" for name in gone]
         words = ("push", "--quiet", *leases, self.remote, *(f":{name}" for name in gone))
-        done = await self.git.run(*words, tree=self.layout.top, allow=(0, 1, 128), seconds=_SECONDS)
+        done = await self.git.reach(self.remote, *words, tree=self.layout.top, push=True, seconds=_SECONDS)
         return done.returncode == 0 and await self._forget_here(run)
 
     async def _forget_here(self, run: str) -> bool:

@@ -1,0 +1,38 @@
+"""What the pull request of each task is held to. It is written down before the pull request is opened."""
+
+import msgspec
+
+from genba.blackboard.store import Statement, Transaction
+from genba.blackboard.texts import now
+from genba.domain.tracking import Terms
+
+_PREFIX = "terms:"
+_KEEP = Statement(
+    "INSERT INTO tracker_state (project_id, name, value, updated_at) VALUES (:project, :name, :value, :now)"
+    " ON CONFLICT (project_id, name) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at"
+)
+_FIND = Statement("SELECT value FROM tracker_state WHERE project_id = :project AND name = :name")
+_ALL = Statement(
+    "SELECT value FROM tracker_state WHERE project_id = :project AND name >= 'terms:' AND name < 'terms;' ORDER BY name"
+)
+_FORGET = Statement("DELETE FROM tracker_state WHERE project_id = :project AND name = :name")
+
+
+def keep(tx: Transaction, terms: Terms) -> None:
+    """Write them down; those of an earlier session of the same task give way."""
+    told = msgspec.json.encode(terms).decode()
+    tx.do(_KEEP, project=tx.project, name=f"{_PREFIX}{terms.task}", value=told, now=now())
+
+
+def find(tx: Transaction, task: int) -> Terms | None:
+    found = tx.one(_FIND, project=tx.project, name=f"{_PREFIX}{task}")
+    return msgspec.json.decode(found[0], type=Terms) if found is not None else None
+
+
+def every(tx: Transaction) -> tuple[Terms, ...]:
+    """Those of all tasks whose pull request is followed."""
+    return tuple(msgspec.json.decode(row[0], type=Terms) for row in tx.all(_ALL, project=tx.project))
+
+
+def forget(tx: Transaction, task: int) -> None:
+    tx.do(_FORGET, project=tx.project, name=f"{_PREFIX}{task}")
