@@ -1,0 +1,295 @@
+"""The nouns of the facilitator: what happened in the field, what state each issue is in, and what to do next."""
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from genba.domain.tasks import Priority, TaskStatus
+from genba.domain.tracking import TrackedPullRequest
+
+
+class FactKind(StrEnum):
+    ISSUE_CREATED = "issue_created"
+    ISSUE_CLOSED = "issue_closed"
+    ISSUE_REOPENED = "issue_reopened"
+    COMMENTED = "commented"
+    AGENT_STARTED = "agent_started"
+    AGENT_ENDED = "agent_ended"
+    STATUS_CHANGED = "status_changed"
+    VERIFIED = "verified"
+    COMMIT = "commit_pushed"
+    MERGED = "merged"
+    REVERTED = "reverted"
+    PULL_REQUEST_OPENED = "pull_request_opened"
+    PULL_REQUEST_MERGED = "pull_request_merged"
+    PULL_REQUEST_CLOSED = "pull_request_closed"
+    REVIEWED = "reviewed"
+
+
+class Source(StrEnum):
+    """Where a fact was seen."""
+
+    LOG = "log"
+    GIT = "git"
+    TRACKER = "tracker"
+    BLACKBOARD = "blackboard"
+
+
+class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing that happened to one issue. `key` is the same for the same thing, however often it is seen."""
+
+    key: str
+    time: str
+    """UTC, ISO 8601."""
+    type: FactKind
+    issue: int
+    source: Source
+    agent: str = ""
+    run: str = ""
+    sha: str = ""
+    branch: str = ""
+    pull_request: int | None = None
+    who: str = ""
+    detail: str = ""
+
+
+class How(StrEnum):
+    """How a commit says which issue it is about, the surest first."""
+
+    TRAILER = "trailer"
+    BRANCH = "branch"
+    KEYWORD = "keyword"
+    """Closes #12, fixes #12 …"""
+    PULL_REQUEST = "pull_request"
+    """The commit of a pull request, such as a squash whose subject ends in (#31)."""
+    MENTION = "mention"
+    """#12 somewhere in its text: a hint, and no work on it by itself."""
+
+
+class SeenCommit(msgspec.Struct, frozen=True, kw_only=True):
+    sha: str
+    time: str
+    how: How
+    subject: str = ""
+    on_base: bool = False
+    """Whether it can be reached from the base branch."""
+    reverted_by: str = ""
+    """The commit on the base that took it back; empty, also when that one was reverted itself."""
+    agent: str = ""
+    run: str = ""
+
+
+class SeenBranch(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    tip: str
+    time: str
+    ahead: int = 0
+    """Commits that are not on the base."""
+    landed: bool = False
+    """Its work is on the base, merged or squashed (the same tree change)."""
+    remote: bool = False
+
+
+class SeenSession(msgspec.Struct, frozen=True, kw_only=True):
+    run: str
+    agent: str
+    status: str
+    """running | waiting | ended"""
+    alive: bool = False
+    """Whether somebody works on it right now."""
+    waits_for: str = ""
+    outcome: str = ""
+    reason: str = ""
+    branch: str = ""
+    verified: str = ""
+    started_at: str = ""
+    last_at: str = ""
+    dirty_tree: str = ""
+    """A working tree of it that has changes, and nobody who works in it."""
+
+
+class IssueFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that was seen of one issue. The judge reads nothing else."""
+
+    number: int
+    title: str = ""
+    body: str = ""
+    labels: tuple[str, ...] = ()
+    state: str = "open"
+    """open | closed, by its tracker."""
+    state_reason: str = ""
+    closed_by: str = ""
+    created_at: str = ""
+    updated_at: str = ""
+    closed_at: str = ""
+    reopened_at: str = ""
+    priority: Priority = Priority.MEDIUM
+    status: TaskStatus | None = None
+    """Of its task on the blackboard; None where it has none."""
+    blocker_kind: str = ""
+    blocker_reason: str = ""
+    question: str = ""
+    """What somebody is asked about it, on the blackboard."""
+    parent: int | None = None
+    children: tuple[int, ...] = ()
+    dependencies: tuple[int, ...] = ()
+    blocked_elsewhere: tuple[str, ...] = ()
+    commits: tuple[SeenCommit, ...] = ()
+    branches: tuple[SeenBranch, ...] = ()
+    pull_requests: tuple[TrackedPullRequest, ...] = ()
+    sessions: tuple[SeenSession, ...] = ()
+    phase_runs: tuple[str, ...] = ()
+    """Runs that ended a phase of it, and not the whole: what they landed does not make it done."""
+    verified: str = ""
+    """The commit that every required goal passed on last."""
+    approved: str = ""
+    rejected: str = ""
+    """What the last verification or review wants changed."""
+    card_status: str = ""
+    assignees: tuple[str, ...] = ()
+    requires_review: bool = False
+    last_at: str = ""
+    """When something last happened to it."""
+    missing: tuple[str, ...] = ()
+    """What could not be read, in words: `the tracker does not answer`, `the clone is shallow`."""
+
+
+class IssueState(StrEnum):
+    DONE = "done"
+    REVIEW_PENDING = "review_pending"
+    IN_PROGRESS = "in_progress"
+    INCOMPLETE = "incomplete"
+    BLOCKED = "blocked"
+    UNKNOWN = "unknown"
+
+
+class Freshness(StrEnum):
+    ACTIVE = "active"
+    RECENT = "recent"
+    STALE = "stale"
+
+
+class FieldBlocker(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands in the way of an issue, and who can clear it."""
+
+    kind: str
+    """dependency | cycle | elsewhere | question | conflict | failed | resource | label"""
+    detail: str
+    issue: int | None = None
+    owner: str = ""
+    """Who can clear it: an agent, a login, `a person`."""
+    chain: tuple[int, ...] = ()
+    """From this issue to the one at the root of it."""
+
+
+class IssueAssessment(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The state of one issue, with why. The first five fields are the public shape; the rest says more."""
+
+    issue: int
+    state: IssueState
+    evidence: tuple[str, ...]
+    recommendation: str
+    required_capability: str | None = None
+    title: str = ""
+    blockers: tuple[FieldBlocker, ...] = ()
+    freshness: Freshness = Freshness.RECENT
+    last_at: str = ""
+    changed: bool = False
+    """Whether the state or its evidence is another one than at the last look."""
+    closed: bool = False
+
+
+class FacilitateAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing that makes the field clearer."""
+
+    action: str
+    """comment | label | update | attention"""
+    issue: int
+    body: str
+    label: str | None = None
+    remove: tuple[str, ...] = ()
+    """With `label`: labels that contradict the facts."""
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """One part of a score."""
+
+    name: str
+    value: float
+    weight: float
+    why: str = ""
+
+
+class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
+    agent: str
+    """`none` where no agent is called."""
+    command: str
+    description: str
+    priority: str
+    """high | medium | low"""
+    score: float
+    rationale: str
+    issue: int | None = None
+    parts: tuple[Part, ...] = ()
+
+
+class RecommendAction(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    next_agent: str
+    target_issues: tuple[int, ...]
+    reason: str
+    available_agents: tuple[str, ...]
+    suggestions: tuple[Suggestion, ...]
+
+
+class HealthCondition(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the four conditions of a healthy field."""
+
+    name: str
+    """states_clear | next_clear | blockers_visible | startable"""
+    holds: bool
+    offenders: tuple[int, ...] = ()
+    detail: str = ""
+
+
+class Stranded(msgspec.Struct, frozen=True, kw_only=True):
+    """Work that nobody will finish by itself."""
+
+    kind: str
+    """not_merged | dead_session | merged_but_open | no_reviewer | dirty_tree | wrong_label"""
+    issue: int
+    detail: str
+    command: str
+
+
+class AgentOnOffer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """An agent as a recommendation knows it."""
+
+    name: str
+    display_name: str
+    description: str
+    capabilities: tuple[str, ...]
+    parameters: dict[str, Any] = {}
+    succeeded: int = 0
+    failed: int = 0
+    """How its sessions ended so far."""
+
+
+class FieldReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What one look at the field came to."""
+
+    project: str
+    looked_at: str
+    """When."""
+    agents: tuple[AgentOnOffer, ...]
+    broken: dict[str, str] = {}
+    """By name, the first problem of an agent that cannot be read."""
+    assessments: tuple[IssueAssessment, ...]
+    actions: tuple[FacilitateAction, ...]
+    applied: bool = False
+    recommendation: RecommendAction
+    health: tuple[HealthCondition, ...]
+    stranded: tuple[Stranded, ...] = ()
+    notes: tuple[str, ...] = ()
+    incomplete: tuple[str, ...] = ()
+    """What keeps it from being complete, in words; empty: states known, next action known, actions carried out."""
