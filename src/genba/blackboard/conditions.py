@@ -5,7 +5,7 @@ from genba.blackboard.history import APPROVED, STATUS_CHANGED, events_of
 from genba.blackboard.rows import Seen, id_of, missing
 from genba.blackboard.store import Statement, Transaction
 from genba.domain.errors import StateConflictError, UsageError
-from genba.domain.tasks import BlockerKind, StatusChange, Task, TaskStatus
+from genba.domain.tasks import ActorKind, BlockerKind, StatusChange, Task, TaskStatus
 from genba.domain.verification import VerdictStatus
 
 _DEPENDENCIES = Statement("""
@@ -25,6 +25,9 @@ _BLOCKER = Statement("SELECT blocker_task_id FROM tasks WHERE id = :id")
 
 def check(tx: Transaction, seen: Seen, change: StatusChange) -> None:
     """Raise when the change may not happen now."""
+    if change.actor.kind is ActorKind.TRACKER:
+        _is_told_by_its_tracker(seen.task, change)
+        return
     match seen.task.status, change.to:
         case start, TaskStatus.IN_PROGRESS:
             _dependencies_are_done(tx, seen.task)
@@ -48,6 +51,17 @@ def check(tx: Transaction, seen: Seen, change: StatusChange) -> None:
         case ((TaskStatus.BACKLOG | TaskStatus.DONE | TaskStatus.CANCELLED), TaskStatus.OPEN):
             _nobody_above_has_ended(tx, seen)
             _nobody_above_is_blocked(tx, seen)
+
+
+def _is_told_by_its_tracker(task: Task, change: StatusChange) -> None:
+    """What people decide on the tracker is so. It claims no verification, and it is said who decided it and how."""
+    if task.tracker == "local":
+        raise refused(task.number, "it does not live on a tracker: none can tell what becomes of it")
+    if not change.reason.strip():
+        raise UsageError(
+            f"task #{task.number}: a change that a tracker tells needs what happened there",
+            unchanged="nothing was changed.",
+        )
 
 
 def refused(number: int, why: str, hint: str = "") -> StateConflictError:

@@ -21,11 +21,18 @@ WITH RECURSIVE below(id) AS (
   UNION ALL
   SELECT t.id FROM tasks t JOIN below ON t.parent_task_id = below.id)
 """
+_LOCAL_BELOW = """
+WITH RECURSIVE below(id) AS (
+  SELECT id FROM tasks WHERE parent_task_id = :id AND tracker = 'local'
+  UNION ALL
+  SELECT t.id FROM tasks t JOIN below ON t.parent_task_id = below.id WHERE t.tracker = 'local')
+"""
 _RELATIVE = "SELECT t.id, t.number, t.status, t.version, t.blocker_kind, t.blocker_task_id FROM tasks t "
 _IDS = "SELECT t.id FROM tasks t "
 
 _UPWARD = Statement(_LINE + _RELATIVE + "JOIN line ON t.id = line.id ORDER BY line.steps")
 _DOWNWARD = Statement(_BELOW + _RELATIVE + "JOIN below ON t.id = below.id ORDER BY t.id")
+_LOCAL_DOWNWARD = Statement(_LOCAL_BELOW + _RELATIVE + "JOIN below ON t.id = below.id ORDER BY t.id")
 _HOLD_UPWARD = Statement(
     _LINE + _IDS + "WHERE t.id IN (SELECT id FROM line) AND t.number <> :without ORDER BY t.id FOR SHARE"  # noqa: S608
 )
@@ -71,6 +78,12 @@ def descendants(tx: Transaction, task: int) -> list[Relative]:
         while (count := len(tx.all(_HOLD_DOWNWARD, id=task))) != held:
             held = count
     return [_relative(row) for row in tx.all(_DOWNWARD, id=task)]
+
+
+def local_descendants(tx: Transaction, task: int) -> list[Relative]:
+    """Those below a task that is held which are Genba's own; issues of a tracker, and what is below those, are not."""
+    descendants(tx, task)
+    return [_relative(row) for row in tx.all(_LOCAL_DOWNWARD, id=task)]
 
 
 def open_reviews(tx: Transaction, task: int) -> list[Relative]:

@@ -2,7 +2,8 @@
 
 Law: a change passes the table of `domain.statuses` and the conditions below, and is written together with its event; a
 refusal leaves everything as it was. While a task is blocked, nothing below it is open or in progress; when a task has
-ended, everything below it has. When a task leaves review, its open reviews are cancelled. When it reaches review by
+ended, everything below it has; only issues of a tracker have a state of their own, whatever that of their parent is.
+When a task leaves review, its open reviews are cancelled. When it reaches review by
 somebody who did not go by the plan that another one made for it, what is left of that plan is cancelled.
 """
 
@@ -11,7 +12,17 @@ from typing import Any
 import msgspec
 
 from genba.blackboard.conditions import check, refused
-from genba.blackboard.families import Relative, abandoned_steps, descendants, hold_line, hold_relations, open_reviews
+from genba.blackboard.families import (
+    Relative,
+    abandoned_steps,
+    blocked_above,
+    descendants,
+    hold_line,
+    hold_relations,
+    line_of,
+    local_descendants,
+    open_reviews,
+)
 from genba.blackboard.history import APPROVED, STATUS_CHANGED, Line, tell
 from genba.blackboard.letting_go import let_go
 from genba.blackboard.rows import Seen, hold, id_of
@@ -53,7 +64,18 @@ def change_status(tx: Transaction, number: int, change: StatusChange) -> Task:
     if why:
         raise refused(number, why)
     check(tx, seen, change)
+    if change.actor.kind is ActorKind.TRACKER and change.to is TaskStatus.OPEN:
+        change = _blocked_together(tx, seen, change)
     return _carry_out(tx, seen, change)
+
+
+def _blocked_together(tx: Transaction, seen: Seen, change: StatusChange) -> StatusChange:
+    """What is reopened on its tracker below a blocked task is blocked together with that, like a new one."""
+    root = None if seen.parent_id is None else blocked_above(line_of(tx, seen.task.number)[1:])
+    if root is None:
+        return change
+    blocker = Blocker(BlockerKind.DEPENDENCY, f"#{root.number} is blocked", root.number)
+    return msgspec.structs.replace(change, to=TaskStatus.BLOCKED, blocker=blocker)
 
 
 def approve(tx: Transaction, number: int, commit: str, actor: Actor) -> Task:
@@ -119,6 +141,8 @@ def _followers(tx: Transaction, seen: Seen, change: StatusChange) -> list[tuple[
     task, to = seen.task, change.to
     if not task.children:
         return []
+    if change.actor.kind is ActorKind.TRACKER and to.ended:
+        return _followers_of_an_issue(tx, task)
     if to is TaskStatus.BLOCKED:
         return [(below, to) for below in descendants(tx, task.id) if below.status in _STARTED]
     if to is TaskStatus.CANCELLED:
@@ -128,6 +152,14 @@ def _followers(tx: Transaction, seen: Seen, change: StatusChange) -> list[tuple[
     left = abandoned_steps(tx, task.id, change.session) if to in (TaskStatus.REVIEW, TaskStatus.DONE) else []
     reviews = open_reviews(tx, task.id) if task.status is TaskStatus.REVIEW else []
     return [(below, TaskStatus.CANCELLED) for below in (*left, *reviews)]
+
+
+def _followers_of_an_issue(tx: Transaction, task: Task) -> list[tuple[Relative, TaskStatus]]:
+    """Genba's own parts of an issue end with it; issues below it go on, also where only it stood in their way."""
+    own = {below.id: below for below in local_descendants(tx, task.id)}
+    given_up = [(below, TaskStatus.CANCELLED) for below in own.values() if not below.status.ended]
+    others = [below for below in descendants(tx, task.id) if below.id not in own]
+    return given_up + [(below, TaskStatus.OPEN) for below in others if below.blocker_id == task.id]
 
 
 def _row(

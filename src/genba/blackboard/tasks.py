@@ -27,6 +27,9 @@ from genba.domain.tasks import (
     TaskStatus,
 )
 
+FIRST_OWN_NUMBER = 1_000_001
+"""In a project whose issues live on a tracker: Genba's own tasks begin here, and never meet the number of an issue."""
+
 _REVIEWERS = ("human", "ai")
 
 _NEXT_NUMBER = Statement("""
@@ -35,6 +38,9 @@ UPDATE projects SET next_task_number = next_task_number + 1 WHERE id = :project 
 _RESERVE_NUMBER = Statement("""
 UPDATE projects SET next_task_number = CASE WHEN next_task_number <= :number THEN :number + 1 ELSE next_task_number END
 WHERE id = :project
+""")
+_LEAVE_NUMBERS = Statement("""
+UPDATE projects SET next_task_number = :first WHERE id = :project AND next_task_number < :first
 """)
 _IS_THERE = Statement("SELECT 1 FROM tasks WHERE project_id = :project AND number = :number")
 _INSERT = Statement("""
@@ -104,6 +110,11 @@ def add(tx: Transaction, draft: TaskDraft, actor: Actor) -> Task:
     told |= {"blocker": blocker} if blocker else {}
     tell(tx, actor, at, [Line(task=task, version=1, kind=CREATED, data=told)])
     return look(tx, number).task
+
+
+def leave_numbers_to_tracker(tx: Transaction) -> None:
+    """The project is joined to a tracker, whose issues bring their own numbers. Safe to repeat."""
+    tx.do(_LEAVE_NUMBERS, project=tx.project, first=FIRST_OWN_NUMBER)
 
 
 def edit(tx: Transaction, number: int, wanted: TaskEdit, actor: Actor, version: int | None) -> Task:
@@ -234,7 +245,7 @@ def _place_below(tx: Transaction, draft: TaskDraft) -> tuple[int | None, Blocker
     line = line_of(tx, draft.parent) if 0 < draft.parent <= LARGEST else []
     if not line:
         raise missing(draft.parent)
-    if line[0].status.ended:
+    if line[0].status.ended and draft.tracker == "local":
         raise StateConflictError(
             f"nothing can be added below task #{draft.parent}: it is {line[0].status}",
             unchanged="nothing was changed.",

@@ -21,6 +21,10 @@ class Rule(msgspec.Struct, frozen=True):
     """What must hold besides, in words for people."""
 
 
+_STEP = "it is a step of a plan, and its own goals hold"
+_APPROVED = "the reviews approve that commit and it was finalized"
+_CLOSED = "it was closed on its tracker"
+_FOLLOW = "children follow"
 _CANCELLABLE = tuple(status for status in TaskStatus if not status.ended)
 
 RULES: tuple[Rule, ...] = (
@@ -28,15 +32,16 @@ RULES: tuple[Rule, ...] = (
     Rule(_S.OPEN, _S.IN_PROGRESS, frozenset({_A.ORCHESTRATOR, _A.WORKER}), "its dependencies are done"),
     Rule(_S.IN_PROGRESS, _S.REVIEW, frozenset({_A.ORCHESTRATOR}), "that commit was verified"),
     Rule(_S.IN_PROGRESS, _S.OPEN, frozenset({_A.ORCHESTRATOR}), "its session ended without a result"),
-    Rule(_S.IN_PROGRESS, _S.DONE, frozenset({_A.WORKER}), "it is a step of a plan, and its own goals hold"),
+    Rule(_S.IN_PROGRESS, _S.DONE, frozenset({_A.WORKER, _A.TRACKER}), f"{_STEP}, or {_CLOSED}"),
     Rule(_S.IN_PROGRESS, _S.BLOCKED, frozenset({_A.ORCHESTRATOR, _A.HUMAN}) | _AGENTS, "a blocker is named"),
     Rule(_S.OPEN, _S.BLOCKED, frozenset({_A.ORCHESTRATOR, _A.HUMAN, _A.MANAGER}), "a blocker is named"),
-    Rule(_S.REVIEW, _S.DONE, frozenset({_A.ORCHESTRATOR}), "the reviews approve that commit and it was finalized"),
+    Rule(_S.REVIEW, _S.DONE, frozenset({_A.ORCHESTRATOR, _A.TRACKER}), f"{_APPROVED}, or {_CLOSED}"),
+    *(Rule(status, _S.DONE, frozenset({_A.TRACKER}), _CLOSED) for status in (_S.BACKLOG, _S.OPEN, _S.BLOCKED)),
     Rule(_S.REVIEW, _S.IN_PROGRESS, frozenset({_A.REVIEWER, _A.ORCHESTRATOR}), "changes are wanted"),
     Rule(_S.BLOCKED, _S.OPEN, frozenset({_A.ORCHESTRATOR, _A.HUMAN, _A.MANAGER}), "its blocker is cleared"),
-    *(Rule(status, _S.CANCELLED, frozenset({_A.HUMAN, _A.MANAGER}), "children follow") for status in _CANCELLABLE),
-    Rule(_S.DONE, _S.OPEN, frozenset({_A.HUMAN}), "it is reopened"),
-    Rule(_S.CANCELLED, _S.OPEN, frozenset({_A.HUMAN}), "it is reopened"),
+    *(Rule(status, _S.CANCELLED, frozenset({_A.HUMAN, _A.MANAGER, _A.TRACKER}), _FOLLOW) for status in _CANCELLABLE),
+    Rule(_S.DONE, _S.OPEN, frozenset({_A.HUMAN, _A.TRACKER}), "it is reopened"),
+    Rule(_S.CANCELLED, _S.OPEN, frozenset({_A.HUMAN, _A.TRACKER}), "it is reopened"),
 )
 
 _TABLE = {(rule.start, rule.to): rule for rule in RULES}
