@@ -12,7 +12,7 @@ from genba.connections.git.queueing import GitTarget
 from genba.coordination.merge_queue import MergeTurn
 from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.fleet import EntryStatus, MergeEntry
-from genba.domain.merge_queue import MergeHistory, QueueNews, TurnOrder, TurnReport
+from genba.domain.merge_queue import EntryEnd, MergeHistory, QueueNews, TurnOrder, TurnReport
 from genba.domain.verification import Subject
 from tests.project import Project
 
@@ -71,6 +71,10 @@ class MemoryQueue:
         self.rows[id] = msgspec.structs.replace(
             row, status=status, landed=landed, paths=paths, detail=detail, over=over
         )  # fmt: skip
+
+    def settle_all(self, ends: Sequence[EntryEnd]) -> None:
+        for end in ends:
+            self.settle(end.entry.id, end.status, end.landed, end.paths, end.detail, end.over)
 
     def passed_by(self, ids: Sequence[int]) -> None:
         for number in ids:

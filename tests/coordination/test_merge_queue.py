@@ -302,10 +302,12 @@ async def test_fifty_branches_land_in_the_order_in_which_they_came(floor: QueueF
     for task in range(1, 51):
         floor.entry(task, {f"{task}.txt": "x\n"}, base=base)
 
-    reports = [await floor.run(), await floor.run()]
+    reports = [await floor.run(most_taken=2)]
+    while reports[-1].more:
+        reports.append(await floor.run())
 
     assert [task for report in reports for task in report.merged] == list(range(1, 51))
-    assert [report.more for report in reports] == [True, False]
+    assert len(reports) > 1
     assert floor.project.git("rev-list", "--count", "--first-parent", f"{base}..main") == "50"
     assert floor.project.git("status", "--porcelain") == ""
 

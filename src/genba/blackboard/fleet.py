@@ -40,6 +40,7 @@ from genba.domain.fleet import (
     Review,
     Spending,
 )
+from genba.domain.merge_queue import EntryEnd
 from genba.domain.tasks import Actor, Blocker
 
 NOBODY: Mapping[str, str] = MappingProxyType({})
@@ -190,6 +191,11 @@ class FleetBoard:
         return self.store.write(
             lambda tx: merge_entries.settle(tx, id, status, landed=landed, paths=paths, detail=detail, over=over)
         )
+
+    def settle_all(self, ends: Iterable[EntryEnd]) -> None:
+        """Several at once, in the order of their tasks: two who write the same ones wait for each other only once."""
+        found = sorted(ends, key=lambda end: (end.entry.task, end.entry.id))
+        self.store.write(lambda tx: [merge_entries.settle_end(tx, end) for end in found])
 
     def release(self, ids: Iterable[int]) -> None:
         wanted = tuple(ids)

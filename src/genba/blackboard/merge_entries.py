@@ -15,6 +15,7 @@ from genba.blackboard.store import Row, Statement, Transaction
 from genba.blackboard.texts import as_json, bounded, now, seen, storable
 from genba.domain.errors import NotFoundError
 from genba.domain.fleet import EntryStatus, MergeEntry
+from genba.domain.merge_queue import EntryEnd
 from genba.domain.tasks import Actor, ActorKind, Priority, TaskStatus
 from genba.domain.texts import LONGEST
 
@@ -141,6 +142,11 @@ def settle(
         line = Line(task=task.id, version=task.version, kind=MERGE_SETTLED, data=told)
         tell(tx, _QUEUE, at, [line], entry.run)
     return _entry(tx, id_)
+
+
+def settle_end(tx: Transaction, end: EntryEnd) -> MergeEntry:
+    told = {"landed": end.landed, "detail": end.detail, "over": end.over}
+    return settle(tx, end.entry.id, end.status, paths=end.paths, **told)
 
 
 def withdraw(tx: Transaction, number: int, reason: str = "it was withdrawn") -> None:

@@ -5,12 +5,22 @@ import asyncio
 from genba.connections.git.commands import Git
 from genba.connections.git.plain_objects import read_blob
 from genba.connections.git.remembering import Listing, is_hash
-from genba.connections.git.spans import Row, asked, changes_over, commits_over, parse_changes, parse_rows
+from genba.connections.git.spans import (
+    Row,
+    asked,
+    changes_between,
+    changes_over,
+    commits_over,
+    parse_changes,
+    parse_rows,
+)
 from genba.domain.errors import NotFoundError
 from genba.domain.verification import BranchFacts, CommitFacts, FileChange
 
 _LARGEST_TEXT = 4 * 1024 * 1024
 _SUBMODULE = "160000"
+_FEW = 10
+"""So many commits are compared without asking git."""
 _TOUCHED = ("log", "-z", "--diff-merges=separate", "--root", "--name-only", "--no-renames", "--format=")
 
 
@@ -51,6 +61,8 @@ class GitHistory:
         """Every path that one of the commits touched. A single commit on the base touched what changed."""
         if [row.parents for row in own] == [base]:
             return tuple(sorted(change.path for change in changes))
+        if (read := _touched_by(self.git, own)) is not None:
+            return tuple(sorted(read))
         touched = await asked(self.git, (base, commit), *_TOUCHED, f"{base}..{commit}")
         return tuple(sorted({name for name in touched.split("\0") if name.strip("\n")}))
 
@@ -136,6 +148,20 @@ async def known_commit(history: GitHistory, name: str) -> str:
     found = await history.commit_of(f"refs/heads/{name}") or await history.commit_of(name)
     if found is None:
         raise NotFoundError(f'"{name}" is no task, no branch and no commit', hint="genba task list   git branch --all")
+    return found
+
+
+def _touched_by(git: Git, own: list[Row]) -> set[str] | None:
+    """What a few commits changed, each beside each of its parents; None where git must be asked."""
+    found: set[str] = set()
+    if len(own) > _FEW or not all(row.parents for row in own):
+        return None
+    for row in own:
+        for parent in row.parents.split():
+            changes = changes_between(git, parent, row.sha)
+            if changes is None:
+                return None
+            found |= {change.path for change in changes}
     return found
 
 

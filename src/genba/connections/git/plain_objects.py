@@ -17,6 +17,7 @@ from genba.connections.git.remembering import Memory, is_hash
 _MOST_BYTES = 256 * 1024
 _MOST_COMMITS = 30
 _MOST_TREES = 60
+_MOST_LOOKED_AT = 300
 _PLAINLY = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER = "040000"
 _KINDS_OF_FILES = {"100644": "file", "100755": "file", "120000": "link", "160000": "submodule"}
@@ -62,20 +63,56 @@ def read_commit(git_dir: Path, name: str) -> PlainCommit | None:
 
 
 def read_span(git_dir: Path, memory: Memory, base: str, commit: str) -> str | None:
-    """The commits from a base to a commit, as `spans` asks git for them, where each has one parent up to the base."""
+    """The commits from a base to a commit, as `spans` asks git for them, where they are one line.
+
+    It may begin where the base once was, and be merged into the base at its end.
+    """
     rows: list[str] = []
-    at = commit
-    while at != base:
+    begins, below = [base], set[str]()
+    at: str | None = commit
+    while at is not None and at != base:
         found = read_commit(git_dir, at)
-        if found is None or len(found.parents) != 1 or len(rows) >= _MOST_COMMITS:
+        if found is None or len(rows) >= _MOST_COMMITS:
             return None
-        rows.append(f">\0{at}\0{found.tree}\0{found.parents[0]}\0{found.subject}\0")
-        at = found.parents[0]
-    known = _tree_and_parents(git_dir, memory, base)
-    if known is None or not rows:
+        rows.append(f">\0{at}\0{found.tree}\0{' '.join(found.parents)}\0{found.subject}\0")
+        if found.parents != (base,) and not below:
+            below = memory.known_ancestors(base)
+        begins += [parent for parent in found.parents if parent in below]
+        going_on = [parent for parent in found.parents if parent not in begins]
+        if len(going_on) > 1 or not found.parents:
+            return None
+        at = going_on[0] if going_on else None
+    own = {row.split("\0")[1] for row in rows}
+    if not rows or not _is_all(git_dir, memory, base, begins, own):
         return None
-    tree, parents = known
-    return "".join([*rows, f"-\0{base}\0{tree}\0{' '.join(parents)}\0\0"])
+    for begin in dict.fromkeys(begins):
+        known = _tree_and_parents(git_dir, memory, begin)
+        if known is None:
+            return None
+        rows.append(f"-\0{begin}\0{known[0]}\0{' '.join(known[1])}\0\0")
+    return "".join(rows)
+
+
+def _is_all(git_dir: Path, memory: Memory, base: str, begins: list[str], own: set[str]) -> bool:
+    """Whether none of the commits of a line is one of the base: each comes after where the line begins, and all that
+    the base has got since then is known."""
+    if set(begins) == {base}:
+        return True
+    before = memory.known_ancestors(begins[-1])
+    seen, left = {base}, [base]
+    while left:
+        at = left.pop()
+        if at in before:
+            continue
+        known = _tree_and_parents(git_dir, memory, at)
+        if known is None or at in own or len(seen) > _MOST_LOOKED_AT:
+            return False
+        memory.know(at, *known)
+        for parent in known[1]:
+            if parent not in seen:
+                seen.add(parent)
+                left.append(parent)
+    return True
 
 
 def read_changes(git_dir: Path, memory: Memory, base: str, commit: str) -> str | None:

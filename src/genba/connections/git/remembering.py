@@ -71,13 +71,14 @@ class Memory:
 
     def is_known_ancestor(self, commit: str, of: str) -> bool:
         """Whether a commit is known to lead to another one; False says nothing."""
+        return commit in self.known_ancestors(of, until=commit)
+
+    def known_ancestors(self, of: str, until: str = "") -> set[str]:
+        """A commit and what is known to lead to it, or as much of that as it takes to find another one."""
         seen, left = {of}, [of]
-        while left and len(seen) < _MOST_STEPS:
-            at = left.pop()
-            if at == commit:
-                return True
-            for parent in self.parents.get(at) or ():
+        while left and len(seen) < _MOST_STEPS and until not in seen:
+            for parent in self.parents.get(left.pop()) or ():
                 if parent not in seen:
                     seen.add(parent)
                     left.append(parent)
-        return False
+        return seen

@@ -56,6 +56,17 @@ async def changes_over(git: Git, base: str, commit: str) -> str:
     return _read(git, (base, commit), words, read_changes) or await asked(git, (base, commit), *words)
 
 
+def changes_between(git: Git, base: str, commit: str) -> list[Change] | None:
+    """The same without asking git; None where only git can tell."""
+    words = (*_CHANGES, base, commit)
+    told = git.memory.answers.get(words)
+    if told is None:
+        told = read_changes(git.git_dir, git.memory, base, commit)
+    if told:
+        git.memory.answers.put(words, told)
+    return None if told is None else parse_changes(told)
+
+
 def _read(
     git: Git, about: tuple[str, str], words: tuple[str, ...], read: Callable[[Path, Memory, str, str], str | None]
 ) -> str:
