@@ -3,14 +3,14 @@
 A task waits for what it depends on, and cannot be done before its parts have ended: both are followed.
 """
 
-from genba.blackboard.conditions import refused
-from genba.blackboard.families import hold_relations, line_of
-from genba.blackboard.history import DEPENDENCY_ADDED, DEPENDENCY_REMOVED, Line, tell
+from genba.blackboard.conditions import refuse_step, refused
+from genba.blackboard.families import blocked_above, hold_relations, line_of
+from genba.blackboard.history import DEPENDENCY_ADDED, DEPENDENCY_REMOVED, EDITED, Line, tell
 from genba.blackboard.rows import hold, id_of, look
 from genba.blackboard.store import Statement, Transaction
 from genba.blackboard.texts import named, now
 from genba.domain.errors import StateConflictError
-from genba.domain.tasks import Actor, Task, TaskDraft
+from genba.domain.tasks import Actor, Task, TaskDraft, TaskStatus
 
 _WAITS_FOR = Statement("""
 SELECT o.id, o.number FROM task_dependencies d JOIN tasks o ON o.id = d.depends_on_id WHERE d.task_id = :id
@@ -19,6 +19,7 @@ SELECT id, number FROM tasks WHERE parent_task_id = :id
 """)
 _INSERT = Statement("INSERT INTO task_dependencies (task_id, depends_on_id) VALUES (:task, :on)")
 _DELETE = Statement("DELETE FROM task_dependencies WHERE task_id = :task AND depends_on_id = :on")
+_PLACE = Statement("UPDATE tasks SET parent_task_id = :parent WHERE id = :id")
 _TOUCH = Statement("UPDATE tasks SET version = :version, updated_at = :at WHERE id = :id")
 
 
@@ -57,6 +58,39 @@ def relate(tx: Transaction, number: int, add: tuple[int, ...], remove: tuple[int
     for on in dict.fromkeys(add):
         depend(tx, number, on, actor)
     return look(tx, number).task
+
+
+def put_below(tx: Transaction, number: int, parent: int | None, actor: Actor) -> Task:
+    """Make a task a part of another one, or of none. Families of which something is blocked stay as they are."""
+    named(actor)
+    hold_relations(tx)
+    task = hold(tx, number).task
+    if task.parent == parent:
+        return task
+    refuse_step(task, "and stays there")
+    if task.blocker is not None and task.blocker.task in {above.number for above in line_of(tx, number)[1:]}:
+        raise refused(number, f"it is blocked together with #{task.blocker.task}, and stays a part of #{task.parent}")
+    above = None if parent is None else _new_parent(tx, task, parent)
+    tx.do(_PLACE, id=task.id, parent=above)
+    at, version = now(), task.version + 1
+    tx.do(_TOUCH, id=task.id, version=version, at=at)
+    tell(tx, actor, at, [Line(task=task.id, version=version, kind=EDITED, data={"parent": parent})])
+    return look(tx, number).task
+
+
+def _new_parent(tx: Transaction, task: Task, parent: int) -> int:
+    """The row of a task that this one may become a part of."""
+    if parent == task.number:
+        raise refused(task.number, "it cannot be a part of itself")
+    above = hold(tx, parent).task
+    refuse_step(above, "and has no parts")
+    way = _way(tx, (task.id, task.number), parent)
+    if way:
+        raise _circle(parent, (parent, *way))
+    root = blocked_above(line_of(tx, parent))
+    if root is not None and task.status in (TaskStatus.OPEN, TaskStatus.IN_PROGRESS):
+        raise refused(task.number, f"it becomes a part of #{parent} once #{root.number} is not blocked any more")
+    return above.id
 
 
 def check_new(tx: Transaction, draft: TaskDraft, dependencies: list[int]) -> None:

@@ -6,9 +6,6 @@ import msgspec
 
 from genba.domain.issues import IssueChange
 
-OWN_NUMBERS = 1_000_001
-"""Where the numbers begin of tasks that are on no tracker, in a project whose issues live on one."""
-
 
 class RemoteComment(msgspec.Struct, frozen=True, kw_only=True):
     """A comment on an issue, or on a pull request."""

@@ -203,7 +203,7 @@ def title_of(issue: TrackedIssue) -> str:
 
 def priority_of(issue: TrackedIssue, settings: GitHubSettings) -> Priority | None:
     """The highest that a label stands for; None where no label says anything."""
-    by_label = {label.lower(): priority for label, priority in settings.priorities.items()}
+    by_label = {label.lower(): Priority(priority) for label, priority in settings.priorities.items()}
     named = [by_label[label.lower()] for label in issue.labels if label.lower() in by_label]
     return min(named, key=_ORDER.index, default=None)
 
