@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from genba.domain.forge_texts import harmless
 from genba.domain.issues import Issue, IssueChange
 from genba.domain.outcomes import ClosureAction
 from genba.domain.tracking import Terms
 from genba.execution.finalizing import Delivery
-from genba.execution.pull_request_text import Told, body_of, harmless, title_of
+from genba.execution.pull_request_text import Told, body_of, title_of
 from genba.judgement.closure import change_on_completion
 
 if TYPE_CHECKING:

@@ -4,10 +4,9 @@ Law: what others have written is shown and has no effect. It mentions nobody, re
 markup, and cannot pass for a marker of Genba's own.
 """
 
-import re
-
 import msgspec
 
+from genba.domain.forge_texts import harmless, inline, quoted
 from genba.domain.outcomes import ClosureAction
 from genba.domain.texts import cut, one_line
 from genba.domain.verification import Verification
@@ -16,20 +15,10 @@ LONGEST_BODY = 65_000
 """Characters. A forge takes 65,536 of them, and a marker comes behind."""
 LONGEST_TITLE = 250
 _LONGEST_ASKED = 20_000
+_LONGEST_SHOWN = 1_000
 _LONGEST_DETAIL = 300
 _MOST_ROWS = 100
 _MOST_FINDINGS = 20
-_JOINER = "\u2060"
-"""Stands unseen where a forge would find a name or a number."""
-_EFFECTS = (
-    (re.compile(r"@(?=[A-Za-z0-9])"), f"@{_JOINER}"),
-    (re.compile(r"#(?=\d)"), f"#{_JOINER}"),
-    (re.compile(r"(?i)\b(GH-)(?=\d)"), rf"\1{_JOINER}"),
-    (re.compile(r"(?i)(/(?:issues|pull|pulls|discussions)/)(?=\d)"), rf"\1{_JOINER}"),
-    (re.compile(r"<(?=!)"), f"<{_JOINER}"),
-)
-_MARKUP = re.compile(r"([\\`*_\[\]<>|~&$])")
-_FENCE = re.compile(r"`{3,}")
 
 
 class EvidenceRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,26 +93,6 @@ def body_of(told: Told) -> str:
     return whole if len(whole) <= LONGEST_BODY else cut(whole, LONGEST_BODY)
 
 
-def harmless(text: str) -> str:
-    """The same to read, and nothing to a forge: no mention, no reference to an issue, no marker."""
-    plain = "".join(letter for letter in text if letter.isprintable() or letter in "\n\t")
-    for found, instead in _EFFECTS:
-        plain = found.sub(instead, plain)
-    return plain
-
-
-def inline(text: str) -> str:
-    """Others' words in a line of Markdown or in the cell of a table: every sign stands for itself."""
-    return _MARKUP.sub(r"\\\1", harmless(one_line(text)))
-
-
-def quoted(text: str) -> str:
-    """Others' words over several lines, as a block in which nothing is markup."""
-    longest = max((len(found) for found in _FENCE.findall(text)), default=2)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}text\n{harmless(text).strip()}\n{fence}"
-
-
 def _reference(told: Told) -> str:
     if told.issue is None:
         return ""
@@ -134,7 +103,7 @@ def _reference(told: Told) -> str:
 def _asked(told: Told, asked: str) -> str:
     if not one_line(told.title) and not asked.strip():
         return ""
-    lines = ["## What was asked", "", f"**{inline(told.title) or 'no title'}**"]
+    lines = ["## What was asked", "", f"**{inline(cut(told.title, _LONGEST_SHOWN)) or 'no title'}**"]
     return "\n".join([*lines, "", quoted(asked)] if asked.strip() else lines)
 
 
