@@ -144,7 +144,7 @@ class Parts:
         if run.workspace is not None or run.plan.workspace is not None:
             workspace = run.workspace or run.plan.workspace
             assert workspace is not None  # noqa: S101  (one of them is there)
-            kept = PartState(loop=state, workspace=workspace, conflicts=run.plan.conflicts)
+            kept = PartState(loop=state, workspace=workspace, conflicts=run.conflicts)
             end = msgspec.structs.replace(end, state=write_state(kept))
         self.board.end_part(
             msgspec.structs.replace(
@@ -155,7 +155,7 @@ class Parts:
                 cost_usd=state.usage.cost_usd,
             )
         )
-        self._hand_over(order, end, run.plan.conflicts)
+        self._hand_over(order, end, run.conflicts)
 
     def _hand_over(self, order: PartOrder, end: PartEnd, conflicts: tuple[str, ...] = ()) -> None:
         """Whoever works and comes to nothing leaves a note for the next."""
@@ -242,7 +242,7 @@ class Parts:
             cost_usd=known.cost_usd,
         )
         if run is not None and workspace is not None:
-            kept = PartState(loop=run.state, workspace=workspace, conflicts=run.plan.conflicts)
+            kept = PartState(loop=run.state, workspace=workspace, conflicts=run.conflicts)
             end = msgspec.structs.replace(end, state=write_state(kept))
         self.board.end_part(end)
 

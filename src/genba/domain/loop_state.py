@@ -10,6 +10,9 @@ from genba.domain.replies import Usage
 ANSWER = "the answer of a person"
 """The check of a gap that is no failure: `detail` is what a person answered to the question in `claim`."""
 
+CONFLICT = "conflict"
+"""The check of a gap whose work cannot be merged into its target."""
+
 WAITS_FOR_PARTS = "parts: "
 """How a state is parked whose agent waits for the parts of its task."""
 

@@ -188,6 +188,10 @@ class Rework(Protocol):
         """
         ...
 
+    async def tip(self, branch: str) -> str:
+        """The commit of a branch on the remote, which is here afterwards; nothing where there is none."""
+        ...
+
     async def markers_left(self, commit: str, paths: Sequence[str]) -> tuple[str, ...]:
         """Those of the paths in which a commit still has the markers of a conflict."""
         ...

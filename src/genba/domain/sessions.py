@@ -5,6 +5,7 @@ from enum import StrEnum
 
 import msgspec
 
+from genba.domain.loop_state import Gap
 from genba.domain.outcomes import Outcome
 from genba.domain.tasks import Task
 from genba.domain.verification import Verification
@@ -50,3 +51,5 @@ class Briefing(msgspec.Struct, frozen=True, kw_only=True):
     """The commit of this run that was verified last, when the verdict was `done`."""
     last: Verification | None = None
     """The newest verdict, when it sent the work back: the evidence to go on with."""
+    gap: Gap | None = None
+    """What others want of the work before it lands, such as those who reviewed its pull request."""

@@ -9,7 +9,7 @@ import msgspec
 from genba.domain.errors import ConfigurationError, GenbaError, NotFoundError
 from genba.domain.events import Notice, RunResumed, RunStarted
 from genba.domain.issues import Issue
-from genba.domain.loop_state import Gap
+from genba.domain.loop_state import CONFLICT, Gap
 from genba.domain.problems import Problem
 from genba.domain.processes import claim_mark, service_mark
 from genba.domain.trailers import trailers
@@ -19,6 +19,7 @@ from genba.execution.run_values import Opened, RunPlan
 from genba.execution.world import World
 
 if TYPE_CHECKING:
+    from genba.domain.ports import Rework
     from genba.domain.tasks import Task
     from genba.execution.proving import Proof
     from genba.execution.task_keeping import TaskKeeper
@@ -49,9 +50,10 @@ class Opening:
         await self._check_remote()
         workspace = await self._workspace(issue)
         gap = await self._claim(workspace, task, fresh=not resumed)
+        workspace, conflicts = await self._with_what_others_did(workspace, self.plan.gap or gap)
         await self._tell_start(workspace, issue)
         self.entered = True
-        return Opened(workspace=workspace, issue=issue, requirements=requirements, gap=gap)
+        return Opened(workspace=workspace, issue=issue, requirements=requirements, gap=gap, conflicts=conflicts)
 
     async def open_again(self, opened: Opened) -> Workspace:
         """Go on where a process has died that had opened all this."""
@@ -83,14 +85,11 @@ class Opening:
                     self.proof = Proof(self.world, policy, self.definition.name, self.tasks)
             if self.tasks is None or (self.plan.delivered and task is not None and task.status.ended):
                 return None
-            last = await self.tasks.begin(workspace, self.world, self.plan.process)
+            return await self.tasks.begin(workspace, self.world, self.plan.process)
         except GenbaError:
             if fresh and not workspace.taken_from:
                 await self.world.trees.close(workspace)
             raise
-        from genba.execution.task_keeping import first_gap  # noqa: PLC0415  (see _keeper)
-
-        return first_gap(last)
 
     async def _workspace(self, issue: Issue | None) -> Workspace:
         if self.plan.workspace is not None:
@@ -119,12 +118,36 @@ class Opening:
         """Work that came back goes on from what it would have landed as."""
         if not self.plan.over or self.world.rework is None:
             return workspace
-        message = f"Merge {workspace.base_branch} into {workspace.branch}\n\n"
+        await self._adopt(self.world.rework, workspace, self.plan.over, workspace.base_branch)
+        return msgspec.structs.replace(workspace, base=self.plan.over)
+
+    async def _with_what_others_did(self, workspace: Workspace, gap: Gap | None) -> tuple[Workspace, tuple[str, ...]]:
+        """Work that came back from its pull request goes on from what others pushed to its branch.
+
+        Where it conflicts with its target, that is merged into it. What comes back are the paths with markers in them.
+        """
+        rework, finalize = self.world.rework, self.settings.execution.finalize
+        if gap is None or rework is None or not (finalize.create_pr and workspace.isolated) or self.plan.delivered:
+            return workspace, ()
+        conflicts: tuple[str, ...] = ()
+        pushed = await rework.tip(workspace.branch)
+        if pushed:
+            conflicts += await self._adopt(rework, workspace, pushed, f"what others pushed to {workspace.branch}")
+        target = finalize.pr_target or workspace.base_branch
+        over = await rework.tip(target) if gap.check == CONFLICT else ""
+        if over:
+            conflicts += await self._adopt(rework, workspace, over, target)
+            workspace = msgspec.structs.replace(workspace, base=over)
+        return workspace, conflicts
+
+    async def _adopt(self, rework: Rework, workspace: Workspace, commit: str, what: str) -> tuple[str, ...]:
+        """Bring a commit into the branch; returns the paths in conflict."""
+        message = f"Merge {what} into {workspace.branch}\n\n"
         message += trailers(self.plan.issue, self.definition.name, self.plan.run)
-        adopted = await self.world.rework.adopt(workspace, self.plan.over, message)
+        adopted = await rework.adopt(workspace, commit, message)
         if adopted.rescued:
             self.world.journal.emit(Notice(message=f"work that was not committed is kept: git show {adopted.rescued}"))
-        return msgspec.structs.replace(workspace, base=self.plan.over)
+        return adopted.paths
 
     async def sweep(self, run: str) -> None:
         """End what a run that died has left: its agent, and a service that one of its goals had started."""

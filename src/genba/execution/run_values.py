@@ -58,6 +58,8 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
     issue: Issue | None = None
     requirements: tuple[Issue, ...] = ()
     gap: Gap | None = None
+    conflicts: tuple[str, ...] = ()
+    """Paths that have markers of a conflict with what others did to its pull request."""
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -67,6 +67,8 @@ class Run:
         self.proof: Proof | None = None
         """Verifies the work, where a task or the Definition of Done asks for it."""
         self.opening = Opening(plan, world, self.issues, self.tasks)
+        self.conflicts = plan.conflicts
+        """Paths that were in conflict: work that still has the markers in them is not done."""
         self.claiming = asyncio.Lock()
         """Held while the work is looked at, which an agent that asks may claim to be done while it lives."""
 
@@ -78,6 +80,7 @@ class Run:
             self.world = msgspec.structs.replace(self.world, steps=steps)
         self.proof = self.opening.proof
         self._know(opened.gap)
+        self.conflicts = tuple(dict.fromkeys((*self.plan.conflicts, *opened.conflicts)))
         began = self.world.clock.elapsed()
         finalized = Finalized(done=False)
         try:
@@ -217,10 +220,10 @@ class Run:
 
     async def _markers_left(self, workspace: Workspace) -> CheckResult | None:
         """Where the work still has the markers of the conflict that it came back with."""
-        if not self.plan.conflicts or self.world.rework is None:
+        if not self.conflicts or self.world.rework is None:
             return None
         seen = await self.world.trees.observe(workspace)
-        left = await self.world.rework.markers_left(seen.head, self.plan.conflicts)
+        left = await self.world.rework.markers_left(seen.head, self.conflicts)
         if not left:
             return None
         return CheckResult(
@@ -267,7 +270,7 @@ class Run:
             await self.tasks.reach_review()
             told = f"{self.tasks.verified[:7]} is verified, and waits to land on {workspace.base_branch}"
             return Finalized(done=False, handed_over=True, reason=told)
-        waits = await self.tasks.may_land(self._closure_action()) if self.tasks is not None else ""
+        waits = await self._may_land(self.tasks) if self.tasks is not None else ""
         if waits:
             hint = f"genba task approve {self.plan.issue}\ngenba run --resume {self.plan.run}"
             return Finalized(done=False, waits=True, reason=waits, hint=hint)
@@ -276,6 +279,10 @@ class Run:
             # Where there was nothing to verify no commit holds, so what lands after all is verified first.
             finalizer.hold_to(self.proof.held, self.proof.of_merge)
         return await finalizer.finalize(self._delivery(workspace, issue))
+
+    async def _may_land(self, tasks: TaskKeeper) -> str:
+        """Why the work stays here for now; what is proposed on a forge that Genba follows is reviewed there."""
+        return await tasks.may_land(self._closure_action(), self._proposes and self.world.follows)
 
     def _delivery(self, workspace: Workspace, issue: Issue | None) -> Delivery:
         subject, body = subject_of(issue.title, issue.number) if issue else ("", "")

@@ -77,8 +77,8 @@ class TaskKeeper:
     async def _is_done(self, number: int) -> bool:
         return (await self.ledger.look(number)).status is TaskStatus.DONE
 
-    async def begin(self, workspace: Workspace, world: World, process: int) -> Verification | None:
-        """Claim the task. What comes back is the verdict that sent the work back the last time."""
+    async def begin(self, workspace: Workspace, world: World, process: int) -> Gap | None:
+        """Claim the task. What comes back is what sent the work back the last time."""
         start = SessionStart(
             run=self.run,
             agent=self.agent,
@@ -96,7 +96,7 @@ class TaskKeeper:
 
         briefing = await self.ledger.begin(self.number, start, died)
         self.verified = briefing.verified
-        return briefing.last
+        return briefing.gap or first_gap(briefing.last)
 
     async def record(self, verification: Verification, of_merge: bool) -> None:
         """Write a verdict down. What is approved and done is the commit of the branch, however it is merged."""
@@ -104,15 +104,18 @@ class TaskKeeper:
         if not of_merge:
             self.verified = verification.subject.commit if verification.done else ""
 
-    async def may_land(self, action: ClosureAction | None) -> str:
-        """Why the work may not land yet; an empty string when it may. A task that was given up lands nothing."""
+    async def may_land(self, action: ClosureAction | None, reviewed_there: bool = False) -> str:
+        """Why the work may not land yet; an empty string when it may. A task that was given up lands nothing.
+
+        What is `reviewed_there`, where it is proposed, needs no review before.
+        """
         task = await self.ledger.look(self.number)
         if task.status not in (TaskStatus.IN_PROGRESS, TaskStatus.REVIEW):
             raise StateConflictError(f"task #{self.number} is {task.status} by now: its work stays on its branch")
         if not _ends(action):
             return ""
         await self.reach_review()
-        if not task.requires_review or task.approved == self.verified:
+        if reviewed_there or not task.requires_review or task.approved == self.verified:
             return ""
         return f"task #{self.number} waits for a review of {self.verified[:7]} by {_reviewer(task)}"
 

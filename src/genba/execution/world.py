@@ -84,5 +84,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     """What an agent asks for its next action, as the run sees it; None for agents that are asked themselves."""
     control: Control | None = None
     """What such an agent is told of itself."""
+    follows: bool = False
+    """Whether somebody follows the pull requests of the forge: they are reviewed there, and their end is noticed."""
     hands_over: bool = False
     """Whether verified work is handed to a merge queue, rather than landed by the run itself."""

@@ -223,6 +223,9 @@ class GitRework:
         rescued = await self.repository.try_out(workspace, commit, adopt=True)
         return Adopted(commit=commit, paths=await self.markers_left(commit, paths), rescued=rescued)
 
+    async def tip(self, branch: str) -> str:
+        return await self.remote.tip(branch) or "" if self.remote is not None else ""
+
     async def _again(self, workspace: Workspace, tip: str, over: str) -> Adopted:
         """The same call, after one that came to its end, or was cut off before the tree was back on its branch."""
         parents = (await self.git.text("rev-list", "--parents", "--max-count=1", tip)).split()[1:]
