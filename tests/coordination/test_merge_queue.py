@@ -297,6 +297,40 @@ async def test_who_conflicts_only_with_a_red_one_of_its_batch_lands(floor: Queue
     assert (report.red, report.merged) == ((1,), (2,))
 
 
+async def test_those_that_land_together_were_verified_one_by_one_and_who_does_not_fit_is_left_out(
+    floor: QueueFloor,
+) -> None:
+    base = floor.project.git("rev-parse", "main")
+    for task in (1, 2, 3):
+        floor.entry(task, {f"{task}.txt": "x\n"})
+    floor.entry(4, {"3.txt": "another\n"})
+    floor.entry(5, {**number(1), "sum.txt": "7\n"})
+    floor.entry(6, {"6.txt": "x\n"})
+
+    report = await floor.run()
+
+    assert (report.merged, report.conflict, report.red) == ((1, 2, 3, 6), (4,), (5,))
+    landed = floor.project.git("rev-list", "--first-parent", "--reverse", f"{base}..main").splitlines()
+    assert [commit for task, commit in floor.verified if task != 5] == landed
+    assert [floor.row(task).landed for task in (1, 2, 3, 6)] == landed
+    assert (floor.row(4).over, floor.row(5).over) == (landed[2], landed[2])
+
+
+async def test_what_was_found_on_top_of_one_that_could_not_land_is_looked_at_again(floor: QueueFloor) -> None:
+    for task in (1, 2):
+        floor.entry(task, {f"{task}.txt": "x\n"})
+    floor.entry(3, {"2.txt": "another\n"})
+
+    def withdrawn() -> None:
+        floor.board.withdraw(2)
+
+    floor.meanwhile = [lambda: None, withdrawn]
+
+    report = await floor.run()
+
+    assert (report.merged, report.conflict) == ((1, 3), ())
+
+
 async def test_fifty_branches_land_in_the_order_in_which_they_came(floor: QueueFloor) -> None:
     base = floor.project.git("rev-parse", "main")
     for task in range(1, 51):

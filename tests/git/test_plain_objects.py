@@ -102,6 +102,61 @@ async def test_a_merge_and_a_base_that_is_no_ancestor_are_left_to_git(project: P
     assert [change.path for change in parse_changes(read_changes(git.git_dir, Memory(), main, merge) or "")] == ["side"]
 
 
+async def landed(project: Project, name: str, base: str) -> tuple[str, str, str]:
+    """A branch that began at a base and is merged into main: main before it, its commit, and the merge."""
+    before = project.git("rev-parse", "main")
+    project.git("switch", "--quiet", "--create", name, base)
+    for number in range(2):
+        project.write(name, f"{number}\n")
+        project.commit(f"{name} {number}")
+    tip = project.git("rev-parse", "HEAD")
+    project.git("switch", "--quiet", "main")
+    project.git("merge", "--quiet", "--no-ff", "--message", f"Merge {name}", name)
+    return before, tip, project.git("rev-parse", "main")
+
+
+async def test_a_line_that_is_merged_into_its_base_is_told_as_git_tells_it(project: Project) -> None:
+    begin = project.commit("one")
+    first, second = await landed(project, "a", begin), await landed(project, "b", begin)
+    third = await landed(project, "c", first[2])
+    git, memory = await git_of(project), Memory()
+
+    for before, tip, merge in (first, second, third):
+        told = read_span(git.git_dir, memory, before, merge)
+        asked = (await git.run(*LOG, f"{before}..{merge}")).stdout
+        rows = parse_rows(told or "")
+        assert [row for row in rows if row.is_own] == [row for row in parse_rows(asked) if row.is_own]
+        assert {row[:4] for row in rows} == {row[:4] for row in parse_rows(asked)}
+        assert [row.sha for row in rows[:2]] == [merge, tip]
+        for row in rows:
+            memory.know(row.sha, row.tree, tuple(row.parents.split()))
+
+
+async def test_what_the_commits_of_a_merge_touched_is_told_as_git_tells_it(project: Project) -> None:
+    begin = project.commit("one")
+    first, second = await landed(project, "a", begin), await landed(project, "b", begin)
+    git = await git_of(project)
+    history = GitHistory(git)
+
+    for before, _, merge in (first, second):
+        facts = await history.facts(before, merge)
+        words = ("log", "-z", "--diff-merges=separate", "--name-only", "--format=", f"{before}..{merge}")
+        names = (await git.run(*words)).stdout.split("\0")
+        assert facts.touched == tuple(sorted({name for name in names if name.strip("\n")}))
+        assert [commit.subject[:5] for commit in facts.commits][:1] == ["Merge"]
+
+
+async def test_a_line_of_which_nobody_knows_whether_the_base_has_it_is_left_to_git(project: Project) -> None:
+    begin = project.commit("one")
+    _, tip, merge = await landed(project, "a", begin)
+    project.write("more", "more\n")
+    project.commit("more")
+    git, memory = await git_of(project), Memory()
+    memory.know(begin, project.git("rev-parse", f"{begin}^{{tree}}"), ())
+
+    assert read_span(git.git_dir, memory, merge, tip) is None
+
+
 async def test_what_is_packed_is_left_to_git_and_comes_to_the_same(project: Project) -> None:
     base, tip = await in_every_way(project)
     before = await GitHistory(await git_of(project)).facts(base, tip)
