@@ -189,6 +189,10 @@ class BareRepository:
         """Those of `head` that `base` has not, oldest first."""
         return self._log("--reverse", "--topo-order", f"{base}..{head}")
 
+    def history(self, sha: str) -> list[CommitFacts]:
+        """Everything that a commit has behind it, newest first."""
+        return self._log(sha)
+
     def facts(self, sha: str) -> CommitFacts:
         return self._log("-1", sha)[0]
 

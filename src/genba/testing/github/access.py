@@ -1,0 +1,101 @@
+"""Who asks, and how often they may: tokens, apps, rate limits."""
+
+import base64
+import binascii
+import secrets
+from typing import Any
+
+from genba.testing.github.hub import Hub, Refused
+from genba.testing.github.state import App, Installation, Token
+
+HOUR = 3600
+
+
+def viewer(hub: Hub, authorization: str) -> Token | None:
+    """The token behind an `Authorization` header: bearer, token or basic. None for nobody; 401 for a bad one."""
+    if not authorization:
+        return None
+    kind, _, value = authorization.partition(" ")
+    value = value.strip()
+    if kind.casefold() == "basic":
+        try:
+            name, _, secret = base64.b64decode(value, validate=True).decode().partition(":")
+        except (binascii.Error, UnicodeDecodeError):
+            raise Refused(401, "Bad credentials", kind="UNAUTHORIZED") from None
+        value = secret if secret not in ("", "x-oauth-basic") else name
+    token = hub.tokens.get(value)
+    if token is None or token.revoked or (token.expires_at and hub.now() >= token.expires_at):
+        raise Refused(401, "Bad credentials", kind="UNAUTHORIZED")
+    return token
+
+
+def new_window(hub: Hub, token: Token) -> None:
+    if hub.seconds() >= token.reset:
+        token.reset = int(hub.seconds()) + HOUR
+        token.used = token.graphql_used = 0
+
+
+def spend(hub: Hub, token: Token | None) -> dict[str, str]:
+    """Count a REST request; what GitHub says about it in the headers. 403 where nothing is left."""
+    if token is None:
+        return {}
+    new_window(hub, token)
+    if token.used >= token.limit:
+        headers = limits(token, "core")
+        said = f"API rate limit exceeded for user ID {token.user.id}."
+        raise Refused(403, said, kind="RATE_LIMITED", headers=headers)
+    token.used += 1
+    return limits(token, "core")
+
+
+def give_back(token: Token | None) -> dict[str, str]:
+    """A 304 does not count."""
+    if token is None:
+        return {}
+    token.used -= 1
+    return limits(token, "core")
+
+
+def limits(token: Token, resource: str) -> dict[str, str]:
+    used = token.graphql_used if resource == "graphql" else token.used
+    return {
+        "x-ratelimit-limit": str(token.limit),
+        "x-ratelimit-remaining": str(max(0, token.limit - used)),
+        "x-ratelimit-used": str(used),
+        "x-ratelimit-reset": str(token.reset),
+        "x-ratelimit-resource": resource,
+    }
+
+
+def app_of(hub: Hub, authorization: str) -> App:
+    """The app that signed a JWT: RS256, not older than it may be, at most ten minutes good."""
+    import jwt  # noqa: PLC0415  (only the tests of apps need it)
+
+    value = authorization.partition(" ")[2]
+    try:
+        claimed = jwt.decode(value, options={"verify_signature": False})
+        name = str(claimed.get("iss", ""))
+        app = next(app for app in hub.apps.values() if name in (str(app.id), app.client_id))
+        claims: dict[str, Any] = jwt.decode(
+            value, app.public_key, algorithms=["RS256"], options={"require": ["exp", "iat", "iss"]}, leeway=60
+        )
+    except (jwt.PyJWTError, StopIteration):
+        raise Refused(401, "A JSON web token could not be decoded", kind="UNAUTHORIZED") from None
+    if claims["exp"] - claims["iat"] > 660:
+        said = "'Expiration time' claim ('exp') is too far in the future"
+        raise Refused(401, said, kind="UNAUTHORIZED")
+    return app
+
+
+def installation_token(hub: Hub, installation: Installation, seconds: int = HOUR) -> Token:
+    """A new token of an installation, good for an hour."""
+    token = Token(
+        value=f"ghs_{secrets.token_hex(18)}",
+        user=installation.app.bot,
+        scopes=frozenset(),
+        expires_at=hub.moment(hub.seconds() + seconds),
+        app=installation.app,
+        installation=installation,
+    )
+    hub.tokens[token.value] = token
+    return token
