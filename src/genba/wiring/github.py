@@ -1,0 +1,285 @@
+"""A project whose issues live on GitHub: the copy of its tracker, the outbox, the forge, and who is let in there."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import msgspec
+
+from genba.blackboard import pull_request_terms
+from genba.blackboard.ledger import BlackboardLedger
+from genba.blackboard.outbox import Outbox
+from genba.blackboard.tracker_board import TrackerBoard
+from genba.connections.clock import SystemClock
+from genba.connections.git.access import RemoteAccess
+from genba.connections.github.credentials import AppCredentials, Credentials, find_credentials, gh_by
+from genba.coordination.outbox_forge import OutboxForge
+from genba.coordination.sending import Sender
+from genba.coordination.tracked import OutboxTracker
+from genba.domain.errors import AccessRefusedError, GenbaError, RecoverableError, StateConflictError
+from genba.domain.issues import Issue, IssueChange
+from genba.domain.loop_state import Gap
+from genba.domain.sessions import Briefing, Died, SessionStart
+
+if TYPE_CHECKING:
+    from genba.connections.github.client import GitHubClient
+    from genba.connections.github.deeds import GitHubDeeds
+    from genba.connections.github.issues import GitHubIssues
+    from genba.coordination.syncing import Synchronizer
+    from genba.definitions.tracker_file import GitHubSettings
+    from genba.domain.outbox import Deed, Made
+    from genba.domain.ports import Tracker
+    from genba.domain.tracking import CardPage, Details, IssuePage, TrackedPullRequest
+    from genba.domain.workspaces import PullRequest
+    from genba.wiring.house import House
+
+Say = Callable[[str], None]
+_PATIENCE_SECONDS, _ASK_AGAIN_SECONDS = 10.0, 0.2
+
+
+class GitHubOffice:
+    """All that a project has to do with GitHub. Nothing is asked, and no credentials are looked for, before need."""
+
+    def __init__(self, house: House, settings: GitHubSettings) -> None:
+        self.house = house
+        self.settings = settings
+        self.clock = SystemClock()
+        self.issues = LazyIssues(self)
+        self.deeds = LazyDeeds(self)
+        self._client: GitHubClient | None = None
+        self._credentials: Credentials | None = None
+
+    async def credentials(self) -> Credentials:
+        if self._credentials is None:
+            environ = dict(os.environ)
+            run_gh = gh_by(self.house.processes, environ, self.house.layout.top)
+            self._credentials = await find_credentials(self.settings, environ, run_gh)
+        return self._credentials
+
+    async def client(self) -> GitHubClient:
+        if self._client is None:
+            from genba.connections.github.client import GitHubClient  # noqa: PLC0415  (githubkit is slow to import)
+
+            self._client = GitHubClient(self.settings, await self.credentials(), self.clock)
+        return self._client
+
+    async def close(self) -> None:
+        """Let go of the connections. Safe to repeat."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    # ── git ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def access(self) -> RemoteAccess:
+        """Lets git in with the same credentials, at the same host."""
+        return RemoteAccess(origin_of(self.settings.url), self._token)
+
+    async def _token(self) -> str:
+        credentials = await self.credentials()
+        if isinstance(credentials, AppCredentials):
+            return await (await self.client()).token()
+        return credentials.token
+
+    # ── the copy ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def board(self) -> TrackerBoard:
+        return TrackerBoard(self.house.board())
+
+    def synchronizer(self, heard: Say | None = None) -> Synchronizer:
+        from genba.coordination.syncing import Synchronizer  # noqa: PLC0415  (only who looks at GitHub)
+        from genba.execution.policies import known_types  # noqa: PLC0415
+        from genba.judgement.tracking import Known  # noqa: PLC0415
+
+        known = Known(types=frozenset(known_types(self.house.project.rules)), agents=frozenset(self._agents()))
+        return Synchronizer(self.issues, self.house.board(), self.settings, self.clock, known, heard=heard)
+
+    def _agents(self) -> list[str]:
+        return list(self.house.registry.folders())
+
+    async def refresh(self, number: int, say: Say) -> None:
+        """Read one issue freshly. Where that cannot be, the copy serves, and somebody is told; without one it fails."""
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while (error := await self._read(number)) is not None:
+            if isinstance(error, StateConflictError) and time.monotonic() < deadline:
+                await asyncio.sleep(_ASK_AGAIN_SECONDS)  # somebody reads all of it right now
+                continue
+            if not await asyncio.to_thread(self._is_copied, number):
+                raise error
+            say(f"issue #{number} is taken from the copy, as GitHub was not asked: {error.message}")
+            return
+
+    async def _read(self, number: int) -> GenbaError | None:
+        """Read an issue; what comes back is why GitHub was not asked."""
+        try:
+            await self.synchronizer().sync_issue(number)
+        except (RecoverableError, AccessRefusedError) as error:
+            return error
+        except StateConflictError as error:
+            if not await asyncio.to_thread(self.board().value, _SYNC_LEASE):
+                raise
+            return error
+        return None
+
+    def _is_copied(self, number: int) -> bool:
+        row = self.board().row(number)
+        return row is not None and row.has_task
+
+    # ── the outbox ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def outbox(self) -> Outbox:
+        return Outbox(self.house.board().store)
+
+    def sender(self) -> Sender:
+        owner = f"{os.uname().nodename}:{os.getpid()}"
+        return Sender(self.outbox(), self.deeds, self.settings, self.clock, owner)
+
+    def tracker(self, run: str = "") -> OutboxTracker:
+        return OutboxTracker(self.house.board(), self.sender(), run)
+
+    def forge(self, run: str = "") -> ProposingForge:
+        return ProposingForge(OutboxForge(self.outbox(), self.sender(), run), self.board())
+
+    def ledger(self) -> TrackedLedger:
+        return TrackedLedger(self.board())
+
+
+_SYNC_LEASE = "lease:sync"
+
+
+def origin_of(url: str) -> str:
+    """Where the repositories of a server lie, by the address of its API."""
+    parts = urlsplit(url)
+    host = "github.com" if parts.netloc == "api.github.com" else parts.netloc
+    return f"{parts.scheme}://{host}"
+
+
+class FreshTracker:
+    """The tracker of one run: what it reads first of its issue is as new as it can be."""
+
+    def __init__(self, tracker: Tracker, office: GitHubOffice, say: Say) -> None:
+        self.tracker = tracker
+        self.office = office
+        self.say = say
+
+    async def read(self, number: int) -> Issue:
+        await self.office.refresh(number, self.say)
+        return await self.tracker.read(number)
+
+    async def labelled(self, label: str) -> tuple[Issue, ...]:
+        """The open issues with a label, whether or not they are tasks; those of the copy, where GitHub is away."""
+        try:
+            page = await self.office.issues.page(label=label)
+        except (RecoverableError, AccessRefusedError):
+            return await self.tracker.labelled(label)
+        open_ones = [issue for issue in page.issues if not issue.closed]
+        return tuple(
+            Issue(number=one.number, title=one.title, body=one.body, state=one.state, labels=one.labels)
+            for one in open_ones
+        )
+
+    async def change(self, number: int, change: IssueChange) -> None:
+        await self.tracker.change(number, change)
+
+
+class ProposingForge:
+    """A forge that is followed: what a pull request is held to is on the blackboard before it is open."""
+
+    def __init__(self, forge: OutboxForge, board: TrackerBoard) -> None:
+        self.forge = forge
+        self.board = board
+
+    async def find(self, branch: str) -> str:
+        return await self.forge.find(branch)
+
+    async def open(self, request: PullRequest) -> str:
+        terms = request.terms
+        if terms is not None:
+            await asyncio.to_thread(self.board.store.write, lambda tx: pull_request_terms.keep(tx, terms))
+        return await self.forge.open(request)
+
+
+class TrackedLedger(BlackboardLedger):
+    """The blackboard as a run sees it whose task may have come back from its pull request."""
+
+    def __init__(self, board: TrackerBoard) -> None:
+        super().__init__(board.board)
+        self.tracked = board
+
+    async def begin(self, number: int, session: SessionStart, died: Died | None = None) -> Briefing:
+        briefing = await super().begin(number, session, died)
+        gap = gap_of(await asyncio.to_thread(self.tracked.findings, number))
+        return msgspec.structs.replace(briefing, gap=gap) if gap is not None else briefing
+
+
+def gap_of(findings: Sequence[Gap]) -> Gap | None:
+    """What was said of the work of a task, as one."""
+    if len(findings) <= 1:
+        return findings[0] if findings else None
+    last = findings[-1]
+    detail = "\n".join(dict.fromkeys(found.detail for found in findings))
+    output = "\n\n".join(found.output for found in findings if found.output)
+    return msgspec.structs.replace(last, detail=detail, output=output)
+
+
+class LazyIssues:
+    """The issues of the repository; whoever never asks pays for nothing."""
+
+    def __init__(self, office: GitHubOffice) -> None:
+        self.office = office
+        self._issues: GitHubIssues | None = None
+
+    async def _open(self) -> GitHubIssues:
+        if self._issues is None:
+            from genba.connections.github.issues import GitHubIssues  # noqa: PLC0415  (see client)
+
+            self._issues = GitHubIssues(await self.office.client())
+        return self._issues
+
+    async def page(self, *, since: str = "", following: str = "", etag: str = "", label: str = "") -> IssuePage:
+        return await (await self._open()).page(since=since, following=following, etag=etag, label=label)
+
+    async def details(self, references: Sequence[str]) -> Details:
+        return await (await self._open()).details(references)
+
+    async def issue(self, number: int) -> Details:
+        return await (await self._open()).issue(number)
+
+    async def pull_requests(self, numbers: Sequence[int]) -> tuple[TrackedPullRequest, ...]:
+        return await (await self._open()).pull_requests(numbers)
+
+    async def pull_request_of(self, branch: str) -> TrackedPullRequest | None:
+        return await (await self._open()).pull_request_of(branch)
+
+    async def cards(self, owner: str, project: int, field: str, following: str = "", since: str = "") -> CardPage:
+        return await (await self._open()).cards(owner, project, field, following=following, since=since)
+
+    @property
+    def spent(self) -> tuple[int, int]:
+        return self._issues.spent if self._issues is not None else (0, 0)
+
+
+class LazyDeeds:
+    """Carries out deeds; whoever has none to carry out needs no credentials."""
+
+    def __init__(self, office: GitHubOffice) -> None:
+        self.office = office
+        self._deeds: GitHubDeeds | None = None
+
+    async def _open(self) -> GitHubDeeds:
+        if self._deeds is None:
+            from genba.connections.github.deeds import GitHubDeeds  # noqa: PLC0415  (see client)
+
+            self._deeds = GitHubDeeds(await self.office.client())
+        return self._deeds
+
+    async def made(self, deed: Deed, key: str) -> Made | None:
+        return await (await self._open()).made(deed, key)
+
+    async def do(self, deed: Deed, key: str) -> Made:
+        return await (await self._open()).do(deed, key)
