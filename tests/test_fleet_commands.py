@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from genba.blackboard.fleet import FleetBoard
+from genba.coordination.executor_lock import FileLock
 from genba.domain.fleet import (
     Cause,
     EntryStatus,
@@ -39,6 +40,17 @@ COMMIT = "3f9c2ab0d1e2f3a4b5c6d7e8f90a1b2c3d4e5f60"
 def fleet(project: Project) -> Iterator[FleetBoard]:
     with project.board() as board:
         yield FleetBoard(board)
+
+
+@contextmanager
+def at_work(project: Project) -> Iterator[None]:
+    """Somebody works on the project."""
+    lock = FileLock(project.root / ".genba" / "genba.db", "laptop")
+    lock.take(patience=0)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def started(project: Project, number: int = 1, run: str = RUN, **order: Any) -> None:
@@ -140,8 +152,9 @@ def test_where_somebody_works_nobody_is_told_to_work(project: Project) -> None:
     project.issue(1, "Choose a region")
     asked(project)
     with fleet(project) as board:
-        board.register(Executor(id="laptop", host="here", process=1, workers=2))
-    assert project.genba("answer", "1", "Europe", check=0).err == ""
+        board.register(Executor(id="laptop", host="here", process=os.getpid(), workers=2))
+    with at_work(project):
+        assert project.genba("answer", "1", "Europe", check=0).err == ""
 
 
 def test_a_question_is_not_shown_to_a_terminal_as_it_is(project: Project) -> None:
@@ -436,14 +449,17 @@ def test_sessions_tell_who_tried_what_and_what_they_wait_for(project: Project) -
     refused(project, "sessions", "9", code=4)
 
 
-def test_a_session_whose_executor_has_gone_is_parked(project: Project) -> None:
+@pytest.mark.parametrize("leaves", [True, False], ids=["it left", "it was killed"])
+def test_a_session_whose_executor_has_gone_is_parked(project: Project, leaves: bool) -> None:
     project.issue(1, "Mend the till")
     started(project)
     with fleet(project) as board:
-        board.register(Executor(id="laptop", host="laptop", process=1, workers=2))
-    assert "◐ running  #1 Mend the till" in project.genba("sessions", check=0).out
-    with fleet(project) as board:
-        board.leave("laptop", "parked")
+        board.register(Executor(id="laptop", host="laptop", process=os.getpid(), workers=2))
+    with at_work(project):
+        assert "◐ running  #1 Mend the till" in project.genba("sessions", check=0).out
+    if leaves:
+        with fleet(project) as board:
+            board.leave("laptop", "parked")
 
     told = project.genba("sessions", check=0)
 

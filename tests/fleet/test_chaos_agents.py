@@ -75,7 +75,11 @@ def test_whoever_is_killed_around_an_agent_it_is_neither_lost_nor_doubled(yard: 
 
 def test_agents_that_answer_while_nobody_lives_are_heard_by_whoever_comes_next(yard: Yard) -> None:
     chaos, worker = at_work(yard, tasks=2)
+    assert yard.genba("sessions").out.count("◐ running") == 2
     kill(chaos, worker, "worker")
+    told = yard.genba("sessions")
+    assert told.out.count("■ parked") == 2, told.out
+    assert "hint: genba work   goes on with what is parked" in told.err
 
     (yard.project.root.parent / "go").touch()
     until(lambda: not chaos.supervisors(), SOON)

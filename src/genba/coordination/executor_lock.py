@@ -95,6 +95,21 @@ class FileLock:
     def borrow(self, executor: str) -> Iterator[bool]:
         yield self.free(executor)
 
+    def holder(self) -> int | None:
+        """The process that holds it, 0 for one that has not said who it is; None when nobody does. It only looks."""
+        try:
+            handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            process = os.pread(handle, 64, 0).decode("ascii", "replace").strip()
+            return int(process) if process.isdigit() else 0
+        finally:
+            os.close(handle)
+        return None
+
     def release(self) -> None:
         if self._open is not None:
             os.ftruncate(self._open, 0)
@@ -185,9 +200,7 @@ class ServerLock:
         return self._connection.execute(text(query), values).scalar()
 
     def _key(self, executor: str) -> int:
-        """The number of an executor's lock: one of the 2⁶⁴ that a server has."""
-        name = f"genba executor {self._prefix}{executor}"
-        return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big", signed=True)
+        return lock_number(f"{self._prefix}{executor}")
 
     def _holder(self) -> str:
         """Where the holder of the lock comes from, as the server sees it."""
@@ -209,6 +222,11 @@ class ServerLock:
             unchanged="nothing was started.",
             hint="end that one with ctrl-c; or give this one another name",
         )
+
+
+def lock_number(executor: str) -> int:
+    """The number of an executor's lock: one of the 2⁶⁴ that a server has."""
+    return int.from_bytes(hashlib.sha256(f"genba executor {executor}".encode()).digest()[:8], "big", signed=True)
 
 
 def patient(url: URL, wanted: dict[str, str | int]) -> dict[str, str | int]:

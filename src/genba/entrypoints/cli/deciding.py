@@ -4,6 +4,7 @@ import msgspec
 
 from genba.blackboard.board import Blackboard
 from genba.blackboard.fleet import FleetBoard
+from genba.coordination.attendance import absent
 from genba.domain.errors import StateConflictError
 from genba.domain.fleet import Escalation
 from genba.domain.tasks import Actor, ActorKind, TaskStatus
@@ -99,4 +100,5 @@ def _verified_commit(board: Blackboard, number: int, commit: str | None) -> str:
 
 def onward(board: FleetBoard) -> str:
     """What to type where nobody works."""
-    return "" if any(each.status == "live" for each in board.executors()) else "genba work   goes on with it"
+    gone = absent(board)
+    return "" if any(each.id not in gone for each in board.executors()) else "genba work   goes on with it"

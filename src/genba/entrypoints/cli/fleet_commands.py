@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from genba.blackboard.fleet import FleetBoard
+from genba.coordination.attendance import absent
 from genba.domain.errors import NotFoundError, UsageError
 from genba.domain.fleet import Escalation, EscalationKind, FleetSession
 from genba.entrypoints.cli.deciding import approve_task, onward, open_one, people_only, the_one, waiting
@@ -210,7 +211,7 @@ def sessions(number: int | None, ended_too: bool, as_json: bool) -> None:
 
 
 def _sessions(house: House, number: int | None, ended_too: bool) -> list[FleetSession]:
-    """What was asked for. A session whose executor has gone does not run: it is parked."""
+    """What was asked for. A session whose executor has gone, or was killed, does not run: it is parked."""
     if number is None and not house.has_board():
         return []
     board = fleet_board(house)
@@ -221,7 +222,7 @@ def _sessions(house: House, number: int | None, ended_too: bool) -> list[FleetSe
         found = [each for task in board.board.find() for each in board.sessions(task.number)]
     else:
         found = list(board.field().sessions)
-    gone = {each.id for each in board.executors() if each.status != "live"}
+    gone = absent(board) if any(each.status == "running" for each in found) else ()
     return [
         msgspec.structs.replace(each, status=PARKED) if each.status == "running" and each.executor in gone else each
         for each in found
