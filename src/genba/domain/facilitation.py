@@ -91,6 +91,31 @@ class SeenBranch(msgspec.Struct, frozen=True, kw_only=True):
     remote: bool = False
 
 
+class ScanPosition(msgspec.Struct, frozen=True, kw_only=True):
+    """How far the history of the base was read."""
+
+    base: str
+    tip: str
+    shallow: bool = False
+
+
+class Scanned(msgspec.Struct, kw_only=True):
+    """What git shows of issues, by their numbers: what is new on the base, and everything that is not on it."""
+
+    position: ScanPosition
+    anew: bool = False
+    """Whether the whole base was read: what was known of it before counts no more."""
+    on_base: dict[int, list[SeenCommit]] = {}
+    of_requests: dict[int, list[SeenCommit]] = {}
+    """By pull request: commits on the base that say they are it."""
+    reverts: dict[str, str] = {}
+    """By commit: the one on the base that took it back. New ones only."""
+    reverted_requests: dict[int, str] = {}
+    off_base: dict[int, list[SeenCommit]] = {}
+    branches: dict[int, list[SeenBranch]] = {}
+    notes: tuple[str, ...] = ()
+
+
 class SeenSession(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     agent: str

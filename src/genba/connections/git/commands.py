@@ -7,7 +7,7 @@ import functools
 import os
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -154,6 +154,25 @@ class Git:
                 said.seek(0)
                 raise _refused(argv, said.read().decode("utf-8", "replace").strip())
         return found
+
+    def pieces(self, *arguments: str, stdin: str = "") -> Iterator[bytes]:
+        """What git says, piece by piece while it goes on saying it. For a thread that has time."""
+        import tempfile  # noqa: PLC0415  (see batch)
+
+        argv = ["git", *_HARDENED, "--git-dir", str(self.git_dir), *arguments]
+        with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as said:
+            asked.write(stdin.encode("utf-8", "surrogateescape"))
+            asked.seek(0)
+            with subprocess.Popen(
+                argv, cwd=self.git_dir, env=_environment(), stdin=asked, stdout=subprocess.PIPE, stderr=said,
+                start_new_session=True,
+            ) as process:  # fmt: skip
+                assert process.stdout is not None  # noqa: S101  (it is a pipe)
+                while piece := process.stdout.read(_PIECE):
+                    yield piece
+            if process.returncode != 0:
+                said.seek(0)
+                raise _refused(argv, said.read().decode("utf-8", "replace").strip())
 
     async def text(self, *arguments: str) -> str:
         return (await self.run(*arguments)).stdout.strip()

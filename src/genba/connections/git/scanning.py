@@ -1,0 +1,337 @@
+"""What git shows of issues: which commits and branches are about which one, what is on the base, what was taken back.
+
+The base is read once, and then only what is new on it. What is not on the base is read anew at every look, since
+branches come and go. A commit names its issue by a trailer, a closing keyword, the branch it was merged from, or the
+pull request it was; a mere mention is kept as that.
+"""
+
+import asyncio
+import functools
+import itertools
+import re
+from collections.abc import Iterator
+from datetime import date, timedelta
+
+import msgspec
+
+from genba.connections.git.commands import Git
+from genba.connections.git.layout import RepositoryLayout
+from genba.domain.errors import GitError
+from genba.domain.facilitation import How, Scanned, ScanPosition, SeenBranch, SeenCommit
+
+_ISSUE, _AGENT, _SESSION = b"\nIssue:", b"\nAgent:", b"\nSession:"
+_REVERTS = re.compile(rb"This reverts commit ([0-9a-f]{7,64})")
+_REVERTS_REQUEST = re.compile(rb"^Reverts (?:[\w.-]+/[\w.-]+)?#(\d{1,9})\b", re.MULTILINE)
+_KEYWORD = re.compile(rb"(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+#(\d{1,9})\b")
+_MENTION = re.compile(rb"(?<![\w/&#])#(\d{1,9})\b")
+_REQUEST = re.compile(rb"\(#(\d{1,9})\)\s*$")
+_MERGED_REQUEST = re.compile(rb"^Merge pull request #(\d{1,9}) from [^/\s]+/(\S+)")
+_MERGED_BRANCH = re.compile(rb"^Merge (?:remote-tracking )?branch(?:es)? '([^']+)'")
+_BRANCH = re.compile(
+    r"(?:issues?|gh|bug|bugfix|fix|feat|feature|task|ticket)?[-_#]?(\d{1,7})(?:[-_.].*)?", re.IGNORECASE
+)
+_NO_ISSUES = frozenset(
+    {"release", "releases", "version", "versions", "backport", "dependabot", "renovate", "snyk", "v"}
+)
+_HEADS, _REMOTES = "refs/heads/", "refs/remotes/"
+_PLAIN = ("-z", "--encoding=UTF-8", "--no-color", "--no-follow", "--no-show-signature")
+_FORMAT = "--format=%H %ct%n%B"
+_SOURCED = "--format=%H %ct %S%n%B"
+_LONGEST = 64 * 1024
+"""What a message says after so many bytes is not read."""
+_LONGEST_SUBJECT = 120
+_MOST_TRIED = 200
+"""Branches that are tried on the base in one look, to see whether their work is there by another name."""
+_MOST_PATHS = 200
+_MOST_PATCHES = 200
+_MOST_PIECES = 16
+_PATCH = ("-p", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--full-index")
+_NEAR = 500
+"""How far before the trailer of the issue the others are looked for."""
+_EPOCH = date(1970, 1, 1)
+
+
+class GitScan:
+    """Reads the whole repository, and writes nothing."""
+
+    def __init__(self, layout: RepositoryLayout) -> None:
+        self.git: Git = layout.git
+
+    async def scan(self, base: str, position: ScanPosition | None = None) -> Scanned:
+        """What is new on the base since a position, and all that is not on it."""
+        tip = await self.git.commit_of(f"{_HEADS}{base}")
+        shallow = (await self.git.text("rev-parse", "--is-shallow-repository")) == "true"
+        now = ScanPosition(base=base, tip=tip or "", shallow=shallow)
+        if tip is None:
+            return Scanned(position=now, anew=True, notes=(f"there is no branch {base}, or it has no commit",))
+        since = await self._goes_on(position, now)
+        found = Scanned(position=now, anew=not since)
+        await asyncio.to_thread(self._read, found, tip, since)
+        await self._look_for_landed(found, tip)
+        await self._revert_merges(found)
+        if shallow:
+            found.notes = ("the clone is shallow: what is older is not seen",)
+        return found
+
+    async def _goes_on(self, last: ScanPosition | None, now: ScanPosition) -> str:
+        """The tip that was read last, if the base only grew since; nothing where all must be read."""
+        if last is None or not last.tip or (last.base, last.shallow) != (now.base, now.shallow):
+            return ""
+        if last.tip == now.tip:
+            return last.tip
+        try:
+            return last.tip if await self.git.is_ancestor(last.tip, now.tip) else ""
+        except GitError:
+            return ""  # it is gone
+
+    def _read(self, found: Scanned, tip: str, since: str) -> None:
+        if since != tip:
+            span = (f"{since}..{tip}",) if since else (tip,)
+            for head, message in _records(self.git.pieces("log", *_PLAIN, _FORMAT, *span, "--")):
+                _read_on_base(found, head, message)
+        self._read_branches(found, tip)
+
+    def _read_branches(self, found: Scanned, tip: str) -> None:
+        ahead: dict[str, list[tuple[bytes, bytes]]] = {}
+        words = ("log", *_PLAIN, "--source", _SOURCED, "--branches", "--remotes", "--not", tip, "--")
+        for head, message in _records(self.git.pieces(*words)):
+            ahead.setdefault(head.split(b" ", 2)[2].decode("utf-8", "replace"), []).append((head, message))
+        for ref, commits in ahead.items():
+            branch = branch_name(ref)
+            by_name = issue_of_branch(branch)
+            for head, message in commits:
+                for number, commit in _named(head, message, on_base=False, by_name=by_name):
+                    found.off_base.setdefault(number, []).append(commit)
+            if by_name is not None:
+                sha, at = commits[0][0].split(b" ", 2)[:2]
+                seen = SeenBranch(
+                    name=branch,
+                    tip=sha.decode(),
+                    time=_time(int(at)),
+                    ahead=len(commits),
+                    remote=ref.startswith(_REMOTES),
+                )
+                _add_branch(found.branches.setdefault(by_name, []), seen)
+
+    async def _look_for_landed(self, found: Scanned, tip: str) -> None:
+        """Branches whose work is on the base, though none of their commits is."""
+        tried = 0
+        for branches in found.branches.values():
+            for at, branch in enumerate(branches):
+                tried += 1
+                if tried > _MOST_TRIED:
+                    return
+                if await self._has_landed(branch.tip, tip):
+                    branches[at] = msgspec.structs.replace(branch, landed=True)
+
+    async def _has_landed(self, branch: str, base: str) -> bool:
+        """Merging it would change nothing; or the whole of it is one commit of the base, which went on from there."""
+        done = await self.git.run("merge-tree", "--write-tree", base, branch, allow=(0, 1, 128))
+        if done.returncode == 0:
+            tree = done.stdout.split("\n", 1)[0].strip()
+            if tree == await self.git.text("rev-parse", f"{base}^{{tree}}"):
+                return True
+        return await self._is_one_commit(branch, base)
+
+    async def _is_one_commit(self, branch: str, base: str) -> bool:
+        """Whether some commit of the base since the fork is the whole of a branch."""
+        fork = (await self.git.run("merge-base", base, branch, allow=(0, 1))).stdout.strip()
+        if not fork:
+            return False
+        names = (await self.git.run("diff", "--name-only", "-z", "--no-renames", fork, branch)).stdout.split("\0")
+        paths = [f":(literal){name}" for name in names if name]
+        if not paths or len(paths) > _MOST_PATHS:
+            return False
+        whole = await self._patches(("diff", *_PATCH, fork, branch))
+        span = (
+            "log",
+            *_PATCH,
+            "--no-merges",
+            f"--max-count={_MOST_PATCHES}",
+            "--format=commit %H",
+            f"{fork}..{base}",
+            "--",
+        )
+        return bool(whole) and not whole.isdisjoint(await self._patches((*span, *paths)))
+
+    async def _patches(self, words: tuple[str, ...]) -> set[str]:
+        """What changes have in common that are the same, wherever they are made."""
+        said = await asyncio.to_thread(lambda: b"".join(itertools.islice(self.git.pieces(*words), _MOST_PIECES)))
+        if not said.startswith(b"commit "):
+            said = b"commit " + b"0" * 40 + b"\n" + said
+        told = await self.git.run("patch-id", "--stable", stdin=said.decode("utf-8", "surrogateescape"))
+        return {line.split(" ", 1)[0] for line in told.stdout.splitlines() if line}
+
+    async def _revert_merges(self, found: Scanned) -> None:
+        """Whoever takes a merge back takes back everything that it brought."""
+        for sha, by in list(found.reverts.items()):
+            done = await self.git.run("rev-list", "--parents", "-1", sha, allow=(0, 128))
+            words = done.stdout.split()
+            if done.returncode == 0 and len(words) > 2:  # noqa: PLR2004  (itself and one parent: no merge)
+                brought = await self.git.text("rev-list", f"{words[1]}..{sha}", "--")
+                for commit in brought.split():
+                    found.reverts.setdefault(commit, by)
+
+
+def _records(pieces: Iterator[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """Each commit as its first line and its message."""
+    rest = b""
+    for piece in pieces:
+        *whole, rest = (rest + piece if rest else piece).split(b"\0")
+        for record in whole:
+            head, _, message = record.partition(b"\n")
+            yield head, message
+    if rest:
+        head, _, message = rest.partition(b"\n")
+        yield head, message
+
+
+def _read_on_base(found: Scanned, head: bytes, message: bytes) -> None:
+    trailer = message.rfind(_ISSUE)
+    if b"everts" in message and _read_revert(found, head, message):
+        return
+    if b"#" not in message and not message.startswith(b"Merge"):
+        if trailer >= 0:  # what Genba and most tools write, a hundred thousand times
+            number = _number(_value(message, trailer + len(_ISSUE)))
+            if number:
+                found.on_base.setdefault(number, []).append(_trailed(head, message, trailer))
+        return
+    for number, commit in _named(head, message, on_base=True, by_name=None):
+        if commit.how is How.PULL_REQUEST:
+            found.of_requests.setdefault(number, []).append(commit)
+        else:
+            found.on_base.setdefault(number, []).append(commit)
+
+
+def _read_revert(found: Scanned, head: bytes, message: bytes) -> bool:
+    """Whether a commit takes another one back. What else it names is what it takes back, and no work."""
+    sha = head[: head.index(b" ")].decode()
+    commits = [match[1].decode() for match in _REVERTS.finditer(message, 0, _LONGEST)]
+    requests = [int(match[1]) for match in _REVERTS_REQUEST.finditer(message, 0, _LONGEST)]
+    found.reverts.update(dict.fromkeys(commits, sha))
+    found.reverted_requests.update(dict.fromkeys(requests, sha))
+    return bool(commits or requests)
+
+
+def _trailed(head: bytes, message: bytes, at: int) -> SeenCommit:
+    """A commit that says by trailers whose it is, and nothing else."""
+    sha, _, seconds = head.decode().partition(" ")
+    subject, _, _ = message.partition(b"\n")
+    tail = message[max(0, at - _NEAR) :]
+    return SeenCommit(
+        sha=sha,
+        time=_time(int(seconds)),
+        how=How.TRAILER,
+        subject=subject[: _LONGEST_SUBJECT * 4].decode("utf-8", "replace")[:_LONGEST_SUBJECT],
+        on_base=True,
+        agent=_trailer(tail, _AGENT),
+        run=_trailer(tail, _SESSION),
+    )
+
+
+def _named(head: bytes, message: bytes, *, on_base: bool, by_name: int | None) -> Iterator[tuple[int, SeenCommit]]:
+    """Each issue that a commit names, by the surest way in which it does; and each pull request that it is."""
+    ways: dict[int, How] = {}
+    agent = run = ""
+    at = message.rfind(_ISSUE)
+    if at >= 0:
+        number = _number(_value(message, at + len(_ISSUE)))
+        if number:
+            ways[number] = How.TRAILER
+            agent, run = _trailer(message, _AGENT), _trailer(message, _SESSION)
+    if by_name is not None:
+        ways.setdefault(by_name, How.BRANCH)
+    if message.startswith(b"Merge"):
+        _merged(message, ways)
+    request = 0
+    if b"#" in message:
+        subject = message[: message.find(b"\n")] if b"\n" in message else message
+        squashed = _REQUEST.search(subject) or _MERGED_REQUEST.match(subject)
+        request = int(squashed[1]) if squashed else 0
+        for match in _KEYWORD.finditer(message, 0, _LONGEST):
+            ways.setdefault(int(match[1]), How.KEYWORD)
+        for match in _MENTION.finditer(message, 0, _LONGEST):
+            if int(match[1]) != request:
+                ways.setdefault(int(match[1]), How.MENTION)
+    if not ways and not request:
+        return
+    words = head.split(b" ", 2)
+    sha, time = words[0].decode(), _time(int(words[1]))
+    first = message[: message.find(b"\n")] if b"\n" in message else message
+    subject_text = first[: _LONGEST_SUBJECT * 4].decode("utf-8", "replace")[:_LONGEST_SUBJECT]
+    for number, how in ways.items():
+        yield (
+            number,
+            SeenCommit(sha=sha, time=time, how=how, subject=subject_text, on_base=on_base, agent=agent, run=run),
+        )
+    if request and on_base:
+        yield request, SeenCommit(sha=sha, time=time, how=How.PULL_REQUEST, subject=subject_text, on_base=True)
+
+
+def _merged(message: bytes, ways: dict[int, How]) -> None:
+    """The branch that a merge names."""
+    request = _MERGED_REQUEST.match(message)
+    branch = request[2] if request else None
+    if branch is None and (match := _MERGED_BRANCH.match(message)):
+        branch = match[1]
+    number = issue_of_branch(branch.decode("utf-8", "replace")) if branch else None
+    if number is not None:
+        ways.setdefault(number, How.BRANCH)
+
+
+def _value(message: bytes, at: int) -> bytes:
+    end = message.find(b"\n", at)
+    return message[at : end if end >= 0 else None].strip()
+
+
+def _number(value: bytes) -> int:
+    word = value.removeprefix(b"#")
+    return int(word) if word.isdigit() and len(word) < 10 else 0  # noqa: PLR2004  (no tracker has more digits)
+
+
+def _trailer(message: bytes, name: bytes) -> str:
+    at = message.rfind(name)
+    return _value(message, at + len(name)).decode("utf-8", "replace")[:200] if at >= 0 else ""
+
+
+def _time(seconds: int) -> str:
+    """In the one form in which times compare as texts. A day is written once."""
+    days, rest = divmod(seconds, 86400)
+    return f"{_day(days)}T{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}.000000Z"
+
+
+@functools.lru_cache(maxsize=20_000)
+def _day(days: int) -> str:
+    try:
+        return (_EPOCH + timedelta(days=days)).isoformat()
+    except OverflowError:
+        return "9999-12-31" if days > 0 else "0001-01-01"
+
+
+def branch_name(ref: str) -> str:
+    """A branch without where it lies: `origin/12-x` and `12-x` are the same work."""
+    if ref.startswith(_REMOTES):
+        return ref.removeprefix(_REMOTES).partition("/")[2]
+    return ref.removeprefix(_HEADS)
+
+
+def issue_of_branch(branch: str) -> int | None:
+    """The issue that the name of a branch tells, as people name branches; a version or a date is none."""
+    parts = branch.split("/")
+    if parts[0].lower() in _NO_ISSUES:
+        return None
+    for part in parts:
+        match = _BRANCH.fullmatch(part)
+        if match and int(match[1]):
+            return int(match[1])
+    return None
+
+
+def _add_branch(branches: list[SeenBranch], seen: SeenBranch) -> None:
+    """The same branch here and on a remote is one: what is here counts, unless the remote is further."""
+    for at, other in enumerate(branches):
+        if other.name == seen.name:
+            if seen.ahead > other.ahead:
+                branches[at] = seen
+            return
+    branches.append(seen)
