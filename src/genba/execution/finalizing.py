@@ -273,6 +273,7 @@ def no_forge() -> Problem:
         ".genba/config.yaml",
         "forge",
         "a pull request was asked for, and the project names no forge",
+        "tracker: {github: {repository: OWNER/NAME}}   or   "
         'forge: {open: ["gh", "pr", "create", "--head", "{branch}", "--base", "{target}", '
         '"--title", "{title}", "--body-file", "{body_file}"]}',
     )

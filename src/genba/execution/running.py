@@ -282,6 +282,8 @@ class Run:
 
     async def _may_land(self, tasks: TaskKeeper) -> str:
         """Why the work stays here for now; what is proposed on a forge that Genba follows is reviewed there."""
+        if self.world.refresh is not None and self.plan.issue is not None:
+            await self.world.refresh(self.plan.issue)
         return await tasks.may_land(self._closure_action(), self._proposes and self.world.follows)
 
     def _delivery(self, workspace: Workspace, issue: Issue | None) -> Delivery:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -86,5 +86,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     """What such an agent is told of itself."""
     follows: bool = False
     """Whether somebody follows the pull requests of the forge: they are reviewed there, and their end is noticed."""
+    refresh: Callable[[int], Awaitable[None]] | None = None
+    """Reads the issue of the run anew; None where somebody else keeps what is known of it."""
     hands_over: bool = False
     """Whether verified work is handed to a merge queue, rather than landed by the run itself."""

@@ -6,8 +6,8 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -16,12 +16,13 @@ from genba.blackboard.ledger import BlackboardLedger
 from genba.blackboard.outbox import Outbox
 from genba.blackboard.tracker_board import TrackerBoard
 from genba.connections.clock import SystemClock
-from genba.connections.git.access import RemoteAccess
+from genba.connections.git.queueing import GitRework
 from genba.connections.github.credentials import AppCredentials, Credentials, find_credentials, gh_by
 from genba.coordination.outbox_forge import OutboxForge
 from genba.coordination.sending import Sender
 from genba.coordination.tracked import OutboxTracker
 from genba.domain.errors import AccessRefusedError, GenbaError, RecoverableError, StateConflictError
+from genba.domain.events import Notice
 from genba.domain.issues import Issue, IssueChange
 from genba.domain.loop_state import Gap
 from genba.domain.sessions import Briefing, Died, SessionStart
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from genba.domain.ports import Tracker
     from genba.domain.tracking import CardPage, Details, IssuePage, TrackedPullRequest
     from genba.domain.workspaces import PullRequest
+    from genba.execution.running import RunPlan
+    from genba.execution.world import World
     from genba.wiring.house import House
 
 Say = Callable[[str], None]
@@ -76,11 +79,8 @@ class GitHubOffice:
 
     # ── git ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def access(self) -> RemoteAccess:
-        """Lets git in with the same credentials, at the same host."""
-        return RemoteAccess(origin_of(self.settings.url), self._token)
-
-    async def _token(self) -> str:
+    async def token(self) -> str:
+        """What git is let in with."""
         credentials = await self.credentials()
         if isinstance(credentials, AppCredentials):
             return await (await self.client()).token()
@@ -148,15 +148,24 @@ class GitHubOffice:
     def ledger(self) -> TrackedLedger:
         return TrackedLedger(self.board())
 
+    def dress(self, world: World, plan: RunPlan, alone: bool) -> World:
+        """What a run sees of GitHub. One that is `alone` looks itself; in a fleet somebody looks for all."""
+        finalize = plan.definition.file.runner.execution.finalize
+        proposes = finalize.create_pr and self.house.project.file.forge is None
+        dressed = msgspec.structs.replace(world, follows=proposes)
+        if finalize.create_pr:
+            dressed = msgspec.structs.replace(dressed, rework=GitRework(self.house.layout, finalize.remote))
+        if not alone or plan.issue is None:
+            return dressed
+
+        def say(told: str) -> None:
+            world.journal.emit(Notice(message=world.redact(told)))
+
+        tracker = FreshTracker(world.tracker, self, say)
+        return msgspec.structs.replace(dressed, tracker=tracker, refresh=partial(self.refresh, say=say))
+
 
 _SYNC_LEASE = "lease:sync"
-
-
-def origin_of(url: str) -> str:
-    """Where the repositories of a server lie, by the address of its API."""
-    parts = urlsplit(url)
-    host = "github.com" if parts.netloc == "api.github.com" else parts.netloc
-    return f"{parts.scheme}://{host}"
 
 
 class FreshTracker:

@@ -24,6 +24,7 @@ from genba.connections.process.environment import passed_on
 from genba.connections.process.orphans import take_in_orphans
 from genba.connections.process.supervisor import ProcessSupervisor
 from genba.connections.tracker.nothing import NoTracker
+from genba.definitions.agent_file import Finalize
 from genba.definitions.completion import Custom, ExternalState, walk
 from genba.definitions.definition import AgentDefinition
 from genba.definitions.handlers import CompletionHandler, load_action
@@ -31,7 +32,7 @@ from genba.definitions.project import Project, load_project
 from genba.definitions.registry import AgentRegistry
 from genba.domain.errors import ConfigurationError, NotFoundError, StateConflictError, UsageError
 from genba.domain.outcomes import Outcome
-from genba.domain.ports import Forge, Processes, Sandbox, Tracker
+from genba.domain.ports import Forge, Processes, Sandbox, TaskLedger, Tracker
 from genba.domain.problems import Problem, did_you_mean
 from genba.domain.processes import claim_mark
 from genba.domain.shapes import shape
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from genba.domain.events import Event
     from genba.domain.tasks import Actor, Task
     from genba.domain.verification import GoalResult, Verification
+    from genba.wiring.github import GitHubOffice
     from genba.wiring.judging import Examination, Fence
 
 __all__ = ["House", "PreparedRun", "adapter_files", "new_run_id", "read_journal"]
@@ -73,6 +75,11 @@ class House:
         self.registry = AgentRegistry(project)
         self.processes: Processes = ProcessSupervisor()
         self._board: Blackboard | None = None
+        self._office: GitHubOffice | None = None
+        if (github := project.file.tracker.github) is not None:
+            from genba.connections.git.access import RemoteAccess, origin_of  # noqa: PLC0415  (only with GitHub)
+
+            layout.git.access = RemoteAccess(origin_of(github.url), self._token)
 
     @classmethod
     async def find(cls, folder: Path) -> House:
@@ -183,8 +190,8 @@ class House:
             repository=GitRepository(self.layout),
             checks=LazyChecks(lambda around: validators_of(self.layout, around, checked), keeper, self.processes),
             processes=self.sweeping(choice.kind, keeper.sandbox, folder),
-            tracker=self.tracker() if plan.issue is not None else NoTracker(),
-            forge=self._forge(),
+            tracker=self.tracker(plan.run) if plan.issue is not None else NoTracker(),
+            forge=self._forge(plan.run),
             journal=journal,
             clock=SystemClock(),
             redact=redactor.text,
@@ -197,8 +204,11 @@ class House:
             fallen_back=choice.fallen_back,
             **self._judging(plan, redactor, choice.kind, keeper.sandbox),
         )
+        office = self.office()
+        if office is not None:
+            world = office.dress(world, plan, alone=dress is None)
         world = dress(world, keeper) if dress is not None else world
-        return PreparedRun(Run(plan, world, _fits), journal, trees, keeper)
+        return PreparedRun(Run(plan, world, _fits), journal, trees, keeper, office if dress is None else None)
 
     def quarters(
         self, plan: RunPlan, kind: SandboxKind, adapter: Any, emit: Callable[[Event], None]
@@ -230,11 +240,24 @@ class House:
                 unchanged="nothing was started, nothing was changed.",
                 hint="genba work",
             )
-        if plan.definition.file.runner.execution.finalize.create_pr and self.project.file.forge is None:
-            raise ConfigurationError((no_forge(),))
+        self._check_forge(plan.definition.file.runner.execution.finalize)
         if plan.issue is None and any(isinstance(part, ExternalState) for part in walk(plan.definition.completion)):
             told = "externalState works on an issue, and none was given"
             raise ConfigurationError((Problem("command line", "--issue", told),))
+
+    def _check_forge(self, finalize: Finalize) -> None:
+        command, github = self.project.file.forge, self.project.file.tracker.github
+        if finalize.create_pr and command is None and github is None:
+            raise ConfigurationError((no_forge(),))
+        only_there = {
+            "prDraft": finalize.pr_draft,
+            "prReviewers": bool(finalize.pr_reviewers),
+            "prMerge": finalize.pr_merge != "people",
+        }
+        asked = next((name for name, given in only_there.items() if given), "")
+        if finalize.create_pr and asked and (command is not None or github is None):
+            told = "a command opens pull requests as it says itself: this takes tracker.github, and no forge"
+            raise ConfigurationError((Problem("", f"runner.execution.finalize.{asked}", told),))
 
     def resumed(self, run: str, limits: dict[str, Any]) -> RunPlan:
         """The plan of a run that was cut off: its own frozen definition, and the state that its journal tells."""
@@ -294,7 +317,23 @@ class House:
             self._board.close()
             self._board = None
 
-    def tracker(self) -> Tracker:
+    def office(self) -> GitHubOffice | None:
+        """All that the project has to do with GitHub; None where its issues live elsewhere."""
+        github = self.project.file.tracker.github
+        if self._office is None and github is not None:
+            from genba.wiring.github import GitHubOffice  # noqa: PLC0415  (only with GitHub)
+
+            self._office = GitHubOffice(self, github)
+        return self._office
+
+    async def _token(self) -> str:
+        office = self.office()
+        return await office.token() if office is not None else ""
+
+    def tracker(self, run: str = "") -> Tracker:
+        office = self.office()
+        if office is not None:
+            return office.tracker(run)
         if not self.has_board():
             return NoTracker()
         from genba.blackboard.tracker import BlackboardTracker  # noqa: PLC0415  (see board)
@@ -353,8 +392,11 @@ class House:
 
     def _judging(self, plan: RunPlan, redactor: Redactor, kind: SandboxKind, sandbox: Sandbox | None) -> dict[str, Any]:
         """What a run needs to be verified: nothing at all when neither a task nor the settings ask for it."""
-        ledger = None
-        if plan.issue is not None and self.has_board():
+        ledger: TaskLedger | None = None
+        office = self.office()
+        if plan.issue is not None and office is not None:
+            ledger = office.ledger()
+        elif plan.issue is not None and self.has_board():
             from genba.blackboard.ledger import BlackboardLedger  # noqa: PLC0415  (see board)
 
             ledger = BlackboardLedger(self.board())
@@ -420,10 +462,10 @@ class House:
         settings = self.project.file.sandbox
         return Fence(self.layout, kind, sandbox or make(kind, self.processes, settings.options), settings)
 
-    def _forge(self) -> Forge | None:
-        settings = self.project.file.forge
+    def _forge(self, run: str) -> Forge | None:
+        settings, office = self.project.file.forge, self.office()
         if settings is None:
-            return None
+            return office.forge(run) if office is not None else None
         tokens = {name: os.environ[name] for name in _FORGE_VARIABLES if name in os.environ}
         return CommandForge(
             settings.open,
@@ -466,8 +508,12 @@ class House:
 class PreparedRun:
     """A run that is ready to go, and what must be let go of afterwards."""
 
-    def __init__(self, run: Run, journal: JsonlJournal, trees: Any, keeper: QuartersKeeper) -> None:
+    def __init__(
+        self, run: Run, journal: JsonlJournal, trees: Any, keeper: QuartersKeeper, office: GitHubOffice | None = None
+    ) -> None:
         self.run = run
+        self.office = office
+        """Its connections are let go of when the run ends."""
         self.journal = journal
         self.trees = trees
         self.keeper = keeper
@@ -478,6 +524,8 @@ class PreparedRun:
         finally:
             self.trees.release()
             self.journal.close()
+            if self.office is not None:
+                await self.office.close()
         if result.outcome is Outcome.COMPLETED:
             self.keeper.clear()
         return result

@@ -16,6 +16,13 @@ _HELPER = (
 )
 
 
+def origin_of(url: str) -> str:
+    """Where the repositories of a forge lie, by the address of its API."""
+    scheme, _, rest = url.partition("://")
+    host = rest.partition("/")[0]
+    return f"{scheme}://{'github.com' if host == 'api.github.com' else host}"
+
+
 class RemoteAccess:
     """The credentials of a forge, for the remotes that lie on it.
 
