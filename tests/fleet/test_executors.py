@@ -58,6 +58,18 @@ def _cut_off(yard: Yard, executor: str) -> None:
 
 
 @contextlib.contextmanager
+def _stopped(yard: Yard, executor: str) -> Iterator[None]:
+    """It stands still, and does not notice that it has lost its lock."""
+    with yard.board() as board:
+        process = next(each.process for each in board.executors() if each.id == executor)
+    os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(process, signal.SIGCONT)
+
+
+@contextlib.contextmanager
 def _out_of_reach(yard: Yard) -> Iterator[None]:
     """Nobody gets to the server, and whoever was there is thrown out."""
     host = parse_qs(urlsplit(yard.address).query)["host"][0]
@@ -147,6 +159,31 @@ def test_what_is_taken_from_one_who_still_lives_waits_until_that_one_has_let_go(
     os.kill(first.pid, signal.SIGCONT)
 
     until(lambda: _done(server_yard, 1), 120)
+    with server_yard.board() as board:
+        assert len(board.sessions(1)) == 1
+
+
+def test_whoever_lost_its_lock_and_whoever_took_over_never_have_two_agents_at_work(
+    server_yard: Yard, tmp_path: Path
+) -> None:
+    go, twice = tmp_path / "go", tmp_path / "twice"
+    alone = f"exec 9> {tmp_path}/alone; flock -n 9 || touch {twice}"
+    server_yard.set(work={"grace_seconds": 60})
+    server_yard.agent(script=f"{alone}; {_waiting_for(go)}")
+    server_yard.task(1)
+    server_yard.start("--workers", "1", "--executor", "a")
+    until(lambda: server_yard.started() == ["1"])
+    server_yard.start("--workers", "1", "--executor", "b")
+    until(lambda: _executors(server_yard).get("b") == "live")
+    with _stopped(server_yard, "a"):
+        _cut_off(server_yard, "a")
+        until(lambda: _worker_of(server_yard, 1) == "b")
+    until(lambda: _executors(server_yard) == {"a": "live", "b": "live"})
+    go.touch()
+
+    until(lambda: _done(server_yard, 1), 120)
+    assert not twice.exists()
+    assert len(server_yard.started()) <= 2, "whoever is taken over from parks its agent, and it is asked once more"
     with server_yard.board() as board:
         assert len(board.sessions(1)) == 1
 
