@@ -11,9 +11,8 @@ from graphql.execution.values import get_variable_values
 from graphql.language import OperationDefinitionNode
 
 from genba.testing.github.graphql_schema import load
-from tests.github.openapi import Exchange, RestContract, rest_contract
-
-__all__ = ["Contract", "Exchange"]
+from genba.testing.github.recorded import Exchange
+from tests.github.openapi import RestContract, rest_contract
 
 _GH = "GitHub CLI"
 _TOLERATED = "OverlappingFieldsCanBeMergedRule"
@@ -39,6 +38,10 @@ class Contract:
             self.violations += found
             self.checked += 1
         return found
+
+    def watch(self, exchange: Exchange) -> None:
+        """Judge what a server tells of."""
+        self.check(exchange)
 
     def check_graphql(self, document: str, variables: dict[str, Any] | None = None, *, gh: bool = False) -> list[str]:
         """What is wrong with a document, and with the values that go with it."""
@@ -79,7 +82,7 @@ class Contract:
             return [f"GraphQL: the request is no JSON: {error}"]
         gh = exchange.agent.startswith(_GH)
         found = self.check_graphql(sent.get("query", ""), sent.get("variables"), gh=gh)
-        if exchange.status == 200:
+        if exchange.status == 200 and not exchange.struck:
             answered = json.loads(exchange.answered)
             if not answered.keys() <= {"data", "errors", "extensions"}:
                 found.append(f"GraphQL: the answer has {sorted(answered)}")

@@ -6,16 +6,28 @@ from pathlib import Path
 
 import pytest
 
+from genba.testing.github.recorded import Exchange
 from tests.github import material
-from tests.github.contract import Contract, Exchange
+from tests.github.contract import Contract
 from tests.github.openapi import rest_contract
 
 LABELS = "/repos/acme/shop/issues/7/labels"
 
 
-@pytest.fixture(scope="module")
-def judge() -> Contract:
-    return Contract(material.openapi(), material.sdl())
+def exchange_of(
+    method: str, target: str, status: int, *, sent: bytes = b"", answered: bytes = b"", struck: bool = False
+) -> Exchange:
+    kind = "text/html" if answered.startswith(b"<html") and status >= 500 else "application/json; charset=utf-8"
+    return Exchange(
+        method=method,
+        target=target,
+        sent=sent,
+        status=status,
+        answered=answered,
+        content_type=kind,
+        agent="tests",
+        struck=struck,
+    )
 
 
 def label(**other: object) -> dict[str, object]:
@@ -25,12 +37,8 @@ def label(**other: object) -> dict[str, object]:
 
 
 def labels(sent: object, *answered: dict[str, object], status: int = 200, query: str = "") -> Exchange:
-    return Exchange(
-        method="POST",
-        target=LABELS + query,
-        sent=json.dumps(sent).encode(),
-        status=status,
-        answered=json.dumps(answered).encode(),
+    return exchange_of(
+        "POST", LABELS + query, status, sent=json.dumps(sent).encode(), answered=json.dumps(answered).encode()
     )
 
 
@@ -47,12 +55,12 @@ def test_what_github_has_passes(judge: Contract) -> None:
         (labels({"labels": ["bug"]}, label(id=None)), 'answer 200: at 0/id: null is not of type "integer"'),
         (labels({"labels": ["bug"]}, label(), status=202), "answer 202: GitHub has no such answer"),
         (labels({"labels": ["bug"]}, label(), query="?force=1"), "the query has force, which nobody reads"),
-        (Exchange(method="PUT", target="/repos/acme/shop/issues/7", status=200), "is no operation of GitHub"),
-        (Exchange(method="GET", target="/repos/acme/shop/issues?per_page=x", status=304), "parameter per_page"),
-        (Exchange(method="GET", target="/repos/acme/shop/issues?state=shut", status=304), "parameter state"),
-        (Exchange(method="GET", target="/user", status=304, answered=b"{}"), "it has a body"),
-        (Exchange(method="GET", target="/user", status=200, answered=b"<html>"), "it is no JSON"),
-        (Exchange(method="GET", target="/user", status=401, answered=b'{"error": "no"}'), "answer 401: "),
+        (exchange_of("PUT", "/repos/acme/shop/issues/7", 200), "is no operation of GitHub"),
+        (exchange_of("GET", "/repos/acme/shop/issues?per_page=x", 304), "parameter per_page"),
+        (exchange_of("GET", "/repos/acme/shop/issues?state=shut", 304), "parameter state"),
+        (exchange_of("GET", "/user", 304, answered=b"{}"), "it has a body"),
+        (exchange_of("GET", "/user", 200, answered=b"<html>"), "it is no JSON"),
+        (exchange_of("GET", "/user", 401, answered=b'{"error": "no"}'), "answer 401: "),
     ],
 )
 def test_what_github_has_not_is_found(judge: Contract, exchange: Exchange, sentence: str) -> None:
@@ -62,21 +70,26 @@ def test_what_github_has_not_is_found(judge: Contract, exchange: Exchange, sente
 
 
 def test_a_request_that_was_refused_may_be_wrong(judge: Contract) -> None:
-    refused = Exchange(
-        method="POST",
-        target="/repos/acme/shop/issues",
-        sent=b"{}",
-        status=422,
-        answered=b'{"message": "Validation Failed", "documentation_url": "https://docs.github.com"}',
-    )
+    said = b'{"message": "Validation Failed", "documentation_url": "https://docs.github.com"}'
+    refused = exchange_of("POST", "/repos/acme/shop/issues", 422, sent=b"{}", answered=said)
 
     assert judge.check(refused) == []
 
 
 def test_what_stands_before_github_may_answer_with_a_page(judge: Contract) -> None:
-    page = Exchange(method="GET", target="/user", status=502, answered=b"<html>", content_type="text/html")
+    page = exchange_of("GET", "/user", 502, answered=b"<html>")
 
     assert judge.check(page) == []
+
+
+def test_of_an_answer_that_a_test_spoiled_only_the_request_counts(judge: Contract) -> None:
+    assert judge.check(exchange_of("GET", "/user", 200, answered=b"{", struck=True)) == []
+    assert judge.check(exchange_of("GET", "/user", 0)) == []
+    assert judge.check(exchange_of("GET", "/user?x=1", 0)) == ["GET /user: the query has x, which nobody reads"]
+
+
+def test_what_was_moved_is_found_by_the_id_of_its_repository(judge: Contract) -> None:
+    assert judge.check(exchange_of("GET", "/repositories/7/issues?state=all", 304)) == []
 
 
 @pytest.mark.parametrize(
@@ -117,7 +130,7 @@ def test_only_gh_may_ask_for_one_name_with_two_types(judge: Contract) -> None:
 
 def test_what_is_wrong_is_kept_until_it_is_taken(tmp_path: Path) -> None:
     judge = Contract(material.openapi(), material.sdl())
-    wrong = Exchange(method="GET", target="/nowhere", status=200)
+    wrong = exchange_of("GET", "/nowhere", 200)
 
     judge.check(wrong)
     judge.check(wrong)

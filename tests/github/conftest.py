@@ -1,0 +1,63 @@
+"""GitHub in the tests: ours, and one that others made. Every request and answer is held to GitHub's own schemas."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from genba.testing.github.server import GitHub
+from tests.github import material
+from tests.github.contract import Contract
+from tests.github.emulated import Emulate, not_its_faults, running
+
+Hubs = Callable[..., GitHub]
+
+
+@pytest.fixture(scope="session")
+def judge() -> Contract:
+    """GitHub's schemas, read when the first request comes."""
+    return Contract(material.openapi(), material.sdl())
+
+
+@pytest.fixture
+def contract(judge: Contract) -> Iterator[Contract]:
+    """What is wrong with any exchange of a test is the failure of that test."""
+    judge.take()
+    yield judge
+    wrong = judge.take()
+    if wrong:
+        pytest.fail("GitHub has not this:\n" + "\n".join(wrong), pytrace=False)
+
+
+@pytest.fixture
+def hubs(contract: Contract) -> Iterator[Hubs]:
+    """As many GitHubs as a test wants: `hubs()`, or `hubs(graphql=False)` for one that answers GraphQL with 404."""
+    with ExitStack() as opened:
+
+        def make(*, graphql: bool = True) -> GitHub:
+            schema = material.sdl() if graphql else None
+            return opened.enter_context(GitHub(schema=schema, watch=contract.watch))
+
+        yield make
+
+
+@pytest.fixture
+def hub(hubs: Hubs) -> GitHub:
+    """A GitHub with nothing on it."""
+    return hubs()
+
+
+@pytest.fixture(scope="module")
+def emulating(judge: Contract, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulate]:
+    with running(tmp_path_factory.mktemp("emulate"), judge.check) as made:
+        yield made
+
+
+@pytest.fixture
+def emulate(emulating: Emulate, judge: Contract) -> Iterator[Emulate]:
+    """npm's emulate, one for all tests of a module. What it is known to do otherwise than GitHub is left out."""
+    judge.take()
+    yield emulating
+    wrong = not_its_faults(judge.take())
+    if wrong:
+        pytest.fail("GitHub has not this:\n" + "\n".join(wrong), pytrace=False)
