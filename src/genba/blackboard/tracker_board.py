@@ -42,7 +42,8 @@ ON CONFLICT (project_id, number) DO UPDATE SET
       OR tracked_issues.updated_at <> excluded.updated_at
       OR (:seen_in <> '' AND tracked_issues.seen_in <> :seen_in AND excluded.state = 'open'))
     AND (:wanted OR tracked_issues.task_id IS NOT NULL),
-  data = CASE WHEN tracked_issues.data LIKE '%"detailed":true%' THEN tracked_issues.data ELSE excluded.data END,
+  data = CASE WHEN tracked_issues.task_id IS NOT NULL AND tracked_issues.data LIKE :detailed
+    THEN tracked_issues.data ELSE excluded.data END,
   reference = excluded.reference, state = excluded.state, updated_at = excluded.updated_at, gone = :no,
   seen_in = CASE WHEN :seen_in = '' THEN tracked_issues.seen_in ELSE :seen_in END
 """)
@@ -429,6 +430,7 @@ def _as_row(tx: Transaction, issue: TrackedIssue, wanted: bool, seen_in: str) ->
         "wanted": wanted,
         "seen_in": seen_in,
         "no": False,
+        "detailed": '%"detailed":true%',
         "data": as_json(_storable(issue)),
     }
 

@@ -6,6 +6,7 @@ from typing import assert_never
 import msgspec
 
 from genba.blackboard import dependencies, history, tasks
+from genba.blackboard.families import hold_relations
 from genba.blackboard.gateway import change_status
 from genba.blackboard.rows import look
 from genba.blackboard.store import Statement, Transaction
@@ -91,6 +92,7 @@ class Copier:
         with_requests = details.pull_requests
 
         def all_at_once(tx: Transaction) -> Applied:
+            hold_relations(tx)
             keep_pull_requests(tx, with_requests)
             return _summed(
                 [self._act(tx, issue, asked) for issue in issues] + [self._bury(tx, one) for one in details.gone]
@@ -119,8 +121,11 @@ class Copier:
         return _summed(parts)
 
     def _act(self, tx: Transaction, issue: TrackedIssue, asked: bool) -> Applied:
+        hold_relations(tx)  # who reads one issue for a person does so beside a sync
         row, task = row_of(tx, issue.number), task_of_issue(tx, issue.number)
         before = row.acted_on if row and not row.gone else None
+        if before is not None and before.updated_at > issue.updated_at:
+            return Applied()  # somebody has acted on a newer one
         sight = Sight(issue=issue, before=before, was_in_field=row.in_field if row else False)
         changes = meaning(sight, task, self.wanted, self.settings, self.known, asked)
         task, applied = self._carry_out(tx, issue.number, task, changes)
@@ -138,37 +143,46 @@ class Copier:
             return Applied()
         task = task_of_issue(tx, row.number)
         sight = Sight(issue=row.issue, before=row.acted_on, was_in_field=row.in_field, gone=True)
-        task, applied = self._carry_out(
-            tx, row.number, task, meaning(sight, task, self.wanted, self.settings, self.known)
-        )
+        changes = meaning(sight, task, self.wanted, self.settings, self.known)
+        task, _ = self._carry_out(tx, row.number, task, changes)
         write_issue(tx, row.issue, task, in_field=False, gone=True)
-        return applied + Applied(gone=(row.number,)) if row.number not in applied.gone else applied
+        return Applied(gone=(row.number,))
 
     def _carry_out(
         self, tx: Transaction, number: int, task: Task | None, changes: tuple[Change, ...]
     ) -> tuple[Task | None, Applied]:
-        applied = Applied()
         for change in changes:
             match change:
                 case Adopt(draft=draft):
                     task = tasks.add(tx, draft, TRACKER)
-                    applied += Applied(added=(number,))
                 case Edit(edit=edit):
                     task = tasks.edit(tx, number, edit, TRACKER, None)
-                    applied += Applied(changed=(number,))
                 case Move():
                     task = self._move(tx, number, change)
-                    applied += (
-                        Applied(reopened=(number,)) if change.to is TaskStatus.OPEN else Applied(closed=(number,))
-                    )
                 case _:
                     assert_never(change)
-        return task, applied
+        return task, _summed([_foreseen(number, change) for change in changes])
 
     def _move(self, tx: Transaction, number: int, move: Move) -> Task:
         if move.to is TaskStatus.DONE and self.merged(tx, look(tx, number).task):
             return look(tx, number).task
         return change_status(tx, number, StatusChange(to=move.to, actor=TRACKER, reason=move.reason))
+
+    def foresee(self, details: Details) -> Applied:
+        """What acting on this would come to; nothing is changed."""
+
+        def look_at(tx: Transaction) -> Applied:
+            parts = []
+            for issue in map(_clean, details.issues):
+                row, task = row_of(tx, issue.number), task_of_issue(tx, issue.number)
+                before = row.acted_on if row and not row.gone else None
+                sight = Sight(issue=issue, before=before, was_in_field=row.in_field if row else False)
+                changes = meaning(sight, task, self.wanted, self.settings, self.known)
+                parts += [_foreseen(issue.number, change) for change in changes]
+            buried = [row.number for one in details.gone if (row := row_by_reference(tx, one)) and not row.gone]
+            return _summed([*parts, Applied(gone=tuple(buried))])
+
+        return self.board.store.read(look_at)
 
     # ── relations ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -209,6 +223,18 @@ class Copier:
         notes += _refusal(lambda: _stand_in_the_way(tx, number, should.outside))
         changed = look(tx, number).task.version != task.version
         return Applied(changed=(number,) if changed else (), notes=tuple(notes))
+
+
+def _foreseen(number: int, change: Change) -> Applied:
+    match change:
+        case Adopt():
+            return Applied(added=(number,))
+        case Edit():
+            return Applied(changed=(number,))
+        case Move(to=to):
+            return Applied(reopened=(number,)) if to is TaskStatus.OPEN else Applied(closed=(number,))
+        case _:
+            assert_never(change)
 
 
 def task_of_issue(tx: Transaction, number: int) -> Task | None:

@@ -205,6 +205,20 @@ class Details(msgspec.Struct, frozen=True, kw_only=True):
     """References that lead nowhere any more: the issue was deleted, or moved to another repository."""
 
 
+class PullRequestNews(msgspec.Struct, frozen=True, kw_only=True):
+    """What the pull request of a task means for it."""
+
+    number: int
+    task: int
+    url: str = ""
+    standing: str = ""
+    """How it stands there, in a few words."""
+    verdict: str = "wait"
+    """merged | rework | conflict | closed | merge | wait"""
+    told: str = ""
+    """What was done about it, or why nothing is to be done now."""
+
+
 class SyncResult(msgspec.Struct, frozen=True, kw_only=True):
     """What one look at the tracker came to."""
 
@@ -218,6 +232,8 @@ class SyncResult(msgspec.Struct, frozen=True, kw_only=True):
     gone: tuple[int, ...] = ()
     pull_requests: tuple[int, ...] = ()
     """Pull requests that were read."""
+    news: tuple[PullRequestNews, ...] = ()
+    """What the pull requests of tasks mean."""
     requests: int = 0
     """REST requests that were sent, those answered by `not modified` included."""
     points: int = 0

@@ -6,7 +6,7 @@ often it is read: `handed` names what was handed over already.
 
 import msgspec
 
-from genba.domain.loop_state import Gap
+from genba.domain.loop_state import CONFLICT, Gap
 from genba.domain.tasks import Task, TaskStatus
 from genba.domain.texts import cut
 from genba.domain.tracking import (
@@ -20,6 +20,8 @@ from genba.domain.tracking import (
 from genba.judgement.reviews import CHECK
 
 PEOPLE, APPROVED, GREEN = "people", "approved", "green"
+FAILED_CHECKS = "checks"
+"""The check of a gap whose work fails on the forge."""
 _MERGEABLE = ("", "clean", "has_hooks", "unstable")
 _FINDINGS, _WORDS = 40, 8_000
 
@@ -64,6 +66,7 @@ class Merge(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     commit: str
     why: str
+    approved_by: str = ""
 
 
 class Wait(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,6 +139,12 @@ def standing_of(found: TrackedPullRequest) -> str:
     return ", ".join(parts)
 
 
+def waits_for(found: TrackedPullRequest) -> str:
+    """What an open pull request waits for, in a few words for people."""
+    standing = standing_of(found)
+    return "waits for a review" if standing == "open" else standing.replace("open, ", "waits for a review, ", 1)
+
+
 def _merged(terms: Terms, found: TrackedPullRequest) -> Merged:
     landed = (found.merged_commit or found.commit)[:7]
     judges = [review.author for review in approvals(terms, found)]
@@ -174,7 +183,7 @@ def _rework(terms: Terms, found: TrackedPullRequest, handed: frozenset[str]) -> 
     parts = [_words(review) for review in wanted] + [_details(check) for check in failed]
     what = "Make the changes that are asked for" if wanted else "Make the checks pass"
     gap = Gap(
-        check=CHECK if wanted else "checks",
+        check=CHECK if wanted else FAILED_CHECKS,
         detail=f"{reason}. {what}, and commit. What others wrote stands below.",
         output=cut("\n\n".join(parts), _WORDS),
         claim="",
@@ -209,8 +218,9 @@ def _conflict(found: TrackedPullRequest, handed: frozenset[str]) -> Conflict | W
     if key in handed:
         return Wait(why=f"{reason}, and its author was told")
     gap = Gap(
-        check="conflict",
-        detail=f"{reason}. Merge {found.target} into the branch, keep what both sides want, and commit.",
+        check=CONFLICT,
+        detail=f"{reason}. {found.target} is merged into the branch, with markers where the two conflict. Keep what both "
+        "sides want, remove every marker, and commit.",
         output="",
         claim="",
         attempt=1,
@@ -243,7 +253,8 @@ def _merge_or_wait(task: Task, terms: Terms, found: TrackedPullRequest) -> Merge
     if found.merge_state not in _MERGEABLE:
         return Wait(why=f"the rules of the repository hold it back: {found.merge_state}")
     why = f"approved by {approved[-1].author}, and green" if approved else "green"
-    return Merge(number=found.number, commit=terms.commit, why=why)
+    judge = approved[-1].author if approved else ""
+    return Merge(number=found.number, commit=terms.commit, why=why, approved_by=judge)
 
 
 def _running(found: TrackedPullRequest) -> tuple[RemoteCheck, ...]:

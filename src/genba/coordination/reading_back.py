@@ -1,0 +1,335 @@
+"""Reads pull requests back into the tasks whose work they bring."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import assert_never
+
+import msgspec
+
+from genba.blackboard import escalations, gateway, pull_request_terms, tasks
+from genba.blackboard.outbox import drop, in_lane, record
+from genba.blackboard.rows import look
+from genba.blackboard.store import Statement, Transaction
+from genba.blackboard.tracker_board import (
+    TrackerBoard,
+    add_findings,
+    card_of,
+    hand_over,
+    handed,
+    keep_pull_requests,
+    pull_requests_of_branch,
+    row_of,
+    set_value,
+    unwatch,
+    value,
+)
+from genba.definitions.tracker_file import GitHubSettings
+from genba.domain.errors import GenbaError, NotFoundError, StateConflictError
+from genba.domain.fleet import Escalation, EscalationKind
+from genba.domain.outbox import (
+    CloseIssue,
+    DeedStatus,
+    Made,
+    MergePullRequest,
+    OpenPullRequest,
+    Relabel,
+    SetCardStatus,
+)
+from genba.domain.ports import RemoteIssues
+from genba.domain.tasks import Actor, ActorKind, Blocker, BlockerKind, StatusChange, Task, TaskEdit, TaskStatus
+from genba.domain.tracking import PullRequestNews, PullRequestState, Terms, TrackedPullRequest
+from genba.judgement.pull_requests import (
+    ClosedUnmerged,
+    Conflict,
+    Merge,
+    Merged,
+    Rework,
+    Verdict,
+    Wait,
+    read_back,
+    standing_of,
+)
+from genba.judgement.tracking import GITHUB, owner_of
+
+_GENBA = Actor(ActorKind.ORCHESTRATOR, "genba")
+_TRACKER = Actor(ActorKind.TRACKER, GITHUB)
+_BATCH = 50
+
+_MOVED = Statement("""
+SELECT e.id, t.number, t.status FROM events e JOIN tasks t ON t.id = e.task_id
+WHERE e.project_id = :project AND e.id > :after AND e.kind = 'status_changed' AND t.tracker = 'github' ORDER BY e.id
+""")
+_NEWEST_EVENT = Statement("SELECT coalesce(max(id), 0) FROM events WHERE project_id = :project")
+_OPENED = Statement("""
+SELECT deed, made, status FROM outbox WHERE project_id = :project AND kind = 'pull_request' ORDER BY id DESC
+""")
+
+
+class Reader:
+    """Looks at the pull requests of tasks that have not ended, and does what they mean."""
+
+    def __init__(self, remote: RemoteIssues, board: TrackerBoard, settings: GitHubSettings) -> None:
+        self.remote = remote
+        self.board = board
+        self.settings = settings
+
+    async def read_back(self) -> tuple[PullRequestNews, ...]:
+        """Each pull request as it is now, and what was done about it."""
+        news = []
+        for terms, found in await self._look():
+            try:
+                told = await asyncio.to_thread(self._settle, terms, found)
+            except StateConflictError as error:
+                told = _news(terms.task, found, Wait(why=error.message))
+            if told is not None:
+                news.append(told)
+        return tuple(news)
+
+    async def foresee(self) -> tuple[PullRequestNews, ...]:
+        """The same, and nothing is done."""
+
+        def foresee(terms: Terms, found: TrackedPullRequest) -> PullRequestNews:
+            def judge(tx: Transaction) -> Verdict:
+                return read_back(look(tx, terms.task).task, terms, found, handed(tx, terms.task))
+
+            return _news(terms.task, found, self.board.store.read(judge))
+
+        return tuple([await asyncio.to_thread(foresee, terms, found) for terms, found in await self._look()])
+
+    async def _look(self) -> list[tuple[Terms, TrackedPullRequest]]:
+        wanted = await asyncio.to_thread(self.board.store.read, _followed)
+        unknown = [terms for terms, number in wanted if number is None]
+        numbers = [number for _, number in wanted if number]
+        found: dict[int, TrackedPullRequest] = {}
+        for at in range(0, len(numbers), _BATCH):
+            for request in await self.remote.pull_requests(numbers[at : at + _BATCH]):
+                found[request.number] = request
+        looked = [(terms, found[number]) for terms, number in wanted if number and number in found]
+        for terms in unknown:
+            newest = await self.remote.pull_request_of(terms.branch)
+            if newest is not None:
+                looked.append((terms, newest))
+        return looked
+
+    def _settle(self, terms: Terms, found: TrackedPullRequest) -> PullRequestNews | None:
+        return self.board.store.write(lambda tx: settle(tx, terms, found))
+
+    def settle_merged(self, tx: Transaction, task: Task) -> bool:
+        """An issue was closed: if that was by the merge of its pull request, its task is done by that."""
+        terms = pull_request_terms.find(tx, task.number)
+        merged = [one for one in _requests(tx, terms) if one.state is PullRequestState.MERGED] if terms else []
+        if terms is None or not merged:
+            return False
+        settle(tx, terms, merged[0])
+        return True
+
+    # ── cards ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def move_cards(self) -> tuple[int, ...]:
+        """Have the card of each issue whose task came to another status moved, where the settings name one for it."""
+        board = self.settings.board
+        if board is None:
+            return ()
+        return self.board.store.write(self._move_cards)
+
+    def _move_cards(self, tx: Transaction) -> tuple[int, ...]:
+        board = self.settings.board
+        known = value(tx, "cards_position")
+        newest = tx.one(_NEWEST_EVENT, project=tx.project)
+        set_value(tx, "cards_position", str(newest[0] if newest else 0))
+        if board is None or not known:
+            return ()
+        owner = board.owner or owner_of(self.settings)
+        last = {
+            number: (event, status) for event, number, status in tx.all(_MOVED, project=tx.project, after=int(known))
+        }
+        moved = []
+        for number, (event, status) in last.items():
+            word, row = str(getattr(board.statuses, status)), row_of(tx, number)
+            card = card_of(row.issue, owner, board.number) if row else None
+            if not word or (card is not None and card.status == word):
+                continue
+            deed = SetCardStatus(issue=number, owner=owner, project=board.number, field=board.field, status=word)
+            record(tx, f"card:{number}:{event}", deed)
+            moved.append(number)
+        return tuple(moved)
+
+
+def settle(tx: Transaction, terms: Terms, found: TrackedPullRequest) -> PullRequestNews | None:
+    """Do what a pull request means for its task; None when the task has ended."""
+    task = look(tx, terms.task).task
+    if task.status.ended:
+        unwatch(tx, task)
+        return None
+    verdict = read_back(task, terms, found, handed(tx, task.number))
+    keep_pull_requests(tx, [found], task, watched=not isinstance(verdict, Merged | ClosedUnmerged))
+    _give_up_older_merges(tx, terms, found, verdict)
+    match verdict:
+        case Merged():
+            _finish(tx, task, terms, verdict)
+        case Rework() | Conflict():
+            back = StatusChange(to=TaskStatus.IN_PROGRESS, actor=_GENBA, reason=verdict.reason, session=terms.run)
+            gateway.change_status(tx, task.number, back)
+            add_findings(tx, task.number, verdict.gap)
+            hand_over(tx, task.number, verdict.handed)
+        case ClosedUnmerged():
+            _ask(tx, task, terms, found, verdict)
+        case Merge():
+            _have_merged(tx, task, terms, verdict)
+        case Wait():
+            pass
+        case _:
+            assert_never(verdict)
+    return _news(task.number, found, verdict)
+
+
+def _finish(tx: Transaction, task: Task, terms: Terms, verdict: Merged) -> None:
+    """The work is on its target. What was verified is done; what was not is as its tracker tells it."""
+    reason = verdict.note or (f"merged by {verdict.by}" if verdict.by else verdict.finalized)
+    if task.status is TaskStatus.REVIEW and terms.commit:
+        if task.requires_review and verdict.approved_by:
+            gateway.approve(tx, task.number, terms.commit, Actor(ActorKind.HUMAN, verdict.approved_by))
+        change = StatusChange(
+            to=TaskStatus.DONE,
+            actor=_GENBA,
+            reason=reason,
+            commit=terms.commit,
+            finalized=verdict.finalized,
+            session=terms.run,
+        )
+    else:
+        told = f"{verdict.finalized}, while it was {task.status}"
+        change = StatusChange(to=TaskStatus.DONE, actor=_TRACKER, reason=told, finalized=verdict.finalized)
+    try:
+        gateway.change_status(tx, task.number, change)
+    except GenbaError:  # a part that is still open, a verdict that is not there: people have decided otherwise
+        told = f"{verdict.finalized}; {reason}"
+        gateway.change_status(
+            tx,
+            task.number,
+            StatusChange(to=TaskStatus.DONE, actor=_TRACKER, reason=told, finalized=verdict.finalized),
+        )
+    _close(tx, task, terms)
+    unwatch(tx, task)
+    pull_request_terms.forget(tx, task.number)
+
+
+def _close(tx: Transaction, task: Task, terms: Terms) -> None:
+    """What its session wants done to the issue once the work is merged."""
+    closure, number = terms.closure, task.number
+    add = tuple(label for label in closure.add_labels if label not in task.labels)
+    remove = tuple(label for label in closure.remove_labels if label in task.labels)
+    key = f"{terms.run or number}:merged"
+    if add or remove:
+        tasks.edit(tx, number, TaskEdit(add_labels=add, remove_labels=remove), _GENBA, None)
+        record(tx, f"{key}:labels", Relabel(issue=number, add=add, remove=remove), run=terms.run)
+    row = row_of(tx, number)
+    if closure.close and (row is None or not row.issue.closed):
+        record(tx, f"{key}:close", CloseIssue(issue=number), run=terms.run)
+
+
+def _ask(tx: Transaction, task: Task, terms: Terms, found: TrackedPullRequest, verdict: ClosedUnmerged) -> None:
+    escalation = Escalation(
+        task=task.number,
+        kind=EscalationKind.QUESTION,
+        question=verdict.question,
+        run=terms.run,
+        commit=terms.commit,
+        evidence={"pull_request": found.url or f"#{found.number}", "branch": terms.branch},
+    )
+    escalations.escalate(tx, escalation, Blocker(BlockerKind.NEEDS_INPUT, verdict.question))
+    pull_request_terms.forget(tx, task.number)
+
+
+def _have_merged(tx: Transaction, task: Task, terms: Terms, verdict: Merge) -> None:
+    if task.requires_review and (judge := verdict.approved_by):
+        gateway.approve(tx, task.number, terms.commit, Actor(ActorKind.HUMAN, judge))
+    deed = MergePullRequest(
+        number=verdict.number,
+        commit=verdict.commit,
+        issue=task.number,
+        method=terms.method,
+        title=terms.title,
+        body=terms.body,
+    )
+    record(tx, f"merge:{verdict.number}:{verdict.commit}", deed, run=terms.run)
+
+
+def _give_up_older_merges(tx: Transaction, terms: Terms, found: TrackedPullRequest, verdict: Verdict) -> None:
+    """A merge that was refused stands in the way of whatever comes after it: it goes once it is not wanted any more."""
+    for entry in in_lane(tx, f"issue:{terms.task}"):
+        deed = entry.deed
+        if entry.status is not DeedStatus.FAILED or not isinstance(deed, MergePullRequest):
+            continue
+        over = not isinstance(verdict, Wait | Merge) or deed.commit != terms.commit or deed.number != found.number
+        if over:
+            drop(tx, entry.id, _GENBA, datetime.now(UTC))
+
+
+def _followed(tx: Transaction) -> list[tuple[Terms, int | None]]:
+    """What is followed, with the number of its pull request: None where only its branch can tell, 0 before it is made.
+
+    Nobody follows the pull request of a task that has ended.
+    """
+    found: list[tuple[Terms, int | None]] = []
+    for terms in pull_request_terms.every(tx):
+        try:
+            ended = look(tx, terms.task).task.status.ended
+        except NotFoundError:
+            continue
+        if not ended:
+            found.append((terms, _number_of(tx, terms)))
+    return found
+
+
+def _number_of(tx: Transaction, terms: Terms) -> int | None:
+    requests = _requests(tx, terms)
+    if requests and requests[0].state is PullRequestState.OPEN:
+        return requests[0].number
+    opened = _opened(tx, terms.branch)
+    if opened == 0 or not requests:
+        return opened
+    return max(opened or 0, requests[0].number)
+
+
+def _requests(tx: Transaction, terms: Terms) -> list[TrackedPullRequest]:
+    """The pull requests of its branch: the open one first, then the newest."""
+    found = pull_requests_of_branch(tx, terms.branch) if terms.branch else []
+    return sorted(found, key=lambda one: one.state is not PullRequestState.OPEN)
+
+
+def _opened(tx: Transaction, branch: str) -> int | None:
+    """The number under which the outbox opened the pull request of a branch; 0 while it is on its way."""
+    for deed, made, status in tx.all(_OPENED, project=tx.project):
+        if msgspec.json.decode(deed, type=OpenPullRequest).branch != branch:
+            continue
+        if status in (DeedStatus.PENDING, DeedStatus.SENDING):
+            return 0
+        if made:
+            return msgspec.json.decode(made, type=Made).number
+    return None
+
+
+def _news(task: int, found: TrackedPullRequest, verdict: Verdict) -> PullRequestNews:
+    words, told = _told(verdict)
+    return PullRequestNews(
+        number=found.number, task=task, url=found.url, standing=standing_of(found), verdict=words, told=told
+    )
+
+
+def _told(verdict: Verdict) -> tuple[str, str]:
+    match verdict:
+        case Merged():
+            return "merged", verdict.finalized
+        case Rework():
+            return "rework", verdict.reason
+        case Conflict():
+            return "conflict", verdict.reason
+        case ClosedUnmerged():
+            return "closed", verdict.question
+        case Merge():
+            return "merge", f"{verdict.why}: Genba merges it"
+        case Wait():
+            return "wait", verdict.why
+        case _:
+            assert_never(verdict)
