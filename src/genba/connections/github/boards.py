@@ -1,0 +1,87 @@
+"""Cards of issues on boards (projects) of GitHub."""
+
+from genba.connections.github import documents, shapes
+from genba.connections.github.client import GitHubClient, shaped
+from genba.connections.github.issues import no_board
+from genba.connections.github.refusals import NoGraphQL
+from genba.connections.github.translation import same, there
+from genba.domain.errors import NotFoundError, RemoteUnavailable, UnrecoverableError
+from genba.domain.outbox import Made, SetCardStatus
+
+
+class Boards:
+    def __init__(self, client: GitHubClient) -> None:
+        self.client = client
+
+    async def made(self, deed: SetCardStatus) -> Made | None:
+        issue = await self._issue(deed)
+        card = _card_on(issue, deed)
+        value = card.field_value_by_name if card is not None else None
+        if value is None or not same(value.name or "", deed.status):
+            return None
+        return Made(address=issue.url, number=deed.issue, found=True)
+
+    async def move(self, deed: SetCardStatus) -> Made:
+        board, field, option = await self._option(deed)
+        issue = await self._issue(deed)
+        card = _card_on(issue, deed)
+        item = card.id if card is not None else await self._add(board, issue.id)
+        values = {"project": board, "item": item, "field": field, "option": option}
+        await self.client.mutate(documents.MOVE_CARD, values)
+        return Made(address=issue.url, number=deed.issue)
+
+    async def _issue(self, deed: SetCardStatus) -> shapes.IssueOnBoards:
+        variables = {
+            "owner": self.client.owner,
+            "name": self.client.name,
+            "number": deed.issue,
+            "field": deed.field,
+        }
+        try:
+            told = await self.client.query(documents.ISSUE_ON_BOARDS, variables)
+        except NoGraphQL as error:
+            raise UnrecoverableError(
+                "the board cannot be changed: this server has no GraphQL for boards",
+                hint="take `board` out of tracker.github in .genba/config.yaml",
+            ) from error
+        issue = told.part(shapes.IssueOnBoards, "repository", "issue")
+        if issue is None:
+            raise NotFoundError(f"there is no issue #{deed.issue} in {self.client.settings.repository}")
+        return issue
+
+    async def _option(self, deed: SetCardStatus) -> tuple[str, str, str]:
+        """The ids of the board, of the field, and of the status in it. Boards change: they are asked for each time."""
+        variables = {"owner": deed.owner, "project": deed.project, "field": deed.field}
+        told = await self.client.query(documents.BOARD, variables)
+        board = told.part(shapes.Board, "repositoryOwner", "projectV2")
+        if board is None:
+            raise no_board(deed.owner, deed.project)
+        field = board.field
+        if field is None or field.id is None or field.options is None:
+            raise UnrecoverableError(
+                f"project {deed.project} of {deed.owner} has no field {deed.field} with options to choose from",
+                hint="check tracker.github.board.field in .genba/config.yaml",
+            )
+        chosen = next((option for option in field.options if same(option.name, deed.status)), None)
+        if chosen is None:
+            names = ", ".join(option.name for option in field.options)
+            raise UnrecoverableError(
+                f"the field {deed.field} of project {deed.project} has no {deed.status}; it has: {names}",
+                hint="check tracker.github.board.statuses in .genba/config.yaml",
+            )
+        return board.id, field.id, chosen.id
+
+    async def _add(self, board: str, issue: str) -> str:
+        told = await self.client.mutate(documents.ADD_CARD, {"project": board, "issue": issue})
+        added = ((told.data or {}).get("addProjectV2ItemById") or {}).get("item")
+        if added is None:
+            raise RemoteUnavailable("GitHub did not say which card it made")
+        return shaped(added, shapes.Card).id
+
+
+def _card_on(issue: shapes.IssueOnBoards, deed: SetCardStatus) -> shapes.Card | None:
+    cards = there(issue.project_items.nodes) if issue.project_items else []
+    for card in cards:
+        if card.project.number == deed.project and same(card.project.owner.login, deed.owner):
+            return card
+    return None

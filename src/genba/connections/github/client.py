@@ -1,0 +1,367 @@
+"""The one way to GitHub: requests that are counted, bounded and translated.
+
+Laws: only what looks is asked again by itself; what changes something is sent once. A token leaves for one host only.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+from urllib.parse import quote, urlsplit
+
+import httpx
+import msgspec
+from githubkit import GitHub
+from githubkit.exception import GitHubException, RequestError, RequestFailed
+
+from genba import __version__
+from genba.connections.github.authentication import strategy_of
+from genba.connections.github.credentials import Credentials
+from genba.connections.github.refusals import NoGraphQL, Refused, TooHeavy, pause_of, plain, refusal
+from genba.connections.github.settings import GitHubSettings
+from genba.domain.errors import AccessRefusedError, GenbaError, NotFoundError, RateLimited, RemoteUnavailable
+from genba.domain.ports import Clock
+
+T = TypeVar("T")
+
+_TRIES = 3
+_LARGEST_ANSWER = 64 * 1024 * 1024
+_MOST_REDIRECTS = 3
+_REDIRECTS = (301, 302, 307, 308)
+_NOT_MODIFIED = 304
+_LONGEST_OWN_PAUSE = 10.0
+_HEADERS = {
+    "X-GitHub-Api-Version": "2022-11-28",
+    "X-GitHub-Next-Global-ID": "1",  # so that REST and GraphQL name the same thing by the same id
+}
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_UNKNOWN_FIELDS = ("undefinedField", "undefinedType", "argumentNotAccepted", "undefinedFragment")
+
+Parameters = Mapping[str, str | int]
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What came back."""
+
+    asked: str
+    status: int
+    body: bytes = b""
+    etag: str = ""
+    following: str = ""
+    """The address of the next page."""
+    moved: bool = False
+    """GitHub sent us on to another address."""
+
+    @property
+    def unchanged(self) -> bool:
+        return self.status == _NOT_MODIFIED
+
+    def read(self, kind: type[T]) -> T:
+        try:
+            return msgspec.json.decode(self.body, type=kind, strict=False)
+        except (msgspec.DecodeError, ValueError) as error:
+            raise RemoteUnavailable(f"the answer of GitHub to {self.asked} is not as it should be: {error}") from error
+
+
+class Trouble(msgspec.Struct, frozen=True):
+    """One error in an answer of GraphQL."""
+
+    type: str | None = None
+    message: str = ""
+    path: list[str | int] | None = None
+    extensions: dict[str, Any] | None = None
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What GraphQL answered; `errors` are only those that whoever asked can bear."""
+
+    data: dict[str, Any] | None = None
+    errors: list[Trouble] | None = None
+
+    def part(self, kind: type[T], *path: str) -> T | None:
+        """What stands at a path, read as `kind`; None where nothing stands."""
+        found: Any = self.data
+        for name in path:
+            found = found.get(name) if isinstance(found, dict) else None
+        if found is None:
+            return None
+        return shaped(found, kind)
+
+
+def shaped(found: object, kind: type[T]) -> T:
+    try:
+        return msgspec.convert(found, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise RemoteUnavailable(f"the answer of GitHub is not as it should be: {error}") from error
+
+
+class GitHubClient:
+    """Speaks for one repository. Keeps its connections until it is closed."""
+
+    def __init__(
+        self,
+        settings: GitHubSettings,
+        credentials: Credentials,
+        clock: Clock,
+        *,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        _refuse_plain_text(settings.url)
+        self.settings = settings
+        self.clock = clock
+        self.owner, self.name = settings.repository.split("/", 1)
+        self.requests = 0
+        self.points = 0
+        self.notes: list[str] = []
+        self._last_change: float | None = None
+        self._without_graphql = False
+        self._github = _Connected(
+            strategy_of(credentials),
+            base_url=settings.url,
+            user_agent=f"genba/{__version__}",
+            follow_redirects=False,
+            timeout=settings.timeout_seconds,
+            async_transport=transport,
+            http_cache=False,
+            auto_retry=False,
+        )
+        url = settings.url.rstrip("/")
+        self._origin = urlsplit(url)
+        self._graphql = f"{url.removesuffix('/v3')}/graphql" if url.endswith("/api/v3") else f"{url}/graphql"
+
+    async def close(self) -> None:
+        await self._github.disconnect()
+
+    def repository(self, *words: str | int) -> str:
+        """A path below the repository; each word is one part of it, whatever it holds."""
+        parts = ("repos", self.owner, self.name, *words)
+        return "/".join(quote(str(part), safe="") for part in parts)
+
+    async def get(self, path: str, parameters: Parameters | None = None, etag: str = "") -> Answer:
+        """Look. Asked again by itself where that may help."""
+        headers = {"If-None-Match": etag} if etag else {}
+        return await self._patiently(lambda: self._follow("GET", path, parameters, None, headers))
+
+    async def pages(self, path: str, parameters: Parameters | None = None, most: int = 50) -> AsyncIterator[Answer]:
+        """A list, page by page, and not without an end."""
+        answer = await self.get(path, {"per_page": 100, **(parameters or {})})
+        yield answer
+        for _ in range(most - 1):
+            if not answer.following:
+                return
+            answer = await self.get(answer.following)
+            yield answer
+
+    async def change(self, method: str, path: str, body: object) -> Answer:
+        """Change something. Sent once, whatever happens."""
+        await self._pace()
+        try:
+            return await self._follow(method, path, None, body, {})
+        finally:
+            self._last_change = self.clock.elapsed()
+
+    async def query(
+        self,
+        document: str,
+        variables: Mapping[str, object],
+        *,
+        bearable: frozenset[str] = frozenset(),
+        divisible: bool = False,
+    ) -> Told:
+        """Ask by GraphQL. Errors of the kinds that are bearable are handed back beside what was found.
+
+        What is too heavy is not asked again as it is, where whoever asks can divide it.
+        """
+        return await self._patiently(lambda: self._ask(document, variables, bearable), divisible)
+
+    async def mutate(self, document: str, variables: Mapping[str, object]) -> Told:
+        """Change something by GraphQL. Sent once, whatever happens."""
+        await self._pace()
+        self.points += 1
+        try:
+            return await self._ask(document, variables, frozenset())
+        finally:
+            self._last_change = self.clock.elapsed()
+
+    async def _pace(self) -> None:
+        """GitHub wants a second between two changes, also between those of one deed."""
+        if self._last_change is None:
+            return
+        wait = self.settings.mutation_pause_seconds - (self.clock.elapsed() - self._last_change)
+        if wait > 0:
+            await self.clock.sleep(wait)
+
+    async def _patiently(self, work: Callable[[], Awaitable[T]], divisible: bool = False) -> T:
+        for attempt in range(1, _TRIES + 1):
+            try:
+                return await work()
+            except RemoteUnavailable as error:
+                wait = error.retry_after if error.retry_after is not None else 2.0 ** (attempt - 1)
+                if attempt >= _TRIES or wait > _LONGEST_OWN_PAUSE or (divisible and isinstance(error, TooHeavy)):
+                    raise
+                await self.clock.sleep(wait * random.uniform(0.5, 1.0))  # noqa: S311  (a pause, no secret)
+        raise AssertionError("unreachable")
+
+    async def _ask(self, document: str, variables: Mapping[str, object], bearable: frozenset[str]) -> Told:
+        if self._without_graphql:
+            raise NoGraphQL("this server has no GraphQL")
+        body = {"query": document, "variables": dict(variables)}
+        try:
+            answer, headers = await self._once("POST", self._graphql, None, body, {})
+        except NotFoundError as error:
+            self._without_graphql = True
+            raise NoGraphQL("this server has no GraphQL") from error
+        told = answer.read(Told)
+        if told.data is not None:
+            self.points += shaped((told.data.get("rateLimit") or {}).get("cost") or 0, int)
+        for trouble in told.errors or ():
+            if trouble.type not in bearable:
+                raise _trouble(trouble, headers)
+        if told.data is None:
+            raise RemoteUnavailable("GitHub answered a GraphQL query with nothing at all")
+        return told
+
+    async def _follow(
+        self, method: str, path: str, parameters: Parameters | None, body: object, headers: dict[str, str]
+    ) -> Answer:
+        """Send, and go where GitHub sends us on to. Such an answer means that nothing was carried out yet."""
+        address, moved = path, False
+        for _ in range(_MOST_REDIRECTS + 1):
+            self.requests += 1
+            answer, got = await self._once(method, address, None if moved else parameters, body, headers)
+            if answer.status not in _REDIRECTS:
+                return msgspec.structs.replace(answer, moved=True) if moved else answer
+            address, moved = self._same_host(got.get("location", "")), True
+            self._note_move(path, address)
+        raise RemoteUnavailable(f"GitHub sends us round in circles for {method} {path}")
+
+    async def _once(
+        self, method: str, address: str, parameters: Parameters | None, body: object, headers: dict[str, str]
+    ) -> tuple[Answer, Mapping[str, str]]:
+        asked = f"{method} {_short(address)}"
+        try:
+            async with asyncio.timeout(self.settings.timeout_seconds):
+                response = await self._github.arequest(
+                    method,
+                    address,
+                    params=dict(parameters) if parameters else None,
+                    json=body,
+                    headers={**_HEADERS, **headers},
+                    stream=True,
+                )
+                try:
+                    read = await _bounded(response.aiter_bytes(), asked)
+                finally:
+                    await response.raw_response.aclose()
+        except RequestFailed as error:
+            raw = error.response.raw_response
+            raise refusal(asked, raw.status_code, raw.headers, raw.content) from None
+        except TimeoutError:
+            raise RemoteUnavailable(f"GitHub did not answer {asked} in {self.settings.timeout_seconds:g} s") from None
+        except RequestError as error:
+            raise _cut(asked, error.exc) from None
+        except GitHubException as error:
+            raise RemoteUnavailable(f"{asked} failed: {type(error).__name__}") from None
+        except ValueError:
+            # The client could not read the time in the answer of a limit.
+            raise RateLimited("GitHub takes no more requests for now", retry_after=pause_of({})) from None
+        got = response.headers
+        following = response.raw_response.links.get("next", {}).get("url", "")
+        answer = Answer(
+            asked=asked,
+            status=response.status_code,
+            body=read,
+            etag=got.get("etag", ""),
+            following=self._same_host(following) if following else "",
+        )
+        return answer, got
+
+    def _same_host(self, address: str) -> str:
+        parts = urlsplit(address)
+        if (parts.scheme, parts.netloc) != (self._origin.scheme, self._origin.netloc):
+            raise RemoteUnavailable(
+                f"GitHub sends us to another host ({plain(parts.netloc or address, 100)}), which gets no token",
+                hint="check tracker.github.url in .genba/config.yaml",
+            )
+        return address
+
+    def _note_move(self, path: str, address: str) -> None:
+        note = f"GitHub answers for {self.settings.repository} under another address: was it renamed or moved?"
+        if path.startswith(self.repository()) and note not in self.notes:
+            self.notes.append(f"{note} ({_short(address)})")
+
+
+class _Connected(GitHub[Any]):
+    """githubkit with one set of connections for all requests of an event loop, whoever sends them."""
+
+    _kept: tuple[asyncio.AbstractEventLoop, httpx.AsyncClient] | None = None
+
+    @asynccontextmanager
+    async def get_async_client(self) -> AsyncIterator[httpx.AsyncClient]:
+        loop = asyncio.get_running_loop()
+        if self._kept is None or self._kept[0] is not loop:
+            self._kept = (loop, await self._create_async_client())
+        yield self._kept[1]
+
+    async def disconnect(self) -> None:
+        kept, self._kept = self._kept, None
+        if kept is not None and kept[0] is asyncio.get_running_loop():
+            await kept[1].aclose()
+
+
+async def _bounded(chunks: AsyncIterator[bytes], asked: str) -> bytes:
+    read = bytearray()
+    async for chunk in chunks:
+        read += chunk
+        if len(read) > _LARGEST_ANSWER:
+            raise TooHeavy(f"the answer of GitHub to {asked} is larger than {_LARGEST_ANSWER // 1024 // 1024} MiB")
+    return bytes(read)
+
+
+def _cut(asked: str, cause: BaseException) -> GenbaError:
+    if isinstance(cause, GenbaError):
+        return cause
+    return RemoteUnavailable(f"GitHub did not answer {asked}: {plain(str(cause)) or type(cause).__name__}")
+
+
+def _trouble(trouble: Trouble, headers: Mapping[str, str]) -> GenbaError:
+    """What an error of GraphQL means. They come with the status 200."""
+    words = plain(trouble.message)
+    lower = words.lower()
+    if trouble.type in ("RATE_LIMITED", "RATE_LIMIT") or "rate limit" in lower:
+        return RateLimited(f"GitHub takes no more GraphQL for now ({words})", retry_after=pause_of(headers))
+    if trouble.type in ("INSUFFICIENT_SCOPES", "FORBIDDEN"):
+        return AccessRefusedError(
+            f"the credentials do not allow what we ask for ({words})",
+            unchanged="nothing was changed on GitHub; what is still to be sent stays in the outbox.",
+            hint="gh auth refresh --scopes repo,project",
+        )
+    if trouble.type == "NOT_FOUND":
+        return NotFoundError(f"GitHub does not find it ({words})", hint="check tracker.github in .genba/config.yaml")
+    if (trouble.extensions or {}).get("code") in _UNKNOWN_FIELDS:
+        return NoGraphQL(f"the GraphQL of this server does not know what we ask for ({words})")
+    if trouble.type in ("RESOURCE_LIMITS_EXCEEDED", "MAX_NODE_LIMIT_EXCEEDED") or "timeout" in lower:
+        return TooHeavy(f"GitHub did not come to an answer ({words})")
+    if trouble.type in ("UNPROCESSABLE", "VALIDATION", "BAD_USER_INPUT"):
+        return Refused(f"GitHub refuses it ({words})", status=422, words=words)
+    return RemoteUnavailable(f"GitHub failed at a GraphQL query ({words or trouble.type})")
+
+
+def _refuse_plain_text(url: str) -> None:
+    parts = urlsplit(url)
+    if parts.scheme != "https" and (parts.hostname or "") not in _LOOPBACK:
+        raise AccessRefusedError(
+            f"{url} is not encrypted: whoever sits between could read the token",
+            unchanged="nothing was sent.",
+            hint="write https:// in tracker.github.url",
+        )
+
+
+def _short(address: str) -> str:
+    """An address as people read it: without host and question."""
+    path = urlsplit(address).path if "://" in address else address.partition("?")[0]
+    words = path.strip("/").split("/")
+    if words[:2] == ["api", "v3"]:
+        words = words[2:]
+    return "/".join(words[3:] if words[:1] == ["repos"] and len(words) > 3 else words)  # noqa: PLR2004

@@ -1,0 +1,90 @@
+"""Comments that Genba wrote, found by what it put into them."""
+
+import msgspec
+
+from genba.connections.github import documents, shapes
+from genba.connections.github.client import GitHubClient
+from genba.connections.github.refusals import NoGraphQL, Refused
+from genba.connections.github.translation import LONGEST_TEXT, same, there, trusted
+from genba.domain.errors import AccessRefusedError, NotFoundError
+from genba.domain.outbox import marker
+
+_MOST_PAGES = 50
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A comment of ours."""
+
+    id: int
+    body: str
+    url: str
+
+
+def signed(body: str, *keys: str) -> str:
+    """A text with its markers at the end, as long as GitHub takes it. The markers are never what is cut off."""
+    marks = " ".join(marker(key) for key in keys if marker(key) not in body)
+    if not marks and len(body) <= LONGEST_TEXT:
+        return body
+    kept = [marker(key) for key in keys]
+    room = LONGEST_TEXT - sum(len(mark) + 1 for mark in kept) - 40
+    if len(body) > room:
+        for mark in kept:
+            body = body.replace(mark, "")
+        body, marks = f"{body[:room]}\n\n… (shortened)", " ".join(kept)
+    return f"{body.rstrip()}\n\n{marks}\n"
+
+
+def written(body: str) -> str:
+    """A text as it compares: GitHub may write the ends of its lines anew."""
+    return body.replace("\r\n", "\n").rstrip()
+
+
+class OwnComments:
+    """Looks for comments from the newest on, for what is looked for was written lately.
+
+    A marker can be copied. So a comment counts only if this token wrote it, or somebody of the repository.
+    """
+
+    def __init__(self, client: GitHubClient) -> None:
+        self.client = client
+        self._login: str | None = None
+
+    async def find(self, issue: int, key: str) -> Found | None:
+        wanted = marker(key)
+        try:
+            return await self._by_graphql(issue, wanted)
+        except NoGraphQL:
+            return await self._by_rest(issue, wanted)
+
+    async def _by_graphql(self, issue: int, wanted: str) -> Found | None:
+        before: str | None = None
+        for _ in range(_MOST_PAGES):
+            variables = {"owner": self.client.owner, "name": self.client.name, "number": issue, "before": before}
+            told = await self.client.query(documents.COMMENTS_BACKWARDS, variables)
+            page = told.part(shapes.LastComments, "repository", "issueOrPullRequest", "comments")
+            if page is None:
+                raise NotFoundError(f"there is no issue #{issue} in {self.client.settings.repository}")
+            for comment in reversed(there(page.nodes)):
+                ours = comment.viewer_did_author or trusted(comment.author_association)
+                if wanted in comment.body and ours and comment.database_id is not None:
+                    return Found(comment.database_id, comment.body, comment.url)
+            before = page.page_info.start_cursor
+            if not page.page_info.has_previous_page or before is None:
+                return None
+        return None
+
+    async def _by_rest(self, issue: int, wanted: str) -> Found | None:
+        found: Found | None = None
+        async for page in self.client.pages(self.client.repository("issues", issue, "comments"), most=_MOST_PAGES):
+            for row in page.read(list[shapes.Comment]):
+                if wanted in (row.body or "") and (trusted(row.author_association) or await self._is_mine(row)):
+                    found = Found(row.id, row.body or "", row.html_url)
+        return found
+
+    async def _is_mine(self, row: shapes.Comment) -> bool:
+        if self._login is None:
+            try:
+                self._login = (await self.client.get("user")).read(shapes.User).login
+            except (AccessRefusedError, NotFoundError, Refused):
+                self._login = ""  # an App has no such page
+        return bool(self._login) and row.user is not None and same(row.user.login, self._login)

@@ -1,0 +1,34 @@
+"""GitHub as a forge, without an outbox in between."""
+
+import hashlib
+
+from genba.connections.github.client import GitHubClient
+from genba.connections.github.deeds import GitHubDeeds
+from genba.connections.github.issues import newest_pull
+from genba.domain.outbox import OpenPullRequest
+from genba.domain.workspaces import PullRequest
+
+
+class GitHubForge:
+    """Opens pull requests, and finds those that are open."""
+
+    def __init__(self, client: GitHubClient, deeds: GitHubDeeds | None = None) -> None:
+        self.client = client
+        self.deeds = deeds or GitHubDeeds(client)
+
+    async def find(self, branch: str) -> str:
+        found = await newest_pull(self.client, branch, "open")
+        return found.html_url if found is not None else ""
+
+    async def open(self, request: PullRequest) -> str:
+        deed = OpenPullRequest(
+            branch=request.branch,
+            target=request.target,
+            title=request.title,
+            body=request.body,
+            issue=request.issue,
+            draft=request.draft,
+            reviewers=request.reviewers,
+        )
+        key = f"forge-{hashlib.sha256(request.branch.encode()).hexdigest()[:16]}"
+        return (await self.deeds.do(deed, key)).address

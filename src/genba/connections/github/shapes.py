@@ -1,0 +1,418 @@
+"""What we read of GitHub's answers. Whatever else is in them is left aside; what is missing has a default."""
+
+import msgspec
+
+
+class _Rest(msgspec.Struct, frozen=True, kw_only=True):
+    pass
+
+
+class User(_Rest, frozen=True):
+    login: str = "ghost"
+    """Whose account is gone is called so."""
+
+
+class Named(_Rest, frozen=True):
+    name: str = ""
+
+
+class Titled(_Rest, frozen=True):
+    title: str = ""
+
+
+class DependencySummary(_Rest, frozen=True):
+    total_blocked_by: int = 0
+
+
+class SubIssueSummary(_Rest, frozen=True):
+    total: int = 0
+
+
+class Issue(_Rest, frozen=True):
+    """An issue of REST; a pull request is one too, and says so."""
+
+    number: int
+    id: int = 0
+    node_id: str = ""
+    title: str = ""
+    body: str | None = None
+    state: str = "open"
+    state_reason: str | None = None
+    labels: list[Named | str] = []
+    assignees: list[User] | None = None
+    user: User | None = None
+    author_association: str = "NONE"
+    type: Named | None = None
+    milestone: Titled | None = None
+    html_url: str = ""
+    repository_url: str = ""
+    created_at: str = ""
+    updated_at: str = ""
+    closed_at: str | None = None
+    comments: int = 0
+    pull_request: msgspec.Raw | None = None
+    issue_dependencies_summary: DependencySummary | None = None
+    sub_issues_summary: SubIssueSummary | None = None
+    parent_issue_url: str | None = None
+
+
+class Comment(_Rest, frozen=True):
+    id: int
+    user: User | None = None
+    body: str | None = None
+    created_at: str = ""
+    updated_at: str = ""
+    author_association: str = "NONE"
+    html_url: str = ""
+
+
+class Repository(_Rest, frozen=True):
+    full_name: str = ""
+    url: str = ""
+
+
+class Side(_Rest, frozen=True):
+    ref: str = ""
+    sha: str = ""
+    repo: Repository | None = None
+
+
+class Team(_Rest, frozen=True):
+    slug: str = ""
+
+
+class Pull(_Rest, frozen=True):
+    number: int
+    node_id: str = ""
+    html_url: str = ""
+    title: str = ""
+    body: str | None = None
+    head: Side = Side()
+    base: Side = Side()
+    user: User | None = None
+    state: str = "open"
+    draft: bool | None = False
+    merged: bool | None = None
+    merged_at: str | None = None
+    merged_by: User | None = None
+    merge_commit_sha: str | None = None
+    mergeable: bool | None = None
+    mergeable_state: str | None = None
+    requested_reviewers: list[User] | None = None
+    requested_teams: list[Team] | None = None
+    created_at: str = ""
+    updated_at: str = ""
+
+
+class Review(_Rest, frozen=True):
+    id: int
+    node_id: str = ""
+    user: User | None = None
+    state: str = ""
+    body: str | None = None
+    commit_id: str | None = None
+    submitted_at: str | None = None
+    author_association: str = "NONE"
+
+
+class ReviewComment(_Rest, frozen=True):
+    path: str = ""
+    line: int | None = None
+    original_line: int | None = None
+    body: str = ""
+    pull_request_review_id: int | None = None
+
+
+class CheckOutput(_Rest, frozen=True):
+    title: str | None = None
+    summary: str | None = None
+
+
+class CheckRun(_Rest, frozen=True):
+    name: str = ""
+    status: str = ""
+    conclusion: str | None = None
+    html_url: str | None = None
+    details_url: str | None = None
+    output: CheckOutput | None = None
+
+
+class CheckRuns(_Rest, frozen=True):
+    check_runs: list[CheckRun] = []
+
+
+class Status(_Rest, frozen=True):
+    context: str = ""
+    state: str = ""
+    description: str | None = None
+    target_url: str | None = None
+
+
+class CombinedStatus(_Rest, frozen=True):
+    statuses: list[Status] = []
+
+
+class Merged(_Rest, frozen=True):
+    sha: str = ""
+    merged: bool = False
+
+
+class _Node(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A shape of GraphQL. Lists may hold nothing in place of what we may not see."""
+
+
+class PageInfo(_Node, frozen=True):
+    has_next_page: bool = False
+    end_cursor: str | None = None
+
+
+class Actor(_Node, frozen=True):
+    login: str = "ghost"
+
+
+class Actors(_Node, frozen=True):
+    nodes: list[Actor | None] = []
+
+
+class Label(_Node, frozen=True):
+    name: str = ""
+
+
+class Labels(_Node, frozen=True):
+    nodes: list[Label | None] = []
+
+
+class Commit(_Node, frozen=True):
+    oid: str = ""
+
+
+class Home(_Node, frozen=True):
+    """The repository that something is in."""
+
+    name_with_owner: str = ""
+
+
+class CommentNode(_Node, frozen=True):
+    id: str = ""
+    database_id: int | None = None
+    author: Actor | None = None
+    author_association: str = "NONE"
+    body: str = ""
+    url: str = ""
+    created_at: str = ""
+    updated_at: str = ""
+    viewer_did_author: bool = False
+
+
+class CommentNodes(_Node, frozen=True):
+    nodes: list[CommentNode | None] = []
+    page_info: PageInfo = PageInfo()
+
+
+class PreviousPage(_Node, frozen=True):
+    has_previous_page: bool = False
+    start_cursor: str | None = None
+
+
+class LastComments(_Node, frozen=True):
+    nodes: list[CommentNode | None] = []
+    page_info: PreviousPage = PreviousPage()
+
+
+class LinkedIssue(_Node, frozen=True):
+    number: int = 0
+    state: str = "OPEN"
+    url: str = ""
+    repository: Home = Home()
+
+
+class LinkedIssues(_Node, frozen=True):
+    nodes: list[LinkedIssue | None] = []
+
+
+class ReviewNode(_Node, frozen=True):
+    id: str = ""
+    author: Actor | None = None
+    author_association: str = "NONE"
+    state: str = ""
+    body: str = ""
+    submitted_at: str | None = None
+    commit: Commit | None = None
+
+
+class Reviews(_Node, frozen=True):
+    nodes: list[ReviewNode | None] = []
+
+
+class CheckNode(_Node, frozen=True):
+    """A check run, or a status of the commit: each has its own names."""
+
+    name: str | None = None
+    status: str | None = None
+    conclusion: str | None = None
+    title: str | None = None
+    summary: str | None = None
+    details_url: str | None = None
+    context: str | None = None
+    state: str | None = None
+    description: str | None = None
+    target_url: str | None = None
+
+
+class Contexts(_Node, frozen=True):
+    total_count: int = 0
+    nodes: list[CheckNode | None] = []
+    page_info: PageInfo = PageInfo()
+
+
+class Rollup(_Node, frozen=True):
+    state: str = ""
+    contexts: Contexts = Contexts()
+
+
+class PullNode(_Node, frozen=True):
+    id: str = ""
+    number: int = 0
+    url: str = ""
+    title: str = ""
+    state: str = "OPEN"
+    is_draft: bool = False
+    is_cross_repository: bool = False
+    head_ref_name: str = ""
+    head_ref_oid: str = ""
+    base_ref_name: str = ""
+    author: Actor | None = None
+    merged_at: str | None = None
+    merged_by: Actor | None = None
+    merge_commit: Commit | None = None
+    created_at: str = ""
+    updated_at: str = ""
+    repository: Home = Home()
+    mergeable: str = ""
+    merge_state_status: str = ""
+    review_decision: str | None = None
+    latest_opinionated_reviews: Reviews | None = None
+    status_check_rollup: Rollup | None = None
+    closing_issues_references: LinkedIssues | None = None
+
+
+class Pulls(_Node, frozen=True):
+    nodes: list[PullNode | None] = []
+
+
+class ProjectOwner(_Node, frozen=True):
+    login: str = ""
+
+
+class ProjectNode(_Node, frozen=True):
+    id: str = ""
+    number: int = 0
+    owner: ProjectOwner = ProjectOwner()
+
+
+class FieldValue(_Node, frozen=True):
+    name: str | None = None
+
+
+class CardContent(_Node, frozen=True):
+    number: int | None = None
+    repository: Home = Home()
+
+
+class Card(_Node, frozen=True):
+    id: str = ""
+    is_archived: bool = False
+    updated_at: str = ""
+    project: ProjectNode = ProjectNode()
+    content: CardContent | None = None
+    field_value_by_name: FieldValue | None = None
+
+
+class Cards(_Node, frozen=True):
+    nodes: list[Card | None] = []
+    page_info: PageInfo = PageInfo()
+
+
+class DependencyCount(_Node, frozen=True):
+    total_blocked_by: int = 0
+
+
+class SubIssueCount(_Node, frozen=True):
+    total: int = 0
+
+
+class IssueNode(_Node, frozen=True):
+    id: str = ""
+    number: int = 0
+    title: str = ""
+    body: str = ""
+    state: str = "OPEN"
+    state_reason: str | None = None
+    author: Actor | None = None
+    author_association: str = "NONE"
+    issue_type: Label | None = None
+    milestone: Titled | None = None
+    url: str = ""
+    created_at: str = ""
+    updated_at: str = ""
+    closed_at: str | None = None
+    repository: Home = Home()
+    parent: LinkedIssue | None = None
+    labels: Labels | None = None
+    assignees: Actors = Actors()
+    comments: CommentNodes = CommentNodes()
+    issue_dependencies_summary: DependencyCount = DependencyCount()
+    sub_issues_summary: SubIssueCount = SubIssueCount()
+    closed_by_pull_requests_references: Pulls | None = None
+    project_items: Cards | None = None
+
+
+class Links(_Node, frozen=True):
+    """What stands in the way of an issue, and what it is made of."""
+
+    id: str = ""
+    blocked_by: LinkedIssues = LinkedIssues()
+    sub_issues: LinkedIssues = LinkedIssues()
+
+
+class Talk(_Node, frozen=True):
+    id: str = ""
+    comments: LastComments = LastComments()
+
+
+class LineComment(_Node, frozen=True):
+    path: str = ""
+    line: int | None = None
+    original_line: int | None = None
+    body: str = ""
+
+
+class LineComments(_Node, frozen=True):
+    nodes: list[LineComment | None] = []
+
+
+class ReviewLines(_Node, frozen=True):
+    id: str = ""
+    comments: LineComments = LineComments()
+
+
+class FieldOption(_Node, frozen=True):
+    id: str = ""
+    name: str = ""
+
+
+class Field(_Node, frozen=True):
+    id: str | None = None
+    options: list[FieldOption] | None = None
+
+
+class Board(_Node, frozen=True):
+    id: str = ""
+    field: Field | None = None
+    items: Cards = Cards()
+
+
+class IssueOnBoards(_Node, frozen=True):
+    id: str = ""
+    url: str = ""
+    project_items: Cards | None = None

@@ -1,0 +1,337 @@
+"""From GitHub's shapes to the nouns of the house. Pure, and bounded: nothing that is read grows without a limit."""
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from genba.connections.github import shapes
+from genba.domain.tracking import (
+    BoardItem,
+    PullRequestState,
+    RemoteCheck,
+    RemoteComment,
+    RemoteReview,
+    ReviewVerdict,
+    TrackedIssue,
+    TrackedPullRequest,
+)
+
+T = TypeVar("T")
+
+LONGEST_TEXT = 65_536
+_LONGEST_TITLE = 1_000
+_LONGEST_DETAIL = 4_000
+
+_TRUSTED = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
+_CHECKS = {"success": "passed", "neutral": "skipped", "skipped": "skipped", "pending": "pending", "expected": "pending"}
+
+
+def trusted(association: str) -> bool:
+    return association.upper() in _TRUSTED
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two names of a repository, a user or a label are the same one: GitHub does not tell case apart."""
+    return one.casefold() == other.casefold()
+
+
+def there(nodes: Iterable[T | None]) -> list[T]:
+    return [node for node in nodes if node is not None]
+
+
+def cut(text: str | None, limit: int = LONGEST_TEXT) -> str:
+    text = text or ""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def _login(user: shapes.User | shapes.Actor | None) -> str:
+    return user.login if user is not None else "ghost"
+
+
+# ----------------------------------------------------------------------------------------------------------- of REST
+
+
+def issue_of_row(row: shapes.Issue) -> TrackedIssue:
+    """What a row of the list of issues says; nothing of it is detailed."""
+    return TrackedIssue(
+        number=row.number,
+        reference=row.node_id or f"#{row.number}",
+        title=cut(row.title, _LONGEST_TITLE),
+        body=cut(row.body),
+        state=row.state.lower(),
+        state_reason=(row.state_reason or "").lower(),
+        labels=tuple(label if isinstance(label, str) else label.name for label in row.labels),
+        assignees=tuple(user.login for user in row.assignees or ()),
+        author=_login(row.user),
+        trusted=trusted(row.author_association),
+        type=row.type.name if row.type else "",
+        milestone=row.milestone.title if row.milestone else "",
+        url=row.html_url,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        closed_at=row.closed_at or "",
+    )
+
+
+def comment_of_row(row: shapes.Comment) -> RemoteComment:
+    return RemoteComment(
+        id=str(row.id),
+        author=_login(row.user),
+        body=cut(row.body),
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        trusted=trusted(row.author_association),
+    )
+
+
+def pull_of_row(
+    row: shapes.Pull,
+    repository: str,
+    *,
+    reviews: tuple[RemoteReview, ...] = (),
+    checks: tuple[RemoteCheck, ...] = (),
+    closes: tuple[int, ...] = (),
+) -> TrackedPullRequest:
+    merged = bool(row.merged or row.merged_at)
+    state = PullRequestState.MERGED if merged else PullRequestState(row.state)
+    own = row.head.repo is not None and same(
+        row.head.repo.full_name, row.base.repo.full_name if row.base.repo else repository
+    )
+    mergeable = {True: "mergeable", False: "conflicting", None: "unknown"}[row.mergeable]
+    if row.mergeable is False and row.mergeable_state not in (None, "dirty", "unknown"):
+        mergeable = "unknown"  # REST says false also while something else holds it up
+    return TrackedPullRequest(
+        number=row.number,
+        reference=row.node_id or f"#{row.number}",
+        url=row.html_url,
+        title=cut(row.title, _LONGEST_TITLE),
+        branch=row.head.ref if own else "",
+        commit=row.head.sha,
+        target=row.base.ref,
+        author=_login(row.user),
+        state=state,
+        draft=bool(row.draft),
+        merged_commit=(row.merge_commit_sha or "") if merged else "",
+        merged_by=_login(row.merged_by) if row.merged_by else "",
+        merged_at=row.merged_at or "",
+        mergeable=mergeable,
+        merge_state=(row.mergeable_state or "").lower(),
+        decision=_decision(reviews),
+        reviews=reviews,
+        checks=checks,
+        closes=closes,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
+
+
+def _decision(reviews: Sequence[RemoteReview]) -> str:
+    """REST does not tell what GitHub decides; what people said does, as far as it goes."""
+    verdicts = {review.verdict for review in reviews if review.trusted}
+    if ReviewVerdict.CHANGES in verdicts:
+        return "changes_requested"
+    return "approved" if ReviewVerdict.APPROVED in verdicts else ""
+
+
+def opinions(rows: Iterable[shapes.Review], lines: Iterable[shapes.ReviewComment]) -> tuple[RemoteReview, ...]:
+    """The newest opinion of each reviewer, oldest first."""
+    said: dict[int | None, list[str]] = {}
+    for line in lines:
+        said.setdefault(line.pull_request_review_id, []).append(_finding(line))
+    newest: dict[str, RemoteReview] = {}
+    for row in rows:
+        state = row.state.lower()
+        if state not in ("approved", "changes_requested", "dismissed"):
+            continue
+        author = _login(row.user)
+        newest.pop(author, None)
+        newest[author] = RemoteReview(
+            id=row.node_id or str(row.id),
+            author=author,
+            verdict=ReviewVerdict(state),
+            body=cut(row.body),
+            commit=row.commit_id or "",
+            submitted_at=row.submitted_at or "",
+            trusted=trusted(row.author_association),
+            findings=tuple(said.get(row.id, ())) if state == "changes_requested" else (),
+        )
+    return tuple(newest.values())
+
+
+def check_of_run(run: shapes.CheckRun) -> RemoteCheck:
+    output = run.output or shapes.CheckOutput()
+    return RemoteCheck(
+        name=run.name,
+        state=_check_state(run.conclusion if run.status.lower() == "completed" else "pending"),
+        detail=_detail(output.title, output.summary),
+        url=run.details_url or run.html_url or "",
+    )
+
+
+def check_of_status(status: shapes.Status) -> RemoteCheck:
+    return RemoteCheck(
+        name=status.context,
+        state=_check_state(status.state),
+        detail=_detail(status.description),
+        url=status.target_url or "",
+    )
+
+
+# -------------------------------------------------------------------------------------------------------- of GraphQL
+
+
+def issue_of_node(node: shapes.IssueNode, links: shapes.Links | None, talk: shapes.Talk | None) -> TrackedIssue:
+    home = node.repository.name_with_owner
+
+    def here(issues: Iterable[shapes.LinkedIssue]) -> tuple[int, ...]:
+        return tuple(issue.number for issue in issues if same(issue.repository.name_with_owner, home))
+
+    blocking = there(links.blocked_by.nodes) if links else []
+    pulls = node.closed_by_pull_requests_references or shapes.Pulls()
+    return TrackedIssue(
+        number=node.number,
+        reference=node.id,
+        title=cut(node.title, _LONGEST_TITLE),
+        body=cut(node.body),
+        state=node.state.lower(),
+        state_reason=(node.state_reason or "").lower(),
+        labels=tuple(label.name for label in there(node.labels.nodes if node.labels else ())),
+        assignees=tuple(actor.login for actor in there(node.assignees.nodes)),
+        author=_login(node.author),
+        trusted=trusted(node.author_association),
+        type=node.issue_type.name if node.issue_type else "",
+        milestone=node.milestone.title if node.milestone else "",
+        url=node.url,
+        created_at=node.created_at,
+        updated_at=node.updated_at,
+        closed_at=node.closed_at or "",
+        detailed=True,
+        comments=_comments([*there(node.comments.nodes), *there(talk.comments.nodes if talk else ())]),
+        blocked_by=here(blocking),
+        blocked_elsewhere=tuple(
+            issue.url
+            for issue in blocking
+            if not same(issue.repository.name_with_owner, home) and issue.state.upper() == "OPEN"
+        ),
+        parent=next(iter(here([node.parent] if node.parent else [])), None),
+        sub_issues=here(there(links.sub_issues.nodes)) if links else (),
+        pull_requests=tuple(pull.number for pull in there(pulls.nodes) if same(pull.repository.name_with_owner, home)),
+        cards=tuple(
+            card_of_node(card, card.project.owner.login, card.project.number)
+            for card in there(node.project_items.nodes if node.project_items else ())
+            if not card.is_archived
+        ),
+    )
+
+
+def _comments(nodes: Iterable[shapes.CommentNode]) -> tuple[RemoteComment, ...]:
+    """In the order in which they were made, each once."""
+    found = {
+        node.id: RemoteComment(
+            id=str(node.database_id or node.id),
+            author=_login(node.author),
+            body=cut(node.body),
+            created_at=node.created_at,
+            updated_at=node.updated_at,
+            trusted=trusted(node.author_association),
+        )
+        for node in nodes
+    }
+    return tuple(found.values())
+
+
+def card_of_node(card: shapes.Card, owner: str, project: int) -> BoardItem:
+    value = card.field_value_by_name
+    return BoardItem(
+        owner=owner,
+        project=project,
+        item=card.id,
+        status=(value.name or "") if value else "",
+        updated_at=card.updated_at,
+    )
+
+
+def pull_of_node(node: shapes.PullNode, lines: dict[str, shapes.ReviewLines]) -> TrackedPullRequest:
+    """A pull request with as much as was asked for of it."""
+    home = node.repository.name_with_owner
+    reviews = node.latest_opinionated_reviews or shapes.Reviews()
+    closes = node.closing_issues_references or shapes.LinkedIssues()
+    return TrackedPullRequest(
+        number=node.number,
+        reference=node.id,
+        url=node.url,
+        title=cut(node.title, _LONGEST_TITLE),
+        branch="" if node.is_cross_repository else node.head_ref_name,
+        commit=node.head_ref_oid,
+        target=node.base_ref_name,
+        author=_login(node.author),
+        state=PullRequestState(node.state.lower()),
+        draft=node.is_draft,
+        merged_commit=node.merge_commit.oid if node.merge_commit and node.merged_at else "",
+        merged_by=_login(node.merged_by) if node.merged_by else "",
+        merged_at=node.merged_at or "",
+        mergeable=node.mergeable.lower(),
+        merge_state=node.merge_state_status.lower(),
+        decision=(node.review_decision or "").lower(),
+        reviews=tuple(
+            sorted(
+                (_review(review, lines.get(review.id)) for review in there(reviews.nodes)),
+                key=lambda review: review.submitted_at,
+            )
+        ),
+        checks=_checks(node.status_check_rollup),
+        closes=tuple(issue.number for issue in there(closes.nodes) if same(issue.repository.name_with_owner, home)),
+        created_at=node.created_at,
+        updated_at=node.updated_at,
+    )
+
+
+def _review(node: shapes.ReviewNode, lines: shapes.ReviewLines | None) -> RemoteReview:
+    return RemoteReview(
+        id=node.id,
+        author=_login(node.author),
+        verdict=ReviewVerdict(node.state.lower()),
+        body=cut(node.body),
+        commit=node.commit.oid if node.commit else "",
+        submitted_at=node.submitted_at or "",
+        trusted=trusted(node.author_association),
+        findings=tuple(_finding(line) for line in there(lines.comments.nodes)) if lines else (),
+    )
+
+
+def _finding(line: shapes.LineComment | shapes.ReviewComment) -> str:
+    where = line.line if line.line is not None else line.original_line
+    place = f"{line.path}:{where}" if where is not None else line.path
+    return f"{place}: {cut(line.body, _LONGEST_DETAIL).strip()}"
+
+
+def _checks(rollup: shapes.Rollup | None) -> tuple[RemoteCheck, ...]:
+    if rollup is None:
+        return ()
+    found = [_check(node) for node in there(rollup.contexts.nodes)]
+    if rollup.contexts.page_info.has_next_page:
+        # What is not listed counts as well: nothing is green because there is too much of it.
+        rest = rollup.contexts.total_count - len(rollup.contexts.nodes)
+        found.append(RemoteCheck(name=f"{rest} more checks", state=_check_state(rollup.state)))
+    return tuple(found)
+
+
+def _check(node: shapes.CheckNode) -> RemoteCheck:
+    if node.context is not None:
+        state, detail = _check_state(node.state), _detail(node.description)
+        return RemoteCheck(name=node.context, state=state, detail=detail, url=node.target_url or "")
+    done = (node.status or "").upper() == "COMPLETED"
+    return RemoteCheck(
+        name=node.name or "",
+        state=_check_state(node.conclusion if done else "pending"),
+        detail=_detail(node.title, node.summary),
+        url=node.details_url or "",
+    )
+
+
+def _check_state(state: str | None) -> str:
+    """Whatever is neither passed, nor skipped, nor still to come has failed."""
+    return _CHECKS.get((state or "").lower(), "failed")
+
+
+def _detail(*parts: str | None) -> str:
+    return cut("\n".join(part.strip() for part in parts if part and part.strip()), _LONGEST_DETAIL)
