@@ -104,6 +104,8 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
     commit: str = ""
     found: bool = False
     """It was there already: nothing was sent."""
+    note: str = ""
+    """What somebody should know about it: a reviewer who could not be asked."""
 
 
 class OutboxEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,3 +137,39 @@ def lane_of(deed: Deed) -> str:
 def marker(key: str) -> str:
     """What stands at the end of a text that Genba writes: invisible to readers, found by Genba."""
     return f"<!-- genba:{key} -->"
+
+
+def mutations_of(deed: Deed) -> int:
+    """How many requests that change something the deed sends at most."""
+    match deed:
+        case Relabel():
+            return max(1, bool(deed.add) + len(deed.remove))
+        case OpenPullRequest():
+            return 2 if deed.reviewers else 1
+        case SetCardStatus():
+            return 2
+    return 1
+
+
+class Pace(msgspec.Struct, frozen=True, kw_only=True):
+    """How fast deeds may follow one another, over all processes."""
+
+    per_hour: int = 500
+    pause_seconds: float = 1.0
+    settle_seconds: float = 5.0
+    """How long what was cut off is left alone, before somebody looks whether it was made."""
+
+
+class SendResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What one attempt to send came to."""
+
+    sent: tuple[OutboxEntry, ...] = ()
+    failed: tuple[OutboxEntry, ...] = ()
+    """Those that the other side refused just now."""
+    left: int = 0
+    """How many are still to be sent."""
+    until: str = ""
+    """When the next one may go out; empty where nothing is left, or nobody waits for a time."""
+    why: str = ""
+    refused: str = ""
+    """The other side does not take the credentials."""

@@ -1,0 +1,34 @@
+"""An outbox with a clock that passes only when somebody sleeps, and senders that share both."""
+
+from datetime import UTC, datetime, timedelta
+
+from genba.blackboard.board import Blackboard
+from genba.blackboard.outbox import Outbox
+from genba.coordination.sending import Sender
+from genba.definitions.tracker_file import GitHubSettings
+from genba.domain.outbox import PostComment
+from genba.domain.ports import Deeds
+from genba.testing.doubles import ManualClock
+
+NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
+
+
+class Desk:
+    """One outbox, as somebody with a manual clock sees it."""
+
+    def __init__(self, board: Blackboard, clock: ManualClock | None = None) -> None:
+        self.clock = clock or ManualClock()
+        self.begun = self.clock.elapsed()
+        self.set_by = timedelta()
+        """How far somebody has set the clock on the wall forward, or back."""
+        self.outbox = Outbox(board.store, self.now)
+
+    def now(self) -> datetime:
+        return NOON + timedelta(seconds=self.clock.elapsed() - self.begun) + self.set_by
+
+    def sender(self, deeds: Deeds, *, pause: float = 1.0, per_hour: int = 500) -> Sender:
+        settings = GitHubSettings(repository="acme/shop", mutation_pause_seconds=pause, mutations_per_hour=per_hour)
+        return Sender(self.outbox, deeds, settings, self.clock)
+
+    def comment(self, key: str, issue: int = 1) -> int:
+        return self.outbox.record(key, PostComment(issue=issue, body=f"This is {key}.")).id
