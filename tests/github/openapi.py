@@ -234,6 +234,8 @@ def _plain(node: Any) -> Any:
         made["properties"] = {name: _plain(one) for name, one in node["properties"].items()}
     if made.get("format") in ("uri-template", "repo.nwo", "binary"):
         del made["format"]
+    if "oneOf" in made:  # GitHub's alternatives overlap: an issue has all that a draft on a board must have
+        made["anyOf"] = made.pop("oneOf")
     if node.get("nullable") is not True:
         return made
     if isinstance(made.get("type"), str):

@@ -1,6 +1,7 @@
 """People, labels, issues and comments as GitHub's REST shows them."""
 
 from typing import Any
+from urllib.parse import quote
 
 from genba.testing.github.hub import Hub
 from genba.testing.github.state import (
@@ -33,7 +34,7 @@ _OF_USER = {
 
 
 def user(hub: Hub, one: User) -> Shape:
-    place = f"{hub.url}/users/{one.login}"
+    place = f"{hub.url}/users/{quote(one.login)}"
     return {
         "login": one.login,
         "id": one.id,
@@ -41,7 +42,7 @@ def user(hub: Hub, one: User) -> Shape:
         "avatar_url": f"{hub.web}/avatars/{one.id}",
         "gravatar_id": "",
         "url": place,
-        "html_url": f"{hub.web}/{one.login}",
+        "html_url": f"{hub.web}/{quote(one.login)}",
         **{name: place + suffix for name, suffix in _OF_USER.items()},
         "type": one.kind,
         "user_view_type": "public",
@@ -110,7 +111,7 @@ def label(hub: Hub, repository: Repository, one: Label) -> Shape:
     return {
         "id": one.id,
         "node_id": one.node,
-        "url": f"{repository_url(hub, repository)}/labels/{one.name}",
+        "url": f"{repository_url(hub, repository)}/labels/{quote(one.name)}",
         "name": one.name,
         "description": one.description,
         "color": one.color,
