@@ -35,7 +35,7 @@ class BlackboardTracker:
         return msgspec.structs.replace(issue, body="\n\n".join([issue.body, *said]).strip()) if said else issue
 
     async def change(self, number: int, change: IssueChange) -> None:
-        await asyncio.to_thread(self.board.store.write, lambda tx: _carry_out(tx, number, change))
+        await asyncio.to_thread(self.board.store.write, lambda tx: carry_out(tx, number, change))
 
 
 def _issue(task: Task) -> Issue:
@@ -48,7 +48,7 @@ def _issue(task: Task) -> Issue:
     )
 
 
-def _carry_out(tx: Transaction, number: int, change: IssueChange) -> None:
+def carry_out(tx: Transaction, number: int, change: IssueChange) -> None:
     """All of it, or nothing. What is so already stays as it is."""
     task = hold(tx, number).task
     if change.add_labels or change.remove_labels:
