@@ -9,12 +9,12 @@ from typing import Any
 
 import msgspec
 
-from genba.blackboard import controls, escalations, executors, merge_entries, parts, plans, reviews, spending
+from genba.blackboard import controls, escalations, executors, merge_entries, parts, plans, proposals, reviews, spending
 from genba.blackboard.history import APPROVED, STATUS_CHANGED
 from genba.blackboard.rows import numbers_of, select_tasks, task_of
 from genba.blackboard.store import Row, Statement, Transaction
 from genba.blackboard.texts import now
-from genba.domain.fleet import Field, FleetSession
+from genba.domain.fleet import Field, FleetSession, WaitsFor
 from genba.domain.outcomes import Outcome
 from genba.domain.sessions import SessionStatus
 from genba.domain.tasks import Priority, Task, TaskStatus
@@ -90,6 +90,7 @@ class FieldView:
             reviews=tuple(reviews.review_of(row) for row in tx.all(reviews.OF_FIELD, project=tx.project)),
             authors=reviews.authors_of_field(tx) if _any_in_review(tasks) else {},
             plans=plans.of_field(tx),
+            **_proposed(tx, newest),
             pauses=executors.pauses(tx, at),
             executors=executors.executors(tx),
             ledger=spending.ledger(tx, at[:10]),
@@ -123,6 +124,12 @@ class FieldView:
         tasks = [task_of(row) for row in tx.all(_WHOLE, project=tx.project)]
         self._known = {task.id: task for task in tasks}
         return {task.number: task for task in tasks}
+
+
+def _proposed(tx: Transaction, sessions: tuple[FleetSession, ...]) -> dict[str, Any]:
+    """What is known of the pull requests that sessions wait for."""
+    waiting = [session.task for session in sessions if session.waits_for is WaitsFor.PULL_REQUEST]
+    return proposals.of_field(tx, waiting) if waiting else {}
 
 
 def _current(task: Task | None, stamp: Row) -> Task | None:

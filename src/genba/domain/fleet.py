@@ -12,6 +12,7 @@ import msgspec
 from genba.domain.goals import Goal
 from genba.domain.loop_state import Gap
 from genba.domain.tasks import Priority, Task
+from genba.domain.tracking import TrackedPullRequest
 
 
 class Purpose(StrEnum):
@@ -352,6 +353,10 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     """By task that is in review: every agent that has worked on it, and so may not judge it."""
     plans: tuple[Plan, ...] = ()
     """The newest plan of each task."""
+    proposals: dict[int, TrackedPullRequest] = {}
+    """By task whose session waits for a pull request: that pull request, as it was last seen."""
+    findings: dict[int, Gap] = {}
+    """By such a task: what was said of its work on the forge, which its author has not heard yet."""
     pauses: tuple[ProviderPause, ...] = ()
     executors: tuple[Executor, ...] = ()
     ledger: Ledger = Ledger()

@@ -159,6 +159,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     agent: str = ""
     branch: str
     target: str
+    remote: str = ""
+    """The remote here that it was pushed to."""
     commit: str = ""
     """The verified commit: no other head is merged by Genba. Empty where nothing was verified."""
     closure: IssueChange = IssueChange()

@@ -32,7 +32,9 @@ def proposed(run: Run, delivery: Delivery, issue: Issue | None, action: ClosureA
         evidence=run.proof.evidence if run.proof is not None else None,
         trailers=delivery.trailers.rpartition("\n\n")[2],
     )
-    terms = _terms(run, delivery, told) if plan.issue is not None and run.tasks is not None else None
+    ends = action is not None and action is not ClosureAction.LABEL_ONLY
+    followed = ends and run.world.follows and plan.issue is not None and run.tasks is not None
+    terms = _terms(run, delivery, told) if followed else None
     return msgspec.structs.replace(
         delivery,
         issue=plan.issue,
@@ -54,6 +56,7 @@ def _terms(run: Run, delivery: Delivery, told: Told) -> Terms:
         agent=told.agent,
         branch=workspace.branch if workspace is not None else "",
         target=finalize.pr_target or (workspace.base_branch if workspace is not None else ""),
+        remote=finalize.remote,
         commit=proof.held if proof is not None and proof.done else "",
         closure=closure,
         merge=finalize.pr_merge,

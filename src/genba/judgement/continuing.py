@@ -17,7 +17,7 @@ from genba.domain.fleet import (
     Review,
     WaitsFor,
 )
-from genba.domain.loop_state import Gap
+from genba.domain.loop_state import CONFLICT, Gap
 from genba.domain.tasks import Task, TaskStatus
 from genba.judgement import escalating, spending
 from genba.judgement.assigning import no_reviewer, reviewers
@@ -25,11 +25,14 @@ from genba.judgement.handovers import answer_gap
 from genba.judgement.moments import hours_between, is_before, later
 from genba.judgement.moves import AskReview, Close, Continue, EndSession, Move, Queue, Reopen, Wait, WaitReason
 from genba.judgement.paths import some
+from genba.judgement.pull_requests import FAILED_CHECKS, waits_for
 from genba.judgement.reviews import findings_gap
 from genba.judgement.situation import Situation
 from genba.judgement.waking import woken_by, woken_gap
 
 ABORTED = "aborted"
+_CAUSES = {CONFLICT: Cause.CONFLICT, FAILED_CHECKS: Cause.RED}
+"""By what a pull request came back with: why its author goes on."""
 
 
 def go_on(at: Situation, task: Task, session: FleetSession) -> Move:
@@ -54,7 +57,7 @@ def _go_on(at: Situation, task: Task, session: FleetSession) -> Move:
         case WaitsFor.BUDGET:
             return _after_budget(at, task, session)
         case WaitsFor.PULL_REQUEST:
-            return _wait(task, WaitReason.PULL_REQUEST, "its pull request is open")
+            return _proposed(at, task, session)
         case WaitsFor.PARTS:
             return _after_parts(at, task, session)
         case WaitsFor.RESUME | WaitsFor.NOTHING:
@@ -104,6 +107,49 @@ def _after_parts(at: Situation, task: Task, session: FleetSession) -> Move:
     if not found:
         return _wait(task, WaitReason.PARTS, "others carry out its parts")
     return _blocked_or(task, _continue(session, Cause.WOKEN, found, woken_gap(found)))
+
+
+# ── work that is proposed on a forge ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _proposed(at: Situation, task: Task, session: FleetSession) -> Move:
+    """People and checks judge it there. What they say goes to its author; its end is told by the forge."""
+    found = at.field.proposals.get(task.number)
+    if task.status is TaskStatus.REVIEW:
+        standing = (
+            f"pull request #{found.number}: {waits_for(found)}" if found is not None else "its pull request is open"
+        )
+        return _wait(task, WaitReason.PULL_REQUEST, standing)
+    if (asked := at.asked(task.number, EscalationKind.QUESTION)) is not None:
+        return _wait(task, WaitReason.PERSON, f'{asked.question}  genba answer {task.number} "…"')
+    gap = at.field.findings.get(task.number)
+    if gap is not None:
+        return _blocked_or(task, _back_from_forge(at, task, session, gap))
+    told = at.decided(task.number, EscalationKind.QUESTION)
+    if told is None or told.run != session.run:
+        return _blocked_or(task, _continue(session, Cause.RESUMED, "its work is not in review"))
+    if told.status == "rejected":
+        return _end(session, _words("its pull request was closed", told))
+    gap = answer_gap(told.question, told.answer or "Go on.")
+    return _blocked_or(task, _continue(session, Cause.ANSWER, "its question is answered", gap))
+
+
+def _back_from_forge(at: Situation, task: Task, session: FleetSession, gap: Gap) -> Move:
+    """Reviewers may want changes as often as they like. What fails is tried a few times, then somebody is asked."""
+    cause = _CAUSES.get(gap.check, Cause.FINDINGS)
+    reason = gap.detail.partition("\n")[0].partition(". ")[0]
+    if cause is not Cause.FINDINGS and session.rounds >= at.settings.merge.rounds:
+        kind = EscalationKind.CONFLICT if cause is Cause.CONFLICT else EscalationKind.RED
+        if at.asked(task.number, kind) is not None:
+            return _wait(task, WaitReason.PERSON, f"{reason}  genba approve {task.number}")
+        told = at.decided(task.number, kind, round=session.rounds)
+        if told is None or told.run != session.run:
+            return escalating.proposal(at, task, session, reason, kind)
+        if told.status == "rejected":
+            return _end(session, _words(reason, told))
+        words = f"A person says: {told.answer}" if told.answer else ""
+        gap = msgspec.structs.replace(gap, output="\n".join(text for text in (gap.output, words) if text))
+    return _continue(session, cause, reason, gap)
 
 
 # ── the way home: review, merge queue ────────────────────────────────────────────────────────────────────────────────

@@ -50,6 +50,12 @@ def merge(at: Situation, task: Task, session: FleetSession, entry: MergeEntry, k
     return _escalate(at, task, kind, asked, blocker, session, commit=entry.commit, evidence=told)
 
 
+def proposal(at: Situation, task: Task, session: FleetSession, why: str, kind: EscalationKind) -> Escalate:
+    blocker = BlockerKind.CONFLICT if kind is EscalationKind.CONFLICT else BlockerKind.FAILED
+    asked = f"{why}, after {session.rounds} rounds. Shall its author try once more?"
+    return _escalate(at, task, kind, asked, blocker, session, evidence={"round": session.rounds})
+
+
 def closure(at: Situation, task: Task, session: FleetSession, target: str, landed: str) -> Escalate:
     asked = (
         f"The work is on {target} as {landed[:7]}, and its closure failed: {session.reason}. "

@@ -219,8 +219,8 @@ def _conflict(found: TrackedPullRequest, handed: frozenset[str]) -> Conflict | W
         return Wait(why=f"{reason}, and its author was told")
     gap = Gap(
         check=CONFLICT,
-        detail=f"{reason}. {found.target} is merged into the branch, with markers where the two conflict. Keep what both "
-        "sides want, remove every marker, and commit.",
+        detail=f"{reason}. {found.target} is merged into the branch, with markers where the two conflict. Keep what "
+        "both sides want, remove every marker, and commit.",
         output="",
         claim="",
         attempt=1,

@@ -172,7 +172,7 @@ class Fleet:
     async def work(self, until_empty: bool = False) -> WorkSummary:
         """Move the tasks on, until somebody stops it or there is nothing left."""
         assert self.orchestrator is not None  # noqa: S101  (an open fleet has one)
-        working = asyncio.ensure_future(self.orchestrator.work(until_empty))
+        working = asyncio.ensure_future(self._follow(self.orchestrator, until_empty))
         parking = asyncio.ensure_future(self._parking.wait())
         try:
             await asyncio.wait({working, parking}, return_when=asyncio.FIRST_COMPLETED)
@@ -183,6 +183,24 @@ class Fleet:
                 await asyncio.wait({working})
         ended = Ended.PARKED if working.cancelled() else working.result()
         return await asyncio.to_thread(self.watch.summary, ended)
+
+    async def _follow(self, orchestrator: Orchestrator, until_empty: bool) -> Ended:
+        """Work in step with the tracker of the project, where that is another one than the blackboard."""
+        office = self.house.office()
+        if office is None:
+            return await orchestrator.work(until_empty)
+        follower = office.follower(self._note, self._wake)
+        try:
+            async with follower.at_work():
+                while True:
+                    ended = await orchestrator.work(until_empty)
+                    if ended is not Ended.EMPTY or not await follower.settled():
+                        return ended
+        finally:
+            await office.close()
+
+    def _note(self, told: str) -> None:
+        self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=told))
 
     def park(self) -> None:
         """Leave: what runs is parked, and goes on with the next one who works. Safe to repeat."""

@@ -14,17 +14,18 @@ import msgspec
 from genba.blackboard import pull_request_terms
 from genba.blackboard.ledger import BlackboardLedger
 from genba.blackboard.outbox import Outbox
+from genba.blackboard.proposals import one_of
 from genba.blackboard.tracker_board import TrackerBoard
 from genba.connections.clock import SystemClock
-from genba.connections.git.queueing import GitRework
+from genba.connections.git.queueing import GitRework, GitTarget
 from genba.connections.github.credentials import AppCredentials, Credentials, find_credentials, gh_by
+from genba.coordination.following import Follower
 from genba.coordination.outbox_forge import OutboxForge
 from genba.coordination.sending import Sender
 from genba.coordination.tracked import OutboxTracker
 from genba.domain.errors import AccessRefusedError, GenbaError, RecoverableError, StateConflictError
 from genba.domain.events import Notice
 from genba.domain.issues import Issue, IssueChange
-from genba.domain.loop_state import Gap
 from genba.domain.sessions import Briefing, Died, SessionStart
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from genba.definitions.tracker_file import GitHubSettings
     from genba.domain.outbox import Deed, Made
     from genba.domain.ports import Tracker
-    from genba.domain.tracking import CardPage, Details, IssuePage, TrackedPullRequest
+    from genba.domain.tracking import CardPage, Details, IssuePage, Terms, TrackedPullRequest
     from genba.domain.workspaces import PullRequest
     from genba.execution.running import RunPlan
     from genba.execution.world import World
@@ -136,8 +137,7 @@ class GitHubOffice:
         return Outbox(self.house.board().store)
 
     def sender(self) -> Sender:
-        owner = f"{os.uname().nodename}:{os.getpid()}"
-        return Sender(self.outbox(), self.deeds, self.settings, self.clock, owner)
+        return Sender(self.outbox(), self.deeds, self.settings, self.clock)
 
     def tracker(self, run: str = "") -> OutboxTracker:
         return OutboxTracker(self.house.board(), self.sender(), run)
@@ -147,6 +147,14 @@ class GitHubOffice:
 
     def ledger(self) -> TrackedLedger:
         return TrackedLedger(self.board())
+
+    def follower(self, say: Say, wake: Callable[[], None]) -> Follower:
+        """What keeps a fleet in step with GitHub."""
+
+        async def follow(terms: Terms) -> str:
+            return await GitTarget(self.house.layout, terms.remote).follow(terms.target) if terms.remote else ""
+
+        return Follower(self.board(), self.synchronizer(), self.sender(), self.settings, say, wake, follow)
 
     def dress(self, world: World, plan: RunPlan, alone: bool) -> World:
         """What a run sees of GitHub. One that is `alone` looks itself; in a fleet somebody looks for all."""
@@ -222,18 +230,8 @@ class TrackedLedger(BlackboardLedger):
 
     async def begin(self, number: int, session: SessionStart, died: Died | None = None) -> Briefing:
         briefing = await super().begin(number, session, died)
-        gap = gap_of(await asyncio.to_thread(self.tracked.findings, number))
+        gap = one_of(await asyncio.to_thread(self.tracked.findings, number))
         return msgspec.structs.replace(briefing, gap=gap) if gap is not None else briefing
-
-
-def gap_of(findings: Sequence[Gap]) -> Gap | None:
-    """What was said of the work of a task, as one."""
-    if len(findings) <= 1:
-        return findings[0] if findings else None
-    last = findings[-1]
-    detail = "\n".join(dict.fromkeys(found.detail for found in findings))
-    output = "\n\n".join(found.output for found in findings if found.output)
-    return msgspec.structs.replace(last, detail=detail, output=output)
 
 
 class LazyIssues:

@@ -38,8 +38,10 @@ if TYPE_CHECKING:
     from genba.coordination.watching import Watch
     from genba.domain.events import Event
     from genba.domain.evidence import CheckResult
-    from genba.domain.ports import Steps
-    from genba.domain.sessions import SessionEnd
+    from genba.domain.ports import Steps, TaskLedger
+    from genba.domain.sessions import Briefing, Died, SessionEnd, SessionStart
+    from genba.domain.tasks import StatusChange, Task
+    from genba.domain.verification import Verification
     from genba.execution.running import Run, RunResult
     from genba.wiring.house import House, PreparedRun
     from genba.wiring.quarters import QuartersKeeper
@@ -220,8 +222,8 @@ class DressedPart:
             durable=True,
             hands_over=works,
             accepts=self.parts.accepts(order),
-            rework=GitRework(house.layout, house.project.fleet.merge.remote),
-            ledger=PartLedger(self.parts.board.board) if works else None,
+            rework=GitRework(house.layout, house.project.fleet.merge.remote) if world.rework is None else world.rework,
+            ledger=self._ledger(world) if works else None,
             rulebook=world.rulebook if works else None,
             workflow=answering.runs if answering is not None else None,
             control=answering.control(order.agent) if answering is not None else None,
@@ -230,6 +232,10 @@ class DressedPart:
             return dressed
         root = keeper.definition.file.runner.execution.worktree.root
         return self.parts.share.dress(dressed, root, self.share, self._hand_over)
+
+    def _ledger(self, world: World) -> TaskLedger:
+        """The blackboard as the part sees it. What came back from a forge is heard by whoever begins."""
+        return PartLedger(world.ledger or BlackboardLedger(self.parts.board.board))
 
     async def _over(self) -> bool:
         return isinstance(self.run.loop, StateDrivenLoop) and await self.run.loop.is_over()
@@ -288,8 +294,23 @@ class DressedPart:
         await self.parts.share.hand_over(self.run, say)
 
 
-class PartLedger(BlackboardLedger):
+class PartLedger:
     """The blackboard as one part sees it. How the part ended is written down by whoever carries it out."""
 
-    async def end(self, session: SessionEnd) -> None:  # noqa: ARG002  (the port's)
-        return None
+    def __init__(self, ledger: TaskLedger) -> None:
+        self.ledger = ledger
+
+    async def look(self, number: int) -> Task:
+        return await self.ledger.look(number)
+
+    async def begin(self, number: int, session: SessionStart, died: Died | None = None) -> Briefing:
+        return await self.ledger.begin(number, session, died)
+
+    async def record(self, number: int, run: str, verification: Verification) -> None:
+        await self.ledger.record(number, run, verification)
+
+    async def move(self, number: int, change: StatusChange) -> Task:
+        return await self.ledger.move(number, change)
+
+    async def end(self, session: SessionEnd) -> None:
+        """Said elsewhere."""

@@ -167,6 +167,11 @@ class GitTarget:
         detail = await self._follow(target, new)
         return MergeResult(status=MergeStatus.MERGED, commit=new, detail=detail)
 
+    async def follow(self, target: str) -> str:
+        """Bring the branch here along with what others landed on the remote; says why it stays behind."""
+        there = await self.remote.tip(target) if self.remote is not None else None
+        return await self._follow(target, there) if there is not None else ""
+
     async def _follow(self, target: str, new: str) -> str:
         """Bring the branch here along with the remote; says why it stays behind."""
         here = await self.git.commit_of(f"refs/heads/{target}")
