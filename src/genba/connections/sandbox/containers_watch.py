@@ -13,6 +13,8 @@ from genba.domain.walls import Violation, WallLimits
 _POLL_SECONDS = 0.1
 _LOOKS = 600
 """How often the first process is looked for."""
+_MORE_LOOKS = 50
+"""How often its groups are looked at again, while one that is limited is missing."""
 _GROUPS = Path("/sys/fs/cgroup")
 _COUNTERS = {"memory": ("memory.events", "memory.oom_control"), "processes": ("pids.events",)}
 _CONTROLLERS = {"memory": ("memory",), "pids": ("processes",), "": ("memory", "processes")}
@@ -26,49 +28,60 @@ class ContainerWatch:
         self._limits = limits
         self._id_file = id_file
         self._variable = variable.encode()
-        self._first: int | None = None
-        self._watch = Watch(limits, Group(folders={}), disk, lambda: self._first, lambda: None)
+        self.first: int | None = None
+        """Its first process, once it was seen."""
+        self._watch = Watch(limits, Group(folders={}), disk, lambda: self.first, lambda: None)
 
     @property
     def found(self) -> Violation | None:
         return self._watch.found
 
+    @property
+    def _wanted(self) -> set[str]:
+        """What is limited and can be counted."""
+        limits = {"memory": self._limits.memory_mb, "processes": self._limits.processes}
+        return {kind for kind, limit in limits.items() if limit is not None}
+
     async def guard(self) -> None:
         """Returns when a limit was passed, and never otherwise."""
-        looks = _LOOKS if self._limits.memory_mb is not None or self._limits.processes is not None else 0
+        looks = _LOOKS if self._wanted else 0
         guarding = asyncio.create_task(self._watch.guard())
         try:
-            while self._first is None and looks > 0:
+            while looks > 0 and not self._watch.group.folders.keys() >= self._wanted:
                 await asyncio.sleep(_POLL_SECONDS)
                 await asyncio.to_thread(self._look)
-                looks -= 1
+                looks = min(looks - 1, _LOOKS if self.first is None else _MORE_LOOKS)
             await guarding
         finally:
             guarding.cancel()
 
     async def last_look(self, told: Sequence[str]) -> Violation | None:
         """What was passed shortly before the end counts too; `told` are the limits that were seen from inside."""
-        is_set = {"memory": self._limits.memory_mb, "processes": self._limits.processes}
         for kind in told:
-            if self._watch.found is None and is_set.get(kind) is not None:
+            if self._watch.found is None and kind in self._wanted:
                 return violation(kind, self._limits)
         await self._watch.last_look()
         return self._watch.found
 
     def _look(self) -> None:
-        """Find the first process, and the control groups that it is in."""
+        """Find the first process, and the control groups that it is in. An engine puts it into one after the other."""
         try:
             identity = self._id_file.read_text().strip()
         except OSError:
             return
         if not identity:
             return
+        first: int | None = None
+        groups: dict[str, str] = {}
         for pid in _pids():
-            groups = _groups(pid, identity)
-            if groups or self._is_inside(pid):
-                self._watch.group = Group(folders=groups)
-                self._first = pid
-                return
+            found = _groups(pid, identity)
+            if found or (first is None and self._is_inside(pid)):
+                first, groups = first or pid, {**groups, **found}
+            if first is not None and groups.keys() >= self._wanted:
+                break
+        if first is not None:
+            self._watch.group = Group(folders=groups)
+            self.first = first
 
     def _is_inside(self, pid: int) -> bool:
         """Whether a process carries the variable and is in another PID namespace: an engine may make no groups."""
