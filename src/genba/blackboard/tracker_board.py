@@ -51,7 +51,7 @@ _IN_THE_WAY = Statement("""
 SELECT number FROM tasks WHERE project_id = :project AND tracker = 'local' AND number BETWEEN :low AND :high
 """)
 _COLUMNS = """
-SELECT i.number, i.reference, i.task_id IS NOT NULL, i.updated_at, i.in_field, i.details_stale, i.gone, i.data
+SELECT i.number, i.reference, i.task_id IS NOT NULL, i.state, i.updated_at, i.in_field, i.details_stale, i.gone, i.data
 FROM tracked_issues i
 """
 _ROW = Statement(_COLUMNS + "WHERE i.project_id = :project AND i.number = :number")
@@ -132,6 +132,8 @@ class TrackedRow(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     reference: str
     has_task: bool
+    state: str
+    """As the list showed it last: the issue itself may not have been acted on yet."""
     updated_at: str
     in_field: bool
     stale: bool
@@ -441,12 +443,13 @@ def _storable(issue: TrackedIssue) -> TrackedIssue:
 
 
 def _row(row: Row) -> TrackedRow:
-    number, reference, has_task, updated_at, in_field, stale, gone, data = row
+    number, reference, has_task, state, updated_at, in_field, stale, gone, data = row
     issue = _issue.decode(data) if data != "{}" else msgspec.structs.replace(_UNKNOWN, number=number)
     return TrackedRow(
         number=number,
         reference=reference,
         has_task=bool(has_task),
+        state=state,
         updated_at=updated_at,
         in_field=bool(in_field),
         stale=bool(stale),

@@ -224,7 +224,7 @@ def _close(tx: Transaction, task: Task, terms: Terms) -> None:
         tasks.edit(tx, number, TaskEdit(add_labels=add, remove_labels=remove), _GENBA, None)
         record(tx, f"{key}:labels", Relabel(issue=number, add=add, remove=remove), run=terms.run)
     row = row_of(tx, number)
-    if closure.close and (row is None or not row.issue.closed):
+    if closure.close and (row is None or row.state != "closed"):
         record(tx, f"{key}:close", CloseIssue(issue=number), run=terms.run)
 
 

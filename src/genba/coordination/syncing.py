@@ -96,7 +96,7 @@ class Synchronizer:
         self.reader = Reader(remote, self.board, settings)
         self.copier = Copier(self.board, settings, known or Known(), self.wanted, self.reader.settle_merged)
         self._heard = heard or (lambda _: None)
-        self._issues = 0
+        self._issues: set[int] = set()
         self._renewed = float("-inf")
 
     async def sync(
@@ -110,8 +110,10 @@ class Synchronizer:
         began = self.remote.spent
         async with self._alone():
             await asyncio.to_thread(self.board.join, self.settings.repository)
-            self._issues = 0
+            self._issues = set()
             is_full = await self._list(full)
+            # Before the issues: one that a merge has closed is done by that merge.
+            news = await self.reader.read_back() if read_back else ()
             await self._notice_cards(is_full)
             applied = await self._read_stale()
             if is_full:
@@ -119,7 +121,6 @@ class Synchronizer:
             if label is not None or board is not None:
                 applied += await self._take(self._asked_for(label, board))
             applied += await self._relate()
-            news = await self.reader.read_back() if read_back else ()
             await asyncio.to_thread(self.reader.move_cards)
         return self._result(is_full, applied, news, began)
 
@@ -157,7 +158,7 @@ class Synchronizer:
             details = await self.remote.details([issue.reference for issue in changed[at : at + _BATCH]])
             parts.append(await asyncio.to_thread(self.copier.foresee, details))
         parts.append(Applied(gone=tuple(gone)))
-        self._issues = len(changed)
+        self._issues = {issue.number for issue in changed}
         news = await self.reader.foresee()
         return self._result(full, sum(parts, Applied()), news, began)
 
@@ -211,12 +212,12 @@ class Synchronizer:
             page = await self.remote.page(since=cursor.since, following=cursor.following)
 
     async def _keep(self, page: IssuePage, values: dict[str, str], seen_in: str = "") -> None:
-        self._issues += len(page.issues)
+        self._issues |= {issue.number for issue in page.issues}
         by_label = Wanted(label=self.wanted.label)
         await asyncio.to_thread(
             self.board.keep_page, page, lambda issue: not issue.closed and by_label.takes(issue), values, seen_in
         )
-        self._heard(f"{self._issues} issues listed")
+        self._heard(f"{len(self._issues)} issues listed")
         await self._still_alone()
 
     def _notice_settings(self) -> None:
@@ -391,7 +392,7 @@ class Synchronizer:
         added = tuple(dict.fromkeys(applied.added))
         return SyncResult(
             full=full,
-            issues=self._issues,
+            issues=len(self._issues),
             added=added,
             changed=tuple(number for number in dict.fromkeys(applied.changed) if number not in set(added)),
             closed=tuple(dict.fromkeys(applied.closed)),

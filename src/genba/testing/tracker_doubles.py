@@ -1,6 +1,5 @@
 """A tracker in memory: issues that people add and change, read like those of a real one."""
 
-import math
 from collections import deque
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -111,7 +110,7 @@ class MemoryIssues:
 
     async def details(self, references: Sequence[str]) -> Details:
         self._call(f"details {len(references)}")
-        self._points += max(1, math.ceil((1 + 4 * len(references)) / 100))
+        self._points += max(1, round((1 + 4 * len(references)) / 100))
         by_reference = {issue.reference: issue for issue in self.issues.values()}
         found = [by_reference[one] for one in references if one in by_reference]
         return self._details(found, tuple(one for one in references if one not in by_reference))

@@ -1,0 +1,271 @@
+"""Pull requests are read back into their tasks: done, worked on again, asked about, merged."""
+
+import msgspec
+import pytest
+
+from genba.blackboard import outbox, pull_request_terms
+from genba.blackboard.board import Blackboard
+from genba.blackboard.fleet import FleetBoard
+from genba.blackboard.store import Statement
+from genba.blackboard.tracker_board import TrackerBoard
+from genba.definitions.tracker_file import BoardSettings, CardStatuses
+from genba.domain.issues import IssueChange
+from genba.domain.outbox import CloseIssue, Deed, DeedStatus, MergePullRequest, OpenPullRequest, Relabel, SetCardStatus
+from genba.domain.sessions import SessionStart
+from genba.domain.tasks import Actor, ActorKind, BlockerKind, TaskEdit, TaskStatus
+from genba.domain.tracking import PullRequestState, RemoteCheck, RemoteReview, ReviewVerdict, Terms
+from genba.testing.conformance import a_move, a_verification
+from genba.testing.tracker_doubles import MemoryIssues
+from tests.github.syncing.conftest import Syncing
+
+_ALICE = Actor(ActorKind.HUMAN, "alice")
+_HEAD = "a" * 40
+
+
+def _proposed(board: Blackboard, number: int, **terms: object) -> None:
+    """The work on a task was verified, and went out as a pull request of its branch."""
+    start = SessionStart(run=f"run-{number}", agent="builder", branch=f"genba/{number}", base="c0", workdir="/nowhere")
+    board.begin_session(number, start)
+    board.record_verification(number, start.run, a_verification(_HEAD))
+    board.change_status(number, a_move(TaskStatus.REVIEW, commit=_HEAD))
+    known = {"closure": IssueChange(add_labels=("done",), remove_labels=("wip",), close=True)} | terms
+    held = Terms(task=number, run=start.run, branch=start.branch, target="main", commit=_HEAD, **known)  # type: ignore[arg-type]
+    board.store.write(lambda tx: pull_request_terms.keep(tx, held))
+
+
+def _deeds(board: Blackboard) -> list[Deed]:
+    return [entry.deed for entry in board.store.read(outbox.pending)]
+
+
+def _review(verdict: ReviewVerdict, **values: object) -> RemoteReview:
+    known = {"id": "r1", "author": "bob", "trusted": True, "commit": _HEAD} | values
+    return RemoteReview(verdict=verdict, **known)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+async def task(board: Blackboard, remote: MemoryIssues, syncing: Syncing) -> int:
+    """A task in review, with an open pull request."""
+    number = remote.add("Add login", labels=("wip",))
+    await syncing().sync()
+    _proposed(board, number)
+    remote.propose(f"genba/{number}", _HEAD)
+    return number
+
+
+async def test_merged_by_anybody_is_done_and_its_issue_is_closed(
+    board: Blackboard, remote: MemoryIssues, syncing: Syncing, task: int
+) -> None:
+    remote.change_request(2, state=PullRequestState.MERGED, merged_commit="b" * 40, merged_by="bob")
+
+    (news,) = (await syncing().sync()).news
+
+    assert (news.verdict, news.task, news.number) == ("merged", task, 2)
+    assert board.get(task).status is TaskStatus.DONE
+    last = [event for event in board.events(task) if event.kind == "status_changed"][-1]
+    assert last.data["finalized"] == "merged bbbbbbb in pull request #2"
+    assert last.data["commit"] == _HEAD
+    assert _deeds(board) == [Relabel(issue=task, add=("done",), remove=("wip",)), CloseIssue(issue=task)]
+    assert "done" in board.get(task).labels
+    assert (await syncing().sync()).news == ()
+
+
+async def test_an_issue_that_the_merge_closed_is_done_by_the_merge(
+    board: Blackboard, remote: MemoryIssues, syncing: Syncing, task: int
+) -> None:
+    remote.change_request(2, state=PullRequestState.MERGED, merged_commit="b" * 40, merged_by="bob")
+    remote.change(task, state="closed", state_reason="completed", pull_requests=(2,))
+
+    await syncing().sync()
+
+    last = [event for event in board.events(task) if event.kind == "status_changed"][-1]
+    assert last.data["finalized"] == "merged bbbbbbb in pull request #2"
+    assert _deeds(board) == [Relabel(issue=task, add=("done",), remove=("wip",))]
+
+
+async def test_one_issue_that_the_merge_closed_is_done_by_the_merge(
+    board: Blackboard, remote: MemoryIssues, syncing: Syncing, task: int
+) -> None:
+    remote.change_request(2, state=PullRequestState.MERGED, merged_commit="b" * 40, merged_by="bob")
+    remote.change(task, state="closed", state_reason="completed", pull_requests=(2,))
+
+    assert (await syncing().sync_issue(task)).status is TaskStatus.DONE
+
+    last = [event for event in board.events(task) if event.kind == "status_changed"][-1]
+    assert last.data["finalized"] == "merged bbbbbbb in pull request #2"
+
+
+async def test_changes_that_a_member_wants_go_back_once(
+    board: Blackboard, copy: TrackerBoard, remote: MemoryIssues, syncing: Syncing, task: int
+) -> None:
+    wanted = _review(ReviewVerdict.CHANGES, body="Too slow", findings=("app.py:3: use a set",))
+    remote.change_request(2, reviews=(wanted,), decision="changes_requested")
+
+    (news,) = (await syncing().sync()).news
+    assert news.verdict == "rework"
+    assert board.get(task).status is TaskStatus.IN_PROGRESS
+    (gap,) = copy.findings(task)
+    assert "Too slow" in gap.output
+    assert "app.py:3: use a set" in gap.output
+    assert (await syncing().sync()).news[0].verdict == "wait"
+
+    copy.clear_findings(task)
+    board.record_verification(task, f"run-{task}", a_verification("d" * 40))
+    board.change_status(task, a_move(TaskStatus.REVIEW, commit="d" * 40))
+    (news,) = (await syncing().sync()).news
+    assert (news.verdict, copy.findings(task)) == ("wait", ())
+
+
+@pytest.mark.parametrize("review", [_review(ReviewVerdict.CHANGES, trusted=False), _review(ReviewVerdict.COMMENTED)])
+async def test_strangers_and_comments_send_nothing_back(
+    board: Blackboard, remote: MemoryIssues, syncing: Syncing, task: int, review: RemoteReview
+) -> None:
+    remote.change_request(2, reviews=(review,))
+    await syncing().sync()
+    assert board.get(task).status is TaskStatus.REVIEW
+
+
+async def test_failed_checks_on_the_verified_head_go_back_once_all_have_ended(
+    board: Blackboard, copy: TrackerBoard, remote: MemoryIssues, syncing: Syncing, task: int
+) -> None:
+    failed = RemoteCheck(name="ci", state="failed", detail="3 tests failed", url="https://ci.test/1")
+    remote.change_request(2, checks=(failed, RemoteCheck(name="lint", state="pending")))
+    assert (await syncing().sync()).news[0].verdict == "wait"
+
+    remote.change_request(2, checks=(failed, RemoteCheck(name="lint", state="passed")))
+    assert (await syncing().sync()).news[0].verdict == "rework"
+    assert board.get(task).status is TaskStatus.IN_PROGRESS
+    assert "3 tests failed" in copy.findings(task)[0].output
+
+
+async def test_a_conflict_goes_back(
+    board: Blackboard, copy: TrackerBoard, remote: MemoryIssues, syncing: Syncing, task: int
+) -> None:
+    remote.change_request(2, mergeable="conflicting", merge_state="dirty")
+    assert (await syncing().sync()).news[0].verdict == "conflict"
+    assert board.get(task).status is TaskStatus.IN_PROGRESS
+    assert copy.findings(task)[0].check == "conflict"
+
+
+async def test_closed_without_a_merge_asks_a_person(
+    board: Blackboard, remote: MemoryIssues, syncing: Syncing, task: int
+) -> None:
+    remote.change_request(2, state=PullRequestState.CLOSED)
+    assert (await syncing().sync()).news[0].verdict == "closed"
+
+    found = board.get(task)
+    assert found.status is TaskStatus.BLOCKED
+    assert found.blocker is not None
+    assert found.blocker.kind is BlockerKind.NEEDS_INPUT
+    (asked,) = FleetBoard(board).escalations()
+    assert "Pull request #2 was closed without a merge" in asked.question
+    assert (await syncing().sync()).news == ()
+
+
+async def test_approved_and_green_is_merged_by_genba_where_that_is_wanted(
+    board: Blackboard, remote: MemoryIssues, syncing: Syncing, task: int
+) -> None:
+    board.edit(task, TaskEdit(requires_review=True), _ALICE)
+    _hold_to(board, task, merge="approved", method="squash")
+    assert (await syncing().sync()).news[0].told == "waits for a review"
+
+    remote.change_request(2, reviews=(_review(ReviewVerdict.APPROVED),), decision="approved")
+    for _ in range(2):
+        assert (await syncing().sync()).news[0].verdict == "merge"
+    assert _deeds(board) == [MergePullRequest(number=2, commit=_HEAD, issue=task, method="squash")]
+    assert board.get(task).approved == _HEAD
+
+    remote.change_request(2, state=PullRequestState.MERGED, merged_commit="b" * 40, merged_by="octocat")
+    await syncing().sync()
+    assert board.get(task).status is TaskStatus.DONE
+
+
+async def test_a_head_that_others_moved_is_not_merged_by_genba(
+    board: Blackboard, remote: MemoryIssues, syncing: Syncing, task: int
+) -> None:
+    _hold_to(board, task, merge="green")
+    remote.change_request(2, commit="e" * 40)
+
+    (news,) = (await syncing().sync()).news
+
+    assert "its head is eeeeeee" in news.told
+    assert _deeds(board) == []
+
+
+async def test_a_merge_that_was_refused_gives_way_once_the_work_goes_back(
+    board: Blackboard, remote: MemoryIssues, syncing: Syncing, task: int
+) -> None:
+    _hold_to(board, task, merge="green")
+    await syncing().sync()
+    (entry,) = board.store.read(outbox.pending)
+    board.store.write(lambda tx: tx.do(_FAIL, id=entry.id))
+
+    remote.change_request(2, mergeable="conflicting")
+    await syncing().sync()
+
+    assert board.store.read(lambda tx: outbox.show(tx, entry.id)).status is DeedStatus.DROPPED
+
+
+async def test_a_pull_request_of_another_origin_is_found_by_its_branch_and_by_the_outbox(
+    board: Blackboard, remote: MemoryIssues, syncing: Syncing, task: int
+) -> None:
+    await syncing().sync()
+    assert "pull_request_of genba/1" in remote.calls
+    remote.calls.clear()
+    await syncing().sync()
+    assert "pull_requests 2" in remote.calls
+
+    other = remote.add()
+    await syncing().sync()
+    _proposed(board, other)
+    deed = OpenPullRequest(branch=f"genba/{other}", target="main", title="t", body="b", issue=other)
+    board.store.write(lambda tx: outbox.record(tx, "open", deed))
+    remote.calls.clear()
+    await syncing().sync()
+    assert not any(call.endswith(f"genba/{other}") for call in remote.calls)
+
+
+async def test_merged_while_it_was_worked_on_again_is_done_as_its_tracker_tells_it(
+    board: Blackboard, remote: MemoryIssues, syncing: Syncing, task: int
+) -> None:
+    board.change_status(task, a_move(TaskStatus.IN_PROGRESS))
+    remote.change_request(2, state=PullRequestState.MERGED, merged_commit="b" * 40, merged_by="bob")
+    await syncing().sync()
+
+    last = [event for event in board.events(task) if event.kind == "status_changed"][-1]
+    assert (last.data["to"], last.actor.kind) == ("done", ActorKind.TRACKER)
+
+
+async def test_cards_follow_the_statuses_of_tasks(board: Blackboard, remote: MemoryIssues, syncing: Syncing) -> None:
+    number = remote.add()
+    remote.move_card(number, "acme", 5, "Todo")
+    statuses = CardStatuses(in_progress="Doing", done="Done")
+    settings = {"board": BoardSettings(number=5, statuses=statuses)}
+    await syncing(**settings).sync()
+    board.begin_session(number, SessionStart(run="r", agent="a", branch="b", base="c", workdir="/nowhere"))
+
+    for _ in range(2):
+        await syncing(**settings).sync()
+
+    deed = SetCardStatus(issue=number, owner="acme", project=5, field="Status", status="Doing")
+    assert _deeds(board) == [deed]
+
+
+async def test_a_preview_of_pull_requests_changes_nothing(
+    board: Blackboard, remote: MemoryIssues, syncing: Syncing, task: int
+) -> None:
+    remote.change_request(2, state=PullRequestState.MERGED, merged_commit="b" * 40)
+    (news,) = (await syncing().preview()).news
+    assert news.verdict == "merged"
+    assert board.get(task).status is TaskStatus.REVIEW
+
+
+def _hold_to(board: Blackboard, number: int, **terms: str) -> None:
+    def change(tx):  # type: ignore[no-untyped-def]
+        held = pull_request_terms.find(tx, number)
+        assert held is not None
+        pull_request_terms.keep(tx, msgspec.structs.replace(held, **terms))
+
+    board.store.write(change)
+
+
+_FAIL = Statement("UPDATE outbox SET status = 'failed', error = 'no' WHERE id = :id")
