@@ -203,5 +203,5 @@ def ordered(things: Iterable[Any], order: Mapping[str, Any] | None, keys: Mappin
         name = keys.get(str(order["field"]))
         if name is None:
             raise Refused(200, f"the GitHub of the tests cannot order by {order['field']}", kind="NOT_IMPLEMENTED")
-        found.sort(key=lambda one: getattr(one, name), reverse=order["direction"] == "DESC")
+        found.sort(key=lambda one: (getattr(one, name), one.id), reverse=order["direction"] == "DESC")
     return found

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from genba.testing.github import access, graphql_issues, graphql_people, graphql_projects, graphql_pulls
 from genba.testing.github.graphql_asking import Ask, Fields, Session, kind_of
@@ -50,6 +51,9 @@ def answer(hub: Hub, viewer: Token, schema_path: Path, request: bytes) -> Answer
     if isinstance(made, list):
         return Answer({"errors": made}, headers=_headers(hub, viewer))
     parsed, operation = made
+    wrong = _wrong_values(schema, operation, variables)
+    if wrong:
+        return Answer({"errors": wrong}, headers=_headers(hub, viewer))
     known = Answer({}, operation=operation.name.value if operation.name else "")
     known.mutation = operation.operation.value == "mutation"
     weight = _weigh(schema, parsed, operation, variables)
@@ -85,6 +89,15 @@ def _prepared(
     if operation is None:
         return [{"message": "An operation name is required"}]
     return parsed, operation
+
+
+def _wrong_values(
+    schema: "GraphQLSchema", operation: "OperationDefinitionNode", variables: dict[str, Any]
+) -> list[dict[str, Any]]:
+    from graphql.execution.values import get_variable_values  # noqa: PLC0415  (only tests have it)
+
+    made = get_variable_values(schema, operation.variable_definitions or (), variables)
+    return [_plain(error) for error in made] if isinstance(made, list) else []
 
 
 def _plain(error: "GraphQLError") -> dict[str, Any]:
@@ -219,6 +232,17 @@ def _shown(ask: Ask, thing: Any) -> Any:
     return thing
 
 
+def _resource(ask: Ask, _: Any) -> Any:
+    """What an address of GitHub's pages shows: an issue, a pull request, a repository, somebody."""
+    parts = urlsplit(str(ask.args["url"])).path.strip("/").split("/")
+    if len(parts) == 1:
+        return graphql_people.owner_of(ask, parts[0])
+    repository = ask.session.repository("/".join(parts[:2]))
+    if len(parts) == 4 and parts[2] in ("issues", "pull") and parts[3].isdigit():
+        return repository.issues.get(int(parts[3]))
+    return repository if len(parts) == 2 else None
+
+
 def _rate(ask: Ask, _: Any) -> dict[str, Any]:
     viewer = ask.session.viewer
     reset = datetime.fromtimestamp(viewer.reset, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -242,6 +266,7 @@ _QUERY: Fields = {
     "repositoryOwner": lambda ask, _: graphql_people.owner_of(ask, ask.args["login"]),
     "organization": lambda ask, _: graphql_people.person(ask, ask.args["login"], "Organization"),
     "user": lambda ask, _: graphql_people.person(ask, ask.args["login"], "User"),
+    "resource": _resource,
     "search": graphql_projects.search,
 }
 

@@ -99,11 +99,13 @@ class _Reader:
         return max(int(wanted), 0)
 
     def _argument(self, node: "FieldNode", name: str) -> Any:
-        from graphql import value_from_ast_untyped  # noqa: PLC0415  (only tests have it)
+        """What an argument has; nothing where it is left out, or a variable that nobody gave."""
+        from graphql import Undefined, value_from_ast_untyped  # noqa: PLC0415  (only tests have it)
 
         for argument in node.arguments or ():
             if argument.name.value == name:
-                return value_from_ast_untyped(argument.value, dict(self.variables))
+                value = value_from_ast_untyped(argument.value, dict(self.variables))
+                return None if value is Undefined else value
         return None
 
     def _refuse(self, kind: str, message: str, path: list[str]) -> None:

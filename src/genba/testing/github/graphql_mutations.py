@@ -167,6 +167,14 @@ def unassign(ask: Ask, given: Given) -> Payload:
     return {"assignable": issue}
 
 
+def replace_assignees(ask: Ask, given: Given) -> Payload:
+    issue = _issue(ask, given["assignableId"])
+    wanted = [*_logins(ask, given.get("actorIds")), *(given.get("actorLogins") or ())]
+    issue_rules.unassign(ask.hub, ask.user, issue, [one.login for one in issue.assignees if one.login not in wanted])
+    issue_rules.assign(ask.hub, ask.user, issue, wanted)
+    return {"assignable": issue}
+
+
 def block(ask: Ask, given: Given) -> Payload:
     issue, by = _issue(ask, given["issueId"]), _get(ask, given["blockingIssueId"], Issue)
     issue_rules.block(ask.hub, ask.user, issue, by)
@@ -415,6 +423,7 @@ MUTATIONS: dict[str, Callable[[Ask, Given], Payload]] = {
     "removeSubIssue": remove_sub_issue,
     "reopenIssue": reopen_issue,
     "reopenPullRequest": reopen_pull,
+    "replaceActorsForAssignable": replace_assignees,
     "requestReviews": request_reviews,
     "requestReviewsByLogin": request_reviews,
     "submitPullRequestReview": submit_review,

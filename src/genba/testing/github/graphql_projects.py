@@ -240,6 +240,9 @@ def _fits(issue: Issue, term: str) -> bool:
             return isinstance(issue, PullRequest) and issue.head.casefold() in wanted
         case "base":
             return isinstance(issue, PullRequest) and issue.base.casefold() in wanted
+        case "review-requested":
+            asked = issue.requested_reviewers if isinstance(issue, PullRequest) else []
+            return bool({user.login.casefold() for user in asked} & wanted)
         case "in" | "archived":
             return True
         case _:
