@@ -1,5 +1,6 @@
 """What happens on boards (Projects v2): cards, fields, and the values of cards."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from genba.testing.github.hub import Hub, Refused, not_found
@@ -133,7 +134,7 @@ def items_of(hub: Hub, issue: Issue) -> list[ProjectItem]:
 
 
 def matching(project: Project, query: str = "") -> list[ProjectItem]:
-    """The cards that a filter leaves: `status:`, `label:`, `is:`, `repo:`, `updated:>=`, `-` before each, words."""
+    """The cards that a filter leaves: `status:`, `label:`, `is:`, `repo:`, `updated:>=`, `last-updated:7days`, `-` before each, words."""
     found = [item for item in project.items if not item.archived]
     for term in _terms(query):
         negated = term.startswith("-")
@@ -172,6 +173,10 @@ def _fits(item: ProjectItem, term: str) -> bool:
             return content is not None and content.repository.full_name.casefold() in values
         case "updated":
             return _compares(max(item.updated_at, content.updated_at if content else ""), value)
+        case "last-updated":  # with a number of days: nobody touched it since then
+            days = int(value.removesuffix("s").removesuffix("day"))
+            then = (datetime.now(UTC) - timedelta(days=days)).strftime("%Y-%m-%dT%H:%M:%SZ")
+            return max(item.updated_at, content.updated_at if content else "") < then
         case field:
             found = next((one for one in item.project.fields if one.name.replace(" ", "-").casefold() == field), None)
             chosen = item.values.get(found.id) if found else None
