@@ -5,11 +5,9 @@ goes on from there. One sync at a time for a project.
 """
 
 import asyncio
-import os
 import secrets
-import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import msgspec
 
@@ -17,6 +15,7 @@ from genba.blackboard.board import Blackboard
 from genba.blackboard.texts import now as time_of_day
 from genba.blackboard.tracker_board import TrackedRow, TrackerBoard, card_of
 from genba.coordination.copying import Applied, Copier, rows_that_fit
+from genba.coordination.lease_owners import lives, one_here
 from genba.coordination.reading_back import Reader
 from genba.definitions.tracker_file import GitHubSettings
 from genba.domain.errors import NotFoundError, StateConflictError
@@ -92,7 +91,7 @@ class Synchronizer:
         self.clock = clock
         self.now = now
         self.wanted = Wanted.by(settings)
-        self.owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+        self.owner = one_here()
         self.reader = Reader(remote, self.board, settings)
         self.copier = Copier(self.board, settings, known or Known(), self.wanted, self.reader.settle_merged)
         self._heard = heard or (lambda _: None)
@@ -369,12 +368,11 @@ class Synchronizer:
 
     async def _take_lease(self) -> None:
         holder = await asyncio.to_thread(self.board.take_lease, LEASE, self.owner, _LEASE_SECONDS)
-        if holder and _has_died(holder):
+        if holder and lives(holder) is False:
             holder = await asyncio.to_thread(self.board.take_lease, LEASE, self.owner, _LEASE_SECONDS, holder)
         if holder:
-            host, _, rest = holder.partition(":")
             raise StateConflictError(
-                f"another sync of this project is under way: process {rest.partition(':')[0]} on {host}",
+                f"another sync of this project is under way: process {holder.split('/')[-2:][0]}",
                 unchanged="nothing was changed.",
                 hint="wait for it, then: genba sync",
             )
@@ -419,17 +417,3 @@ def _all(parts: list[Applied]) -> Applied:
 def _seconds(text: str) -> str:
     """A time as the tracker writes it: to the second."""
     return f"{text[:19]}Z" if text else ""
-
-
-def _has_died(holder: str) -> bool:
-    """Whether a process of this machine that held the lease is gone."""
-    host, _, rest = holder.partition(":")
-    process = rest.partition(":")[0]
-    if host != socket.gethostname() or not process.isdigit():
-        return False
-    with suppress(PermissionError):
-        try:
-            os.kill(int(process), 0)
-        except (ProcessLookupError, OverflowError):
-            return True
-    return False

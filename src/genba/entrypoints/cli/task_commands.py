@@ -22,12 +22,13 @@ from genba.domain.tasks import (
     TaskEdit,
     TaskStatus,
 )
+from genba.domain.tracking import TrackedPullRequest
 from genba.entrypoints.cli.failures import show_hint
 from genba.entrypoints.cli.houses import house_here, house_to_look, run_async
 from genba.entrypoints.cli.json_output import print_json
 from genba.entrypoints.cli.printable import in_one_line
 from genba.entrypoints.cli.tables import table
-from genba.entrypoints.cli.task_view import task_lines
+from genba.entrypoints.cli.task_view import outside_facts, task_lines
 from genba.wiring import House
 
 _MARKS = {
@@ -195,17 +196,31 @@ def list_tasks(
 @_JSON
 def show(number: int, as_json: bool) -> None:
     """Show one task: its text, its goals, its last verdict and its history."""
-    board = house_to_look().board(make=False)
+    house = house_to_look()
+    board = house.board(make=False)
     found = board.get(number)
     comments, events, last = board.comments(number), board.events(number), board.last_verification(number)
     session = board.newest_session(number)
+    url, requests = _outside(house, found)
     if as_json:
         shown = {"task": found, "comments": comments, "events": events, "verification": last}
+        shown |= {"url": url, "pull_requests": requests} if found.tracker != "local" else {}
         print_json(shown | {"session": session if session.run else None})
         return
     parts = [board.get(number) for number in found.children]
-    for line in task_lines(found, comments, events, last, session, parts):
+    for line in task_lines(found, comments, events, last, session, parts, tuple(outside_facts(url, requests))):
         click.echo(line)
+
+
+def _outside(house: House, found: Task) -> tuple[str, list[TrackedPullRequest]]:
+    """Where the issue of a task is, and the pull requests that bring its work."""
+    if found.tracker == "local":
+        return "", []
+    from genba.blackboard.tracker_board import TrackerBoard  # noqa: PLC0415  (only with a tracker)
+
+    copy = TrackerBoard(house.board(make=False))
+    row = copy.row(found.number)
+    return row.issue.url if row else "", copy.pull_requests(found.number)
 
 
 @task.command("edit")

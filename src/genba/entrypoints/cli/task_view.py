@@ -1,6 +1,6 @@
 """How one task looks: what it is, what stands in its way, what was seen of it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -8,10 +8,13 @@ import msgspec
 from genba.domain.goals import Goal, goal_type
 from genba.domain.sessions import SessionStart
 from genba.domain.tasks import Comment, Task, TaskEvent, TaskStatus
+from genba.domain.tracking import TrackedPullRequest
 from genba.domain.verification import Verification
 from genba.entrypoints.cli.printable import in_one_line, printable
+from genba.judgement.pull_requests import standing_of
 
 _HISTORY = 12
+_REQUESTS = 5
 
 
 def task_lines(
@@ -21,10 +24,12 @@ def task_lines(
     last: Verification | None,
     session: SessionStart,
     parts: list[Task],
+    outside: Sequence[tuple[str, str]] = (),
 ) -> Iterator[str]:
+    """`outside`: what its tracker and its forge show, each with its name."""
     yield in_one_line(f"#{task.number} {task.title}")
     yield in_one_line("   " + " · ".join(_facts(task)))
-    for name, value in _more(task, last, session):
+    for name, value in (*_more(task, last, session), *outside):
         yield in_one_line(f"   {name:<12} {value}")
     for part in parts:
         whose = f"  @{part.assignee}" if part.assignee else ""
@@ -44,6 +49,16 @@ def task_lines(
         yield ""
     for event in events[-_HISTORY:]:
         yield in_one_line(f"   {short_time(event.at)}  {_event(event)}")
+
+
+def outside_facts(url: str, requests: Sequence[TrackedPullRequest]) -> Iterator[tuple[str, str]]:
+    """The address of an issue, and its pull requests with who judged them and what failed."""
+    if url:
+        yield "issue", url
+    for request in requests[:_REQUESTS]:
+        yield "pull request", f"#{request.number} {standing_of(request)}   {request.url}"
+        for check in request.failed_checks[:_REQUESTS]:
+            yield "", f"✗ {check.name}  {check.detail or check.url}"
 
 
 def goal_line(goal: Goal) -> str:
