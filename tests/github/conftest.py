@@ -15,8 +15,10 @@ Hubs = Callable[..., GitHub]
 
 @pytest.fixture(scope="session")
 def judge() -> Contract:
-    """GitHub's schemas, read when the first request comes."""
-    return Contract(material.openapi(), material.sdl())
+    """GitHub's schemas, read once for each process of the tests."""
+    made = Contract(material.openapi(), material.sdl())
+    made.read()
+    return made
 
 
 @pytest.fixture

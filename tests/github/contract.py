@@ -30,6 +30,11 @@ class Contract:
         self.violations: list[str] = []
         self.checked = 0
 
+    def read(self) -> None:
+        """Read the schemas now, and not while somebody waits for an answer."""
+        load(self._sdl)
+        _ = self._rest
+
     def check(self, exchange: Exchange) -> list[str]:
         """Judge one exchange and keep what is wrong with it."""
         path = exchange.target.partition("?")[0]

@@ -66,7 +66,7 @@ class Asker:
         self.hub = hub
         self.opened = opened
         headers = {"authorization": f"Bearer {token}"}
-        self.client = opened.enter_context(httpx.Client(base_url=hub.url, headers=headers))
+        self.client = opened.enter_context(httpx.Client(base_url=hub.url, headers=headers, timeout=60))
 
     def other(self, token: str, login: str, *scopes: str) -> "Asker":
         self.hub.add_token(token, login=login, scopes=scopes)

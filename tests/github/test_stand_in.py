@@ -7,7 +7,7 @@ from tests.github.emulated import Emulate
 
 def test_emulate_answers_as_github_does(emulate: Emulate) -> None:
     headers = {"authorization": f"Bearer {emulate.tokens['octocat']}"}
-    with httpx.Client(base_url=emulate.url, headers=headers) as client:
+    with httpx.Client(base_url=emulate.url, headers=headers, timeout=60) as client:
         made = client.post(f"/repos/{emulate.repository}/issues", json={"title": "Broken", "labels": ["bug"]})
         client.post(f"/repos/{emulate.repository}/issues", json={"title": "Also broken"})
         page = client.get(f"/repos/{emulate.repository}/issues", params={"state": "all", "per_page": 1})
@@ -22,6 +22,6 @@ def test_emulate_answers_as_github_does(emulate: Emulate) -> None:
 def test_it_knows_no_graphql(emulate: Emulate) -> None:
     headers = {"authorization": f"Bearer {emulate.tokens['octocat']}"}
 
-    answer = httpx.post(f"{emulate.url}/graphql", headers=headers, json={"query": "{ viewer { login } }"})
+    answer = httpx.post(f"{emulate.url}/graphql", headers=headers, json={"query": "{ viewer { login } }"}, timeout=60)
 
     assert answer.status_code == 404
