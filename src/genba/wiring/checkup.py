@@ -87,13 +87,25 @@ async def check_up(folder: Path, environment: Mapping[str, str]) -> Checkup:
     house, project = await _project(folder) if git.health is Health.FINE else (None, ())
     try:
         chosen, why, wrong = _sandbox(house, walls)
-        more = await asyncio.to_thread(_abilities, house)
+        more = (*await asyncio.to_thread(_abilities, house), *await _tracker(house))
     finally:
         if house is not None:
             house.close()
     python = Finding(area="machine", name="python", version=sys.version.split()[0], detail=sys.executable)
     findings = (git, python, gitleaks, *agents, *walls, *wrong, *more, *project)
     return Checkup(findings=findings, sandbox=chosen, why=why, in_project=house is not None)
+
+
+async def _tracker(house: House | None) -> tuple[Finding, ...]:
+    """Whether the project is let in where its issues live. A run that works on the copy can do without."""
+    if house is None or house.project.file.tracker.github is None:
+        return ()
+    from genba.wiring.access import try_access  # noqa: PLC0415  (most projects have no tracker)
+
+    access = await try_access(house)
+    if access.problem:
+        return (_missing("project", "github", f"{access.repository}: {access.problem}", access.hint),)
+    return (Finding(area="project", name="github", detail=f"{access.repository}: {access.seen}"),)
 
 
 class _Asking:

@@ -1,0 +1,58 @@
+"""Whether a project is let in where its issues live: one question, and what its answer means."""
+
+import msgspec
+
+from genba.domain.errors import GenbaError
+from genba.wiring.github import GitHubOffice
+from genba.wiring.house import House
+
+
+class Access(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found when somebody knocked."""
+
+    repository: str
+    source: str = ""
+    """Where the credentials come from; never what they are."""
+    seen: str = ""
+    problem: str = ""
+    hint: str = ""
+
+
+class _Permissions(msgspec.Struct, frozen=True):
+    push: bool = False
+
+
+class _Repository(msgspec.Struct, frozen=True):
+    open_issues_count: int = 0
+    has_issues: bool = True
+    archived: bool = False
+    permissions: _Permissions = _Permissions()
+
+
+async def try_access(house: House) -> Access:
+    """Ask for the repository of the project. Nothing is changed, and nothing that goes wrong is raised."""
+    settings = house.project.file.tracker.github
+    if settings is None:
+        return Access(repository="", problem="this project names no tracker", hint="genba init --github owner/name")
+    office = GitHubOffice(house, settings)
+    source = ""
+    try:
+        source = (await office.credentials()).source
+        client = await office.client()
+        found = (await client.get(client.repository())).read(_Repository)
+    except GenbaError as error:
+        return Access(repository=settings.repository, source=source, problem=error.message, hint=error.hint)
+    finally:
+        await office.close()
+    return Access(repository=settings.repository, source=source, seen=_seen(found, source), problem=_problem(found))
+
+
+def _seen(found: _Repository, source: str) -> str:
+    may = "" if found.permissions.push else ", which may not push"
+    return f"{found.open_issues_count} open issues and pull requests, by {source}{may}"
+
+
+def _problem(found: _Repository) -> str:
+    if found.archived:
+        return "the repository is archived: nothing can be changed there"
+    return "" if found.has_issues else "the repository has no issues: they are turned off there"

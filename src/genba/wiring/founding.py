@@ -1,0 +1,181 @@
+"""The first settings of a project, made of what is found in its repository and on this machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import msgspec
+
+from genba.connections.goals.detection import detect_in
+from genba.definitions.project import CONFIG_FILES, load_project
+from genba.domain.errors import GenbaError, NotFoundError, StateConflictError, UsageError
+from genba.wiring.house import House
+
+SETTINGS = ".genba/config.yaml"
+_TOOLS = {"claude": "claude-code", "codex": "codex", "opencode": "opencode"}
+"""By program, the adapter that drives it; the first that is installed is taken."""
+_REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
+_ADDRESS = re.compile(r"(?:\w+://)?(?:[^@/]+@)?([^/:]+)(?::\d+)?[/:]([\w.-]+/[\w.-]+?)(?:\.git)?/?")
+_GITHUB = "github.com"
+_PLAIN = re.compile(r"[A-Za-z0-9][\w.-]*")
+
+
+class Repository(msgspec.Struct, frozen=True):
+    """A repository on GitHub, or on an Enterprise server."""
+
+    name: str
+    url: str = ""
+    """The address of the API, where it is not that of GitHub itself."""
+
+
+class Founded(msgspec.Struct, frozen=True, kw_only=True):
+    """What was written, and what was found for it."""
+
+    path: str
+    project: str
+    adapter: str = ""
+    goals: tuple[tuple[str, str], ...] = ()
+    """Each goal of the Definition of Done with the command that it runs."""
+    repository: str = ""
+    url: str = ""
+    added: bool = False
+    """Whether the settings were there, and only the tracker was added."""
+
+
+def found(house: House, *, name: str = "", adapter: str = "", repository: Repository | None = None) -> Founded:
+    """Write the settings of a project that has none, or add the tracker to those that name none."""
+    top = house.layout.top
+    there = next((file for file in CONFIG_FILES if (top / file).exists()), "")
+    if there and repository is None:
+        raise StateConflictError(
+            f"this project has settings: {there}", unchanged="nothing was changed.", hint="genba agent list"
+        )
+    if there:
+        assert repository is not None  # noqa: S101  (looked at just above)
+        return _add_tracker(house, there, repository)
+    settings = _first(top, name or top.name, adapter, repository)
+    _write(top / SETTINGS, _text(settings))
+    return settings
+
+
+def _first(top: Path, name: str, adapter: str, repository: Repository | None) -> Founded:
+    detected = detect_in(top)
+    commands = (("lint_passes", detected.lint), ("build_succeeds", detected.build), ("tests_pass", detected.test))
+    return Founded(
+        path=SETTINGS,
+        project=name,
+        adapter=adapter or next((kind for tool, kind in _TOOLS.items() if shutil.which(tool)), ""),
+        goals=tuple((goal, command) for goal, command in commands if command),
+        repository=repository.name if repository is not None else "",
+        url=repository.url if repository is not None else "",
+    )
+
+
+def _text(settings: Founded) -> str:
+    lines = ["# What each setting means: genba schema config", f"project: {{name: {_quoted(settings.project)}}}", ""]
+    if settings.adapter:
+        lines += ["agents:", "  default:", f"    adapter: {settings.adapter}", ""]
+    else:
+        lines += [
+            "# Who works: name a tool that is installed here (claude-code, codex, opencode), or a command.",
+            "# agents:",
+        ]
+        lines += ["#   default:", "#     adapter: claude-code", ""]
+    if settings.goals:
+        lines += [
+            "# What done means, for every task. Each command is found out from the files of the project;",
+            "# write `command: …` under a goal to set another.",
+        ]
+        lines += ["dod:", *(f"  - type: {goal}   # {command}" for goal, command in settings.goals)]
+    else:
+        lines += ["# What done means, for every task.", "# dod:", "#   - type: tests_pass", "#     command: make test"]
+    if settings.repository:
+        lines += ["", *_tracker(settings.repository, settings.url)]
+    return "\n".join(lines) + "\n"
+
+
+def _tracker(repository: str, url: str) -> list[str]:
+    lines = ["tracker:", "  github:", f"    repository: {_quoted(repository)}"]
+    return [*lines, f"    url: {_quoted(url)}"] if url else lines
+
+
+def _quoted(text: str) -> str:
+    """A text as YAML reads it again; what is plain stays plain. JSON is YAML."""
+    plain = _PLAIN.fullmatch(text.replace("/", ".")) and not re.fullmatch(
+        r"(?i)[\d._-]+|true|false|null|yes|no|on|off", text
+    )
+    return text if plain else msgspec.json.encode(text).decode()
+
+
+def _add_tracker(house: House, there: str, repository: Repository) -> Founded:
+    """The lines of the user stay as they are; what is new comes after them, and is tried before it is kept."""
+    known = house.project.file.tracker.github
+    if known is not None:
+        raise StateConflictError(
+            f"{there} has a tracker: {known.repository}",
+            unchanged="nothing was changed.",
+            hint="genba sync" if known.repository == repository.name else f"edit tracker.github in {there}",
+        )
+    path = house.layout.top / there
+    before = path.read_text(encoding="utf-8")
+    gap = "" if before.endswith("\n") or not before else "\n"
+    lines = "\n".join(_tracker(repository.name, repository.url))
+    _write(path, f"{before}{gap}\n{lines}\n")
+    try:
+        load_project(house.layout.top)
+    except GenbaError as error:
+        _write(path, before)
+        raise StateConflictError(
+            f"the tracker could not be added at the end of {there}: {error.message}",
+            unchanged="nothing was changed.",
+            hint=f"add it yourself:\n{lines}",
+        ) from error
+    return Founded(path=there, project=house.project.name, repository=repository.name, url=repository.url, added=True)
+
+
+def _write(path: Path, text: str) -> None:
+    """Whole, or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside.write_text(text, encoding="utf-8")
+    if path.exists():
+        shutil.copymode(path, beside)
+    beside.replace(path)
+
+
+def repository_of(house: House, word: str) -> Repository:
+    """The repository that somebody names: `owner/name`, an address, or nothing, which is that of a remote."""
+    if not word:
+        return _of_remote(house)
+    if _REPOSITORY.fullmatch(word):
+        return Repository(word)
+    match = _ADDRESS.fullmatch(word)
+    if match is None:
+        raise UsageError(
+            f'"{word[:100]}" is no repository', unchanged="nothing was changed.", hint="--github owner/name"
+        )
+    return _at(match[1], match[2])
+
+
+def _of_remote(house: House) -> Repository:
+    told = subprocess.run(
+        ["git", "-C", str(house.layout.top), "remote", "get-url", "origin"], check=False, capture_output=True, text=True
+    )
+    match = _ADDRESS.fullmatch(told.stdout.strip())
+    if told.returncode != 0 or match is None or Path(told.stdout.strip()).exists():
+        raise NotFoundError(
+            "the remote origin of this repository is none on GitHub",
+            unchanged="nothing was changed.",
+            hint="name it: genba init --github owner/name",
+        )
+    return _at(match[1], match[2])
+
+
+def _at(host: str, name: str) -> Repository:
+    return (
+        Repository(name) if host.lower() in (_GITHUB, f"ssh.{_GITHUB}") else Repository(name, f"https://{host}/api/v3")
+    )
