@@ -60,6 +60,9 @@ _BY_OTHERS = (can.WaitReason.ELSEWHERE, can.WaitReason.WORKERS, can.WaitReason.L
 _BEAT_SECONDS = 10.0
 _GATHERING_SECONDS = 0.02
 """How long what happens is gathered before anybody looks: one look is enough for all of it."""
+_LONGEST_GATHERING_SECONDS = 0.15
+_PAUSES_PER_LOOK = 3.0
+"""The longer a look takes, the more is gathered for the next one: looking is not all that there is to do."""
 _ENDS_ANYWAY = (can.WaitReason.BUDGET, can.WaitReason.MERGE)
 """Waits with a time at which something is tried, and nothing need have changed."""
 _SITTING_DOWN_SECONDS = 60.0
@@ -134,11 +137,14 @@ class Orchestrator:
 
     async def work(self, until_empty: bool) -> Ended:
         """Go on until somebody stops it, or until there is nothing left that could be done."""
+        took = 0.0
         while True:
-            await asyncio.sleep(_GATHERING_SECONDS)
+            await asyncio.sleep(min(max(_GATHERING_SECONDS, _PAUSES_PER_LOOK * took), _LONGEST_GATHERING_SECONDS))
             self.wake.clear()
+            began = time.monotonic()
             try:
                 busy = await self.tick()
+                took = time.monotonic() - began
             except UnavailableError as error:
                 await self._rest(self._database.out_of_reach(error))
                 continue

@@ -11,7 +11,7 @@ from genba.connections.git.cells import loosely_held, set_aside
 from genba.connections.git.layout import RepositoryLayout, is_folder
 from genba.connections.git.locks import FileLock, held
 from genba.connections.git.naming import folder_name
-from genba.connections.git.records import TreeRecord, read_record, write_record
+from genba.connections.git.records import TreeRecord, read_record, unfinished, write_record
 from genba.connections.git.registering import can_register, register
 from genba.connections.git.removal import remove_tree
 from genba.connections.git.trash import sweep
@@ -108,9 +108,8 @@ class TreeMaker:
 
     async def _clear_unfinished(self, wanted: str) -> None:
         """Remove what a dead run had begun to make: nobody has worked in it."""
-        for path in self.layout.tree_records():
-            record = read_record(path)
-            if record is None or record.ready or record.branch == wanted:
+        for record in unfinished(self.layout):
+            if record.branch == wanted:
                 continue
             lock = FileLock(self.layout.branch_lock(record.branch))
             if lock.try_acquire(CLEARING):

@@ -1,10 +1,16 @@
 """Which working trees are Genba's: one record per branch, written before the tree is made."""
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
 from genba.connections.git.layout import RepositoryLayout
+
+_MOST_REMEMBERED = 10_000
+_ready: dict[str, tuple[int, int]] = {}
+"""By its path: the file of a record that said that its tree is ready. A record is never changed, only replaced."""
 
 
 class TreeRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,6 +30,33 @@ def read_record(path: Path) -> TreeRecord | None:
         return msgspec.json.decode(path.read_bytes(), type=TreeRecord)
     except (OSError, msgspec.DecodeError, msgspec.ValidationError):
         return None
+
+
+def unfinished(layout: RepositoryLayout) -> Iterator[TreeRecord]:
+    """The records of trees that are not ready. With many trees only those are read that are new."""
+    folder = layout.own / "trees"
+    try:
+        found = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except FileNotFoundError:
+        return
+    if len(_ready) > _MOST_REMEMBERED:
+        _ready.clear()
+    for entry in found:
+        if not entry.name.endswith(".json") or (file := _file(entry)) is None or _ready.get(entry.path) == file:
+            continue
+        record = read_record(Path(entry.path))
+        if record is not None and record.ready:
+            _ready[entry.path] = file
+        elif record is not None:
+            yield record
+
+
+def _file(entry: os.DirEntry[str]) -> tuple[int, int] | None:
+    try:
+        told = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    return told.st_ino, told.st_mtime_ns
 
 
 def write_record(layout: RepositoryLayout, record: TreeRecord) -> None:

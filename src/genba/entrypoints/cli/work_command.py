@@ -5,6 +5,7 @@ Law: the first ctrl-c parks everything and waits for it; whoever presses it agai
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 _REDRAW_SECONDS = 0.25
 _LONGEST_NAME = 64
 _MOST_WORKERS = 1024
+_LOOKS_AFTER = 5000
+"""Things that are made before somebody looks for garbage among them: a fleet makes many, and little of it is."""
 
 
 class Working(Protocol):
@@ -118,6 +121,8 @@ async def drive(open_fleet: OpenFleet, view: View, until_empty: bool) -> WorkSum
         try:
             async with open_fleet(view) as fleet:
                 parking.fleet = fleet
+                gc.freeze()  # what was loaded stays: nobody waits while it is looked through again
+                gc.set_threshold(_LOOKS_AFTER)
                 async with _redrawn(view, fleet):
                     return await fleet.work(until_empty=until_empty)
         except asyncio.CancelledError:
