@@ -8,7 +8,7 @@ from typing import Any
 
 from graphql import GraphQLError, parse, specified_rules, validate
 from graphql.execution.values import get_variable_values
-from graphql.language import OperationDefinitionNode
+from graphql.language import DocumentNode, OperationDefinitionNode
 
 from genba.testing.github.graphql_schema import load
 from genba.testing.github.recorded import Exchange
@@ -18,6 +18,9 @@ _GH = "GitHub CLI"
 _TOLERATED = "OverlappingFieldsCanBeMergedRule"
 """GitHub lets documents pass that break it, and gh sends such ones. Ours do not break it."""
 
+_Document = tuple[DocumentNode | None, tuple[str, ...]]
+"""A document, where it is one, and what is wrong with it."""
+
 
 class Contract:
     """Judges exchanges, from any thread, and keeps what is wrong with them until somebody takes it."""
@@ -26,7 +29,7 @@ class Contract:
         self._openapi = openapi
         self._sdl = sdl
         self._lock = threading.Lock()
-        self._documents: dict[tuple[str, bool], tuple[str, ...]] = {}
+        self._documents: dict[tuple[str, bool], _Document] = {}
         self.violations: list[str] = []
         self.checked = 0
 
@@ -50,25 +53,26 @@ class Contract:
 
     def check_graphql(self, document: str, variables: dict[str, Any] | None = None, *, gh: bool = False) -> list[str]:
         """What is wrong with a document, and with the values that go with it."""
-        schema = load(self._sdl)
-        try:
-            parsed = parse(document)
-        except GraphQLError as error:
-            return [f"GraphQL: {error.message}"]
-        known = self._documents.get((document, gh))
-        if known is None:
-            rules = [rule for rule in specified_rules if not (gh and rule.__name__ == _TOLERATED)]
-            known = tuple(f"GraphQL: {error.message}" for error in validate(schema, parsed, rules))
-            self._documents[document, gh] = known
-        if known:
-            return list(known)
+        known = self._documents.get((document, gh)) or self._read_document(document, gh)
+        self._documents[document, gh] = known
+        parsed, wrong = known
+        if parsed is None or wrong:
+            return list(wrong)
         values: list[str] = []
         for definition in parsed.definitions:
             if isinstance(definition, OperationDefinitionNode):
-                made = get_variable_values(schema, definition.variable_definitions or (), variables or {})
+                made = get_variable_values(load(self._sdl), definition.variable_definitions or (), variables or {})
                 if isinstance(made, list):
                     values += [f"GraphQL: {error.message}" for error in made]
         return values
+
+    def _read_document(self, document: str, gh: bool) -> _Document:
+        try:
+            parsed = parse(document)
+        except GraphQLError as error:
+            return None, (f"GraphQL: {error.message}",)
+        rules = [rule for rule in specified_rules if not (gh and rule.__name__ == _TOLERATED)]
+        return parsed, tuple(f"GraphQL: {error.message}" for error in validate(load(self._sdl), parsed, rules))
 
     def take(self) -> list[str]:
         """What was wrong since the last time, without saying it twice."""

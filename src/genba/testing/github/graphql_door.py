@@ -7,6 +7,7 @@ that a test could take for the truth.
 import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -47,7 +48,7 @@ def answer(hub: Hub, viewer: Token, schema_path: Path, request: bytes) -> Answer
     except (ValueError, KeyError, TypeError):
         return Answer({"message": "Problems parsing JSON"}, status=400)
     schema = load(schema_path)
-    made = _prepared(schema, document, asked.get("operationName"))
+    made = _prepared(schema_path, str(document), asked.get("operationName"))
     if isinstance(made, list):
         return Answer({"errors": made}, headers=_headers(hub, viewer))
     parsed, operation = made
@@ -70,10 +71,11 @@ def answer(hub: Hub, viewer: Token, schema_path: Path, request: bytes) -> Answer
     return known
 
 
+@lru_cache(maxsize=64)
 def _prepared(
-    schema: "GraphQLSchema", text: str, name: str | None
+    schema_path: Path, text: str, name: str | None
 ) -> "tuple[DocumentNode, OperationDefinitionNode] | list[dict[str, Any]]":
-    """The document and its operation, or what is wrong with it."""
+    """The document and its operation, or what is wrong with it: judged once, however often it is sent."""
     from graphql import GraphQLError, parse, specified_rules, validate  # noqa: PLC0415  (only tests have it)
     from graphql.utilities import get_operation_ast  # noqa: PLC0415  (only tests have it)
 
@@ -82,7 +84,7 @@ def _prepared(
     except GraphQLError as error:
         return [_plain(error)]
     rules = [rule for rule in specified_rules if rule.__name__ != _TOLERATED]
-    errors = validate(schema, parsed, rules)
+    errors = validate(load(schema_path), parsed, rules)
     if errors:
         return [_plain(error) for error in errors]
     operation = get_operation_ast(parsed, name)
@@ -147,9 +149,9 @@ def _execute(
     variables: dict[str, Any],
     session: Session,
 ) -> dict[str, Any]:
-    from graphql import ExecutionResult, execute  # noqa: PLC0415  (only tests have it)
+    from graphql import execute_sync  # noqa: PLC0415  (only tests have it)
 
-    done = execute(
+    done = execute_sync(
         schema,
         parsed,
         context_value=session,
@@ -158,7 +160,6 @@ def _execute(
         field_resolver=_resolve,
         type_resolver=_type_of,
     )
-    assert isinstance(done, ExecutionResult)
     body: dict[str, Any] = {"data": done.data}
     if done.errors:
         body["errors"] = [_error(error) for error in done.errors]
