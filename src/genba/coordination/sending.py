@@ -65,12 +65,18 @@ class Sender:
         """No two senders have the same name, also not in one process."""
 
     async def send(
-        self, patience: float | None = None, *, key: str = "", longest_wait: float | None = None
+        self,
+        patience: float | None = None,
+        *,
+        key: str = "",
+        longest_wait: float | None = None,
+        heard: Callable[[OutboxEntry], None] | None = None,
     ) -> SendResult:
         """Send what there is, or what stands before one deed and that deed itself.
 
         It takes no longer than `patience`, but for a request that is under way; None waits as long as it takes. It
-        gives up before it would wait for longer than `longest_wait` at once. Raises nothing that the other side does.
+        gives up before it would wait for longer than `longest_wait` at once. `heard` is told of each one that ended.
+        Raises nothing that the other side does.
         """
         begun = self.clock.elapsed()
         sent: list[OutboxEntry] = []
@@ -84,6 +90,8 @@ class Sender:
                 outcome = await _uncut(self._carry_out(turn, turn.entry))
                 if outcome.entry is not None:
                     (failed if outcome.entry.status is DeedStatus.FAILED else sent).append(outcome.entry)
+                    if heard is not None:
+                        heard(outcome.entry)
                 if outcome.refused:
                     return await self._result(sent, failed, Turn(why=outcome.refused), outcome.refused)
                 continue

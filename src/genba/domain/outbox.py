@@ -145,7 +145,7 @@ def mutations_of(deed: Deed) -> int:
         case Relabel():
             return max(1, bool(deed.add) + len(deed.remove))
         case OpenPullRequest():
-            return 2 if deed.reviewers else 1
+            return 3 if deed.reviewers else 2
         case SetCardStatus():
             return 2
     return 1

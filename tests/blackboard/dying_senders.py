@@ -1,0 +1,172 @@
+"""Sends an outbox in processes that are killed: at one point each, before and after everything that can happen.
+
+python -m tests.blackboard.dying_senders ADDRESS FOLDER first   each point once, with a fresh project each time
+python -m tests.blackboard.dying_senders ADDRESS FOLDER often   one project, and death after death until all is sent
+python -m tests.blackboard.dying_senders ADDRESS FOLDER race    one project, and several who send at once
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from genba.blackboard.board import Blackboard
+from genba.blackboard.outbox import Outbox
+from genba.coordination.sending import Sender
+from genba.definitions.tracker_file import GitHubSettings
+from genba.domain.errors import RemoteUnavailable
+from genba.domain.outbox import CloseIssue, Deed, PostComment, Relabel
+from genba.testing.doubles import ManualClock
+from genba.testing.outbox_doubles import Fault, MemoryDeeds
+from tests.blackboard.outboxes import NOON
+
+DEEDS: tuple[tuple[str, Deed], ...] = (
+    ("c1", PostComment(issue=1, body="one")),
+    ("close", CloseIssue(issue=2)),
+    ("labels", Relabel(issue=1, add=("new",))),
+    ("c2", PostComment(issue=1, body="two")),
+)
+RACERS = 4
+_STEPS = ("claim", "begin", "end", "postpone")
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of one project."""
+
+    deaths: int
+    keys: list[str]
+    statuses: list[str]
+
+
+class DyingOutbox(Outbox):
+    """Calls somebody before and after each step that is written down."""
+
+    def __init__(self, board: Blackboard, clock: Callable[[], datetime], at: Callable[[str], None]) -> None:
+        super().__init__(board.store, clock)
+        self.at = at
+
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        if name not in _STEPS:
+            return found
+
+        def around(*arguments: Any, **named: Any) -> Any:
+            self.at(name)
+            done = found(*arguments, **named)
+            self.at(f"{name} is written")
+            return done
+
+        return around
+
+
+def place_of(address: str, project: str) -> str:
+    """A file holds one project, a server many."""
+    return address if "://" in address else f"{address}.{project}"
+
+
+def send(address: str, project: str, file: Path, life: int, deadly: int) -> None:
+    """Send all there is, and be killed at one of the points on the way."""
+    points = 0
+
+    def at(_point: str) -> None:
+        nonlocal points
+        points += 1
+        if points == deadly:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    clock = ManualClock()
+    begun = clock.elapsed()
+    board = Blackboard.open(place_of(address, project), project)
+    deeds = MemoryDeeds(file=file, issues=(1, 2), at=at)
+    if life == 0:
+        deeds.faults.append(Fault(error=RemoteUnavailable("502 Bad Gateway"), after=True))
+    outbox = DyingOutbox(board, lambda: NOON + timedelta(seconds=life * 10 + clock.elapsed() - begun), at)
+    sender = Sender(outbox, deeds, GitHubSettings(repository="acme/shop"), clock)
+    asyncio.run(sender.send())
+    board.close()
+
+
+def in_a_process(work: Callable[[], None]) -> bool:
+    """Whether it came to its end."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        return False
+    assert os.WEXITSTATUS(status) == 0, "a sender failed"
+    return True
+
+
+def record(address: str, project: str, times: int = 1) -> None:
+    with Blackboard.open(place_of(address, project), project) as board:
+        outbox = Outbox(board.store)
+        for time in range(times):
+            for key, deed in DEEDS:
+                outbox.record(f"{key}-{time}", deed)
+
+
+def told(address: str, project: str, file: Path, deaths: int) -> Told:
+    with Blackboard.open(place_of(address, project), project) as board:
+        statuses = [str(entry.status) for entry in Outbox(board.store).list(all=True)]
+    return Told(deaths=deaths, keys=MemoryDeeds(file=file).keys, statuses=statuses)
+
+
+def each_point_once(address: str, folder: Path) -> list[Told]:
+    found = []
+    for deadly in range(1, 200):
+        project, file = f"dies-{deadly}", folder / f"effects-{deadly}"
+        record(address, project)
+        survived = in_a_process(
+            lambda project=project, file=file, deadly=deadly: send(address, project, file, 0, deadly)  # type: ignore[misc]
+        )
+        if not survived:
+            in_a_process(lambda project=project, file=file: send(address, project, file, 1, 0))  # type: ignore[misc]
+        found.append(told(address, project, file, 0 if survived else 1))
+        if survived:
+            return found
+    raise AssertionError("it never came to its end")
+
+
+def death_after_death(address: str, folder: Path) -> list[Told]:
+    file = folder / "effects"
+    record(address, "often", 3)
+    for life in range(1, 300):
+        if in_a_process(lambda life=life: send(address, "often", file, life, 1 + life * 7 % 13)):  # type: ignore[misc]
+            return [told(address, "often", file, life - 1)]
+    raise AssertionError("it never came to its end")
+
+
+def many_at_once(address: str, folder: Path) -> list[Told]:
+    file = folder / "effects"
+    record(address, "race", 4)
+    children = []
+    for _ in range(RACERS):
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                send(address, "race", file, 1, 0)
+                code = 0
+            finally:
+                os._exit(code)
+        children.append(child)
+    ends = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    assert ends == [0] * RACERS, ends
+    return [told(address, "race", file, 0)]
+
+
+if __name__ == "__main__":
+    act = {"first": each_point_once, "often": death_after_death, "race": many_at_once}[sys.argv[3]]
+    sys.stdout.write(msgspec.json.encode(act(sys.argv[1], Path(sys.argv[2]))).decode())
