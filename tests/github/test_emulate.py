@@ -1,0 +1,266 @@
+"""The REST part of the product, unmodified, against emulate: a stand-in for GitHub that others made."""
+
+import itertools
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from genba.connections.github.credentials import TokenCredentials
+from genba.connections.github.deeds import GitHubDeeds
+from genba.connections.github.forge import GitHubForge
+from genba.connections.github.issues import GitHubIssues
+from genba.connections.github.tracker import GitHubTracker
+from genba.domain.errors import NotFoundError, UnrecoverableError
+from genba.domain.outbox import (
+    CloseIssue,
+    KeepComment,
+    MergePullRequest,
+    OpenPullRequest,
+    PostComment,
+    Relabel,
+    ReopenIssue,
+)
+from genba.domain.tracking import PullRequestState, ReviewVerdict
+from genba.testing.conformance import ForgeSuite, TrackerSuite
+from tests.github.emulate_git import EmulateGit
+from tests.github.emulated import Emulate
+from tests.github.offices import connected, settings
+
+_NAMES = itertools.count(1)
+
+
+@dataclass
+class Place:
+    """A repository on emulate, as people use it, and its git. Only what the product asks goes by the door."""
+
+    emulate: Emulate
+    repository: str
+    git: EmulateGit
+    folder: Path
+    client: httpx.Client
+
+    def ask(self, method: str, path: str, body: Any = None, *, by: str = "octocat") -> Any:
+        headers = {"authorization": f"Bearer {self.emulate.tokens[by]}"}
+        answer = self.client.request(method, f"/repos/{self.repository}{path}", json=body, headers=headers)
+        assert answer.status_code < 300, answer.text
+        return answer.json() if answer.content else None
+
+    def add_issue(self, title: str, *labels: str, body: str = "") -> int:
+        return int(self.ask("POST", "/issues", {"title": title, "labels": list(labels), "body": body})["number"])
+
+    def run(self, *arguments: str) -> str:
+        who = {f"GIT_{one}_{what}": "ada@example.com" for one in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+        home = {"PATH": "/usr/bin:/bin:/usr/local/bin", "HOME": str(self.folder), "TZ": "Europe/Lisbon"}
+        done = subprocess.run(
+            ["git", *arguments], cwd=self.folder, env=home | who, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def push(self, branch: str, path: str = "work.txt", text: str = "work\n") -> str:
+        """Somebody's commit on a branch from main, pushed."""
+        self.run("switch", "-q", "-C", branch, "origin/main")
+        (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.folder / path).write_text(text)
+        self.run("add", ".")
+        self.run("commit", "-q", "-m", f"Do {branch}\n\nIssue: #1")
+        self.run("push", "-q", "origin", branch)
+        return self.run("rev-parse", "HEAD")
+
+
+@pytest.fixture
+def place(emulate: Emulate, tmp_path: Path) -> Iterator[Place]:
+    """A repository of its own for each test."""
+    name = f"shop-{next(_NAMES)}"
+    token = emulate.tokens["octocat"]
+    with httpx.Client(base_url=f"http://127.0.0.1:{emulate.port}", timeout=60) as client:
+        headers = {"authorization": f"Bearer {token}"}
+        made = client.post("/user/repos", json={"name": name, "auto_init": True}, headers=headers)
+        assert made.status_code == 201, made.text
+        git = EmulateGit.make(tmp_path / "origin.git", emulate.port, f"octocat/{name}", token)
+        subprocess.run(["git", "clone", "-q", str(git.path), str(tmp_path / "clone")], check=True, capture_output=True)
+        yield Place(emulate, f"octocat/{name}", git, tmp_path / "clone", client)
+
+
+@dataclass
+class Connection:
+    issues: GitHubIssues
+    deeds: GitHubDeeds
+
+
+@pytest.fixture
+async def genba(place: Place) -> AsyncIterator[Connection]:
+    token = TokenCredentials(place.emulate.tokens["octocat"], "the test")
+    async with connected(settings(place.emulate.url, place.repository), credentials=token) as client:
+        yield Connection(GitHubIssues(client), GitHubDeeds(client))
+
+
+# git
+
+
+def test_what_is_pushed_is_in_emulate_under_the_same_names_and_its_merges_come_back(place: Place) -> None:
+    (place.folder / "run.sh").write_text("#!/bin/sh\n")
+    (place.folder / "run.sh").chmod(0o755)
+    (place.folder / "link").symlink_to("run.sh")
+    first = place.push("topic/one", "deep/er/naïve.txt", "ä\n")
+    second = place.push("two", "two.bin", "\0two")
+    place.run("merge", "-q", "--no-ff", "-m", "Join them", "topic/one")
+    place.run("push", "-q", "origin", "two")
+    refs = {one["ref"]: one["object"]["sha"] for one in place.ask("GET", "/git/matching-refs/heads")}
+    assert refs["refs/heads/topic/one"] == first
+    assert refs["refs/heads/two"] == place.run("rev-parse", "HEAD")
+    assert second in place.run("rev-list", "HEAD")
+    pull = place.ask("POST", "/pulls", {"title": "Two", "head": "two", "base": "main"})
+    merged = place.ask("PUT", f"/pulls/{pull['number']}/merge", {"sha": refs["refs/heads/two"]})
+    place.git.pull()
+    place.run("fetch", "-q", "--prune")
+    assert place.run("rev-parse", "origin/main") == merged["sha"]
+    assert place.run("show", "origin/main:deep/er/naïve.txt") == "ä"
+    place.run("push", "-q", "origin", "--delete", "topic/one")
+    place.run("push", "-q", "--force", "origin", f"{first}:two")
+    refs = {one["ref"]: one["object"]["sha"] for one in place.ask("GET", "/git/matching-refs/heads")}
+    assert refs == {"refs/heads/main": merged["sha"], "refs/heads/two": first}
+
+
+# reading
+
+
+async def test_pages_of_issues_are_read_to_the_end_and_only_what_changed_later(place: Place, genba: Connection) -> None:
+    for number in range(1, 106):
+        place.add_issue(f"Issue {number}", *(["ready"] if number % 2 else []))
+    pages = [await genba.issues.page()]
+    while pages[-1].following and len(pages) < 5:
+        pages.append(await genba.issues.page(following=pages[-1].following))
+    assert (len(pages[0].issues), pages[-1].following) == (100, "")
+    assert {issue.number for page in pages for issue in page.issues} == set(range(1, 106))
+    assert pages[0].issues[0].labels == ("ready",)
+    ready = await genba.issues.page(label="ready")
+    assert {issue.number % 2 for issue in ready.issues} == {1}
+    place.ask("POST", "/issues/3/comments", {"body": "Look"})
+    later = await genba.issues.page(since=pages[-1].newest)
+    assert 3 in {issue.number for issue in later.issues}
+
+
+async def test_an_issue_has_its_comments_and_its_pull_requests_with_reviews_and_checks(
+    place: Place, genba: Connection
+) -> None:
+    number = place.add_issue("Broken", "bug", body="It is broken.")
+    place.ask("POST", f"/issues/{number}/comments", {"body": "I saw it too"}, by="reviewer")
+    head = place.push("fix")
+    pull = place.ask("POST", "/pulls", {"title": "Fix", "head": "fix", "base": "main", "body": f"Fixes #{number}"})
+    review = {"event": "REQUEST_CHANGES", "body": "Not like this"}
+    place.ask("POST", f"/pulls/{pull['number']}/reviews", review, by="reviewer")
+    run = {"name": "tests", "head_sha": head, "status": "completed", "conclusion": "failure"}
+    place.ask("POST", "/check-runs", run | {"output": {"title": "1 failed", "summary": "test_a"}})
+    details = await genba.issues.issue(number)
+    (issue,) = details.issues
+    assert (issue.title, issue.body, issue.labels, issue.detailed) == ("Broken", "It is broken.", ("bug",), True)
+    assert [(one.author, one.body) for one in issue.comments] == [("reviewer", "I saw it too")]
+    assert issue.pull_requests == (pull["number"],)
+    (found,) = details.pull_requests
+    assert (found.branch, found.commit, found.target, found.state) == ("fix", head, "main", PullRequestState.OPEN)
+    assert [(one.author, one.verdict, one.body) for one in found.reviews] == [
+        ("reviewer", ReviewVerdict.CHANGES, "Not like this")
+    ]
+    assert [(one.name, one.state) for one in found.failed_checks] == [("tests", "failed")]
+    assert found.closes == (number,)
+    again = await genba.issues.details([issue.reference])
+    assert again.issues == details.issues
+    by_branch = await genba.issues.pull_request_of("fix")
+    assert by_branch is not None
+    assert by_branch.number == pull["number"]
+    assert await genba.issues.pull_request_of("nothing") is None
+    with pytest.raises(NotFoundError):
+        await genba.issues.issue(999)
+
+
+# deeds
+
+
+async def test_comments_labels_and_states_are_made_once(place: Place, genba: Connection) -> None:
+    number = place.add_issue("Work", "ready")
+    deeds = genba.deeds
+    said = PostComment(issue=number, body="I begin.")
+    assert await deeds.made(said, "k1") is None
+    made = await deeds.do(said, "k1")
+    found = await deeds.made(said, "k1")
+    assert found is not None
+    assert (found.found, found.address) == (True, made.address)
+    for body in ("One of two", "Two of two"):
+        await deeds.do(KeepComment(issue=number, name="progress", body=body), body)
+    bodies = [one["body"] for one in place.ask("GET", f"/issues/{number}/comments")]
+    assert len(bodies) == 2
+    assert bodies[1].startswith("Two of two")
+    change = Relabel(issue=number, add=("in progress",), remove=("ready", "never there"))
+    assert await deeds.made(change, "k2") is None
+    await deeds.do(change, "k2")
+    assert await deeds.made(change, "k2") is not None
+    closing = CloseIssue(issue=number)
+    await deeds.do(closing, "k3")
+    row = place.ask("GET", f"/issues/{number}")
+    assert (row["state"], row["state_reason"]) == ("closed", "completed")
+    assert [label["name"] for label in row["labels"]] == ["in progress"]
+    assert await deeds.made(closing, "k3") is not None
+    await deeds.do(ReopenIssue(issue=number), "k4")
+    assert place.ask("GET", f"/issues/{number}")["state"] == "open"
+
+
+async def test_a_pull_request_is_opened_brought_up_to_date_and_merged_by_its_commit(
+    place: Place, genba: Connection
+) -> None:
+    number = place.add_issue("Work")
+    head = place.push("genba/1-work")
+    deed = OpenPullRequest(
+        branch="genba/1-work",
+        target="main",
+        title="Do the work",
+        body=f"Closes #{number}",
+        issue=number,
+        reviewers=("reviewer",),
+    )
+    made = await genba.deeds.do(deed, "k1")
+    assert made.number is not None
+    assert [one["login"] for one in place.ask("GET", f"/pulls/{made.number}")["requested_reviewers"]] == ["reviewer"]
+    other = OpenPullRequest(branch="genba/1-work", target="main", title="Do it all", body="Closes #1", issue=number)
+    again = await genba.deeds.do(other, "k2")
+    assert (again.number, place.ask("GET", f"/pulls/{made.number}")["title"]) == (made.number, "Do it all")
+    with pytest.raises(UnrecoverableError):
+        await genba.deeds.do(MergePullRequest(number=made.number, commit="0" * 40, issue=number), "k3")
+    place.ask("POST", f"/pulls/{made.number}/reviews", {"event": "APPROVE"}, by="reviewer")
+    merge = MergePullRequest(number=made.number, commit=head, issue=number)
+    assert await genba.deeds.made(merge, "k4") is None
+    done = await genba.deeds.do(merge, "k4")
+    seen = await genba.deeds.made(merge, "k4")
+    assert seen is not None
+    assert (seen.commit, seen.found) == (done.commit, True)
+    (pull,) = await genba.issues.pull_requests([made.number])
+    assert (pull.state, pull.merged_commit) == (PullRequestState.MERGED, done.commit)
+    place.git.pull()
+    place.run("fetch", "-q")
+    assert place.run("rev-parse", "origin/main") == done.commit
+
+
+# the same suites as the local tracker and the forge of a command
+
+
+class TestTrackerOnEmulate(TrackerSuite):
+    @pytest.fixture
+    async def tracker(self, place: Place) -> AsyncIterator[GitHubTracker]:
+        place.add_issue("Docs", "docs", "old")
+        token = TokenCredentials(place.emulate.tokens["octocat"], "the test")
+        async with connected(settings(place.emulate.url, place.repository), credentials=token) as client:
+            yield GitHubTracker(client)
+
+
+class TestForgeOnEmulate(ForgeSuite):
+    @pytest.fixture
+    async def forge(self, place: Place) -> AsyncIterator[GitHubForge]:
+        place.push("genba/1")
+        token = TokenCredentials(place.emulate.tokens["octocat"], "the test")
+        async with connected(settings(place.emulate.url, place.repository), credentials=token) as client:
+            yield GitHubForge(client)
