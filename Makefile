@@ -11,12 +11,13 @@ DEV     := $(VENV)/.installed-dev
 COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-strip-extras \
            --no-emit-index-url --no-header
 
-.PHONY: demo test chaos clis check format bench lock clean help
+.PHONY: demo test chaos live-github clis check format bench lock clean help
 
 help:
 	@echo "make demo    watch an agent work, be judged and be merged (no model, no key)"
 	@echo "make test    every test, and a share of the chaos"
 	@echo "make chaos   kill a fleet at every boundary on both databases, and 50 times at random: half an hour"
+	@echo "make live-github REPO=owner/name   walk one issue through a repository of yours on GitHub"
 	@echo "make clis    install the real agents that the tests drive, and the schemas of GitHub (make test does it too)"
 	@echo "make check   format, lint, types, imports"
 	@echo "make bench   speed, as ratios measured side by side"
@@ -33,6 +34,10 @@ test: $(DEV) clis
 chaos: $(DEV)
 	GENBA_CHAOS=whole GENBA_CHAOS_ROUNDS=$${GENBA_CHAOS_ROUNDS:-50} GENBA_TEST_FORK=0 \
 	    $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/fleet/test_chaos_*.py
+
+# Opt-in: it opens an issue and a pull request on a repository of yours. No test needs it.
+live-github: $(DEV)
+	@$(BIN)/python -m tests.github.live "$(REPO)"
 
 clis: $(DEV)
 	@$(BIN)/python tests/clis/install.py $(VENV)/clis

@@ -1,0 +1,48 @@
+"""A project joins its issues on GitHub: `genba init --github`, and what `genba doctor` says of it."""
+
+import pytest
+
+from genba.testing.github.server import GitHub
+from tests.github.shops import SHOP, TOKEN
+from tests.project import Project
+
+
+@pytest.fixture
+def joined(project: Project, hub: GitHub) -> Project:
+    hub.add_token(TOKEN, "octocat")
+    hub.add_repository(SHOP, collaborators={"octocat": "write"})
+    hub.add_issue(SHOP, title="One")
+    hub.add_issue(SHOP, title="Two")
+    project.write(".genba/config.yaml", f"tracker: {{github: {{repository: {SHOP}, url: {hub.url}}}}}\n")
+    project.environment["GENBA_GITHUB_TOKEN"] = TOKEN
+    return project
+
+
+def github(project: Project, token: str = TOKEN) -> dict[str, str]:
+    found = project.genba("doctor", "--json", GENBA_GITHUB_TOKEN=token).json["findings"]
+    [row] = [each for each in found if each["name"] == "github"]
+    return dict(row)
+
+
+def test_who_is_let_in_sees_how_much_there_is(joined: Project) -> None:
+    row = github(joined)
+    assert row["health"] == "fine"
+    assert row["detail"] == "acme/shop: 2 open issues and pull requests, by GENBA_GITHUB_TOKEN"
+
+
+def test_a_token_that_is_not_good_is_told_and_not_shown(joined: Project) -> None:
+    row = github(joined, "ghp_notagoodtokennotagoodtoken00")
+    assert row["health"] == "missing"
+    assert "notagood" not in str(row)
+
+
+def test_a_repository_that_is_not_there_is_told(joined: Project, hub: GitHub) -> None:
+    joined.write(".genba/config.yaml", f"tracker: {{github: {{repository: acme/nothing, url: {hub.url}}}}}\n")
+    assert "acme/nothing" in github(joined)["detail"]
+
+
+def test_who_is_not_there_does_not_keep_anybody_from_working(joined: Project) -> None:
+    joined.write(".genba/config.yaml", f"tracker: {{github: {{repository: {SHOP}, url: 'http://127.0.0.1:9'}}}}\n")
+    row = github(joined)
+    assert row["health"] == "missing"
+    assert joined.genba("doctor", "--json").json["can_run"]
