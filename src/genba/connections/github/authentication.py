@@ -18,14 +18,10 @@ from genba.domain.errors import AccessRefusedError, RemoteUnavailable
 if TYPE_CHECKING:
     from githubkit.core import GitHubCore
 
-_EARLY_SECONDS = 120.0
+_EARLY_SECONDS = 300.0
 _PROOF_SECONDS = 540
 _LIFE_SECONDS = 3000.0
 _UNAUTHORIZED = 401
-
-
-def strategy_of(credentials: Credentials) -> BaseAuthStrategy:
-    return AppStrategy(credentials) if isinstance(credentials, AppCredentials) else TokenAuthStrategy(credentials.token)
 
 
 class AppStrategy(BaseAuthStrategy):
@@ -37,22 +33,32 @@ class AppStrategy(BaseAuthStrategy):
         self.good_until = 0.0
         self.renewing = asyncio.Lock()
 
+    @property
+    def fresh(self) -> bool:
+        return time.time() < self.good_until
+
     def get_auth_flow(self, github: "GitHubCore[Any]") -> httpx.Auth:
         return _AppAuth(self, str(github.config.base_url))
 
 
-class _AppAuth(httpx.Auth):
-    requires_response_body = True
+def strategy_of(credentials: Credentials) -> TokenAuthStrategy | AppStrategy:
+    if isinstance(credentials, AppCredentials):
+        return AppStrategy(credentials)
+    return TokenAuthStrategy(credentials.token)
 
+
+class _AppAuth(httpx.Auth):
     def __init__(self, strategy: AppStrategy, url: str) -> None:
         self.strategy = strategy
-        self.address = f"{url}app/installations/{strategy.app.installation}/access_tokens"
+        self.address = f"{url.rstrip('/')}/app/installations/{strategy.app.installation}/access_tokens"
 
     async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
         kept = self.strategy
         async with kept.renewing:
-            if time.time() >= kept.good_until:
-                self._take((yield self._asking(request)))
+            if not kept.fresh:
+                given = yield self._asking(request)
+                await given.aread()
+                self._take(given)
             used = kept.token
         request.headers["Authorization"] = f"Bearer {used}"
         response = yield request
@@ -61,7 +67,9 @@ class _AppAuth(httpx.Auth):
         # An answer 401 means that nothing was carried out: with a new token it may be sent once more.
         async with kept.renewing:
             if kept.token == used:
-                self._take((yield self._asking(request)))
+                given = yield self._asking(request)
+                await given.aread()
+                self._take(given)
             request.headers["Authorization"] = f"Bearer {kept.token}"
         yield request
 

@@ -38,7 +38,7 @@ class Boards:
             "field": deed.field,
         }
         try:
-            told = await self.client.query(documents.ISSUE_ON_BOARDS, variables)
+            told = await self.client.query(documents.ISSUE_ON_BOARDS, variables, bearable=frozenset({"NOT_FOUND"}))
         except NoGraphQL as error:
             raise UnrecoverableError(
                 "the board cannot be changed: this server has no GraphQL for boards",
@@ -52,7 +52,7 @@ class Boards:
     async def _option(self, deed: SetCardStatus) -> tuple[str, str, str]:
         """The ids of the board, of the field, and of the status in it. Boards change: they are asked for each time."""
         variables = {"owner": deed.owner, "project": deed.project, "field": deed.field}
-        told = await self.client.query(documents.BOARD, variables)
+        told = await self.client.query(documents.BOARD, variables, bearable=frozenset({"NOT_FOUND"}))
         board = told.part(shapes.Board, "repositoryOwner", "projectV2")
         if board is None:
             raise no_board(deed.owner, deed.project)

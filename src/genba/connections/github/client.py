@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 import msgspec
-from githubkit import GitHub
+from githubkit import GitHub, TokenAuthStrategy
 from githubkit.exception import GitHubException, RequestError, RequestFailed
 
 from genba import __version__
@@ -116,8 +116,9 @@ class GitHubClient:
         self.notes: list[str] = []
         self._last_change: float | None = None
         self._without_graphql = False
+        self._strategy = strategy_of(credentials)
         self._github = _Connected(
-            strategy_of(credentials),
+            self._strategy,
             base_url=settings.url,
             user_agent=f"genba/{__version__}",
             follow_redirects=False,
@@ -132,6 +133,15 @@ class GitHubClient:
 
     async def close(self) -> None:
         await self._github.disconnect()
+
+    async def token(self) -> str:
+        """A token that is good for the next minutes, for git, which asks for one itself."""
+        strategy = self._strategy
+        if isinstance(strategy, TokenAuthStrategy):
+            return strategy.token
+        if not strategy.fresh:
+            await self.get(self.repository())
+        return strategy.token
 
     def repository(self, *words: str | int) -> str:
         """A path below the repository; each word is one part of it, whatever it holds."""
@@ -288,7 +298,7 @@ class GitHubClient:
 
     def _note_move(self, path: str, address: str) -> None:
         note = f"GitHub answers for {self.settings.repository} under another address: was it renamed or moved?"
-        if path.startswith(self.repository()) and note not in self.notes:
+        if path.startswith(self.repository()) and not any(told.startswith(note) for told in self.notes):
             self.notes.append(f"{note} ({_short(address)})")
 
 

@@ -135,6 +135,7 @@ class GitHubIssues:
                 "home": self.client.owner,
                 "name": self.client.name,
             },
+            bearable=frozenset({"NOT_FOUND"}),
         )
         board = told.part(shapes.Board, "repositoryOwner", "projectV2")
         if board is None:
@@ -305,9 +306,8 @@ def _following(rows: Sequence[shapes.Issue], since: str, number: int, label: str
     """
     newest = max(row.updated_at for row in rows)
     ties = sum(row.updated_at == newest for row in rows)
-    moment = newest.partition(".")[0].rstrip("Z") + "Z"
-    if moment > since and ties <= _SMALL_TIE:
-        return urlencode({"since": moment, "label": label})
+    if newest > since and ties <= _SMALL_TIE:
+        return urlencode({"since": newest, "label": label})
     return urlencode({"since": since, "page": number + 1, "label": label})
 
 

@@ -13,7 +13,7 @@ from genba.domain.outbox import Made, MergePullRequest, OpenPullRequest, marker
 
 _CONFLICT, _NOT_ALLOWED, _UNPROCESSABLE = 409, 405, 422
 _LONGEST_TITLE = 256
-_PASSING = ("base branch was modified", "merge already in progress", "try the merge again")
+_PASSING = ("base branch was modified", "merge already in progress")
 _TEAM = "team/"
 
 

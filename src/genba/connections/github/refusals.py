@@ -95,7 +95,7 @@ def words_of(body: bytes) -> str:
         elif isinstance(error, dict):
             named = " ".join(str(error[key]) for key in ("field", "code") if error.get(key))
             found.append(str(error.get("message") or named))
-    return plain("; ".join(dict.fromkeys(text for text in found if text)))
+    return plain("; ".join(dict.fromkeys(text.strip() for text in found if text.strip())))
 
 
 def plain(text: str, limit: int = _WORDS) -> str:

@@ -20,6 +20,10 @@ class Titled(_Rest, frozen=True):
     title: str = ""
 
 
+class PullMark(_Rest, frozen=True):
+    """Only a pull request has it."""
+
+
 class DependencySummary(_Rest, frozen=True):
     total_blocked_by: int = 0
 
@@ -50,7 +54,7 @@ class Issue(_Rest, frozen=True):
     updated_at: str = ""
     closed_at: str | None = None
     comments: int = 0
-    pull_request: msgspec.Raw | None = None
+    pull_request: PullMark | None = None
     issue_dependencies_summary: DependencySummary | None = None
     sub_issues_summary: SubIssueSummary | None = None
     parent_issue_url: str | None = None

@@ -134,7 +134,10 @@ def items_of(hub: Hub, issue: Issue) -> list[ProjectItem]:
 
 
 def matching(project: Project, query: str = "") -> list[ProjectItem]:
-    """The cards that a filter leaves: `status:`, `label:`, `is:`, `repo:`, `updated:>=`, `last-updated:7days`, `-` before each, words."""
+    """The cards that a filter leaves.
+
+    It knows `status:`, `label:`, `is:`, `repo:`, `updated:>=`, `last-updated:7days`, `-` before each, and words.
+    """
     found = [item for item in project.items if not item.archived]
     for term in _terms(query):
         negated = term.startswith("-")
