@@ -5,7 +5,7 @@ from typing import assert_never
 
 import msgspec
 
-from genba.blackboard import dependencies, history, tasks
+from genba.blackboard import dependencies, history, outbox, tasks
 from genba.blackboard.families import hold_relations
 from genba.blackboard.gateway import change_status
 from genba.blackboard.rows import look
@@ -23,6 +23,7 @@ from genba.blackboard.tracker_board import (
 )
 from genba.definitions.tracker_file import GitHubSettings
 from genba.domain.errors import GenbaError, NotFoundError, StateConflictError
+from genba.domain.outbox import Relabel
 from genba.domain.tasks import Actor, ActorKind, Blocker, BlockerKind, StatusChange, Task, TaskStatus
 from genba.domain.tracking import Details, TrackedIssue, TrackedPullRequest
 from genba.judgement.tracking import (
@@ -126,7 +127,12 @@ class Copier:
         before = row.acted_on if row and not row.gone else None
         if before is not None and before.updated_at > issue.updated_at:
             return Applied()  # somebody has acted on a newer one
-        sight = Sight(issue=issue, before=before, was_in_field=row.in_field if row else False)
+        sight = Sight(
+            issue=issue,
+            before=before,
+            was_in_field=row.in_field if row else False,
+            labels=_labels_to_be(tx, issue) if task else None,
+        )
         changes = meaning(sight, task, self.wanted, self.settings, self.known, asked)
         task, applied = self._carry_out(tx, issue.number, task, changes)
         write_issue(tx, issue, task, in_field=self.wanted.takes(issue))
@@ -246,6 +252,18 @@ def task_of_issue(tx: Transaction, number: int) -> Task | None:
     if task.tracker != GITHUB:
         refuse_own_numbers(tx, [number])
     return task
+
+
+def _labels_to_be(tx: Transaction, issue: TrackedIssue) -> tuple[str, ...] | None:
+    """The labels of an issue once all that is on its way has arrived; None where nothing is."""
+    waiting = [entry.deed for entry in outbox.in_lane(tx, f"issue:{issue.number}") if not entry.status.ended]
+    deeds = [deed for deed in waiting if isinstance(deed, Relabel)]
+    if not deeds:
+        return None
+    labels = dict.fromkeys(issue.labels)
+    for deed in deeds:
+        labels = dict.fromkeys(label for label in (*labels, *deed.add) if label not in deed.remove)
+    return tuple(labels)
 
 
 def _stands(task: Task, should: Relations, known: Mapping[int, Task]) -> bool:

@@ -1,6 +1,7 @@
 """Reads pull requests back into the tasks whose work they bring."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import assert_never
 
@@ -35,7 +36,7 @@ from genba.domain.outbox import (
     Relabel,
     SetCardStatus,
 )
-from genba.domain.ports import RemoteIssues
+from genba.domain.ports import Clock, RemoteIssues
 from genba.domain.tasks import Actor, ActorKind, Blocker, BlockerKind, StatusChange, Task, TaskEdit, TaskStatus
 from genba.domain.tracking import PullRequestNews, PullRequestState, Terms, TrackedPullRequest
 from genba.judgement.pull_requests import (
@@ -54,6 +55,8 @@ from genba.judgement.tracking import GITHUB, owner_of
 _GENBA = Actor(ActorKind.ORCHESTRATOR, "genba")
 _TRACKER = Actor(ActorKind.TRACKER, GITHUB)
 _BATCH = 50
+_UNSURE = ("", "unknown")
+_MOMENT_SECONDS = 1.0
 
 _MOVED = Statement("""
 SELECT e.id, t.number, t.status FROM events e JOIN tasks t ON t.id = e.task_id
@@ -68,10 +71,11 @@ SELECT deed, made, status FROM outbox WHERE project_id = :project AND kind = 'pu
 class Reader:
     """Looks at the pull requests of tasks that have not ended, and does what they mean."""
 
-    def __init__(self, remote: RemoteIssues, board: TrackerBoard, settings: GitHubSettings) -> None:
+    def __init__(self, remote: RemoteIssues, board: TrackerBoard, settings: GitHubSettings, clock: Clock) -> None:
         self.remote = remote
         self.board = board
         self.settings = settings
+        self.clock = clock
 
     async def read_back(self) -> tuple[PullRequestNews, ...]:
         """Each pull request as it is now, and what was done about it."""
@@ -100,16 +104,27 @@ class Reader:
         wanted = await asyncio.to_thread(self.board.store.read, _followed)
         unknown = [terms for terms, number in wanted if number is None]
         numbers = [number for _, number in wanted if number]
-        found: dict[int, TrackedPullRequest] = {}
-        for at in range(0, len(numbers), _BATCH):
-            for request in await self.remote.pull_requests(numbers[at : at + _BATCH]):
-                found[request.number] = request
+        found = await self._requests(numbers)
+        # A forge begins to try a merge when it is first asked about it: a moment later it knows.
+        unsure = [
+            one.number for one in found.values() if one.state is PullRequestState.OPEN and one.mergeable in _UNSURE
+        ]
+        if unsure:
+            await self.clock.sleep(_MOMENT_SECONDS)
+            found |= await self._requests(unsure)
         looked = [(terms, found[number]) for terms, number in wanted if number and number in found]
         for terms in unknown:
             newest = await self.remote.pull_request_of(terms.branch)
             if newest is not None:
                 looked.append((terms, newest))
         return looked
+
+    async def _requests(self, numbers: Sequence[int]) -> dict[int, TrackedPullRequest]:
+        found: dict[int, TrackedPullRequest] = {}
+        for at in range(0, len(numbers), _BATCH):
+            for request in await self.remote.pull_requests(numbers[at : at + _BATCH]):
+                found[request.number] = request
+        return found
 
     def _settle(self, terms: Terms, found: TrackedPullRequest) -> PullRequestNews | None:
         return self.board.store.write(lambda tx: settle(tx, terms, found))
@@ -185,7 +200,8 @@ def settle(tx: Transaction, terms: Terms, found: TrackedPullRequest) -> PullRequ
 
 def _finish(tx: Transaction, task: Task, terms: Terms, verdict: Merged) -> None:
     """The work is on its target. What was verified is done; what was not is as its tracker tells it."""
-    reason = verdict.note or (f"merged by {verdict.by}" if verdict.by else verdict.finalized)
+    by = f" by {verdict.by}" if verdict.by else ""
+    reason = verdict.note or f"{verdict.finalized}{by}"
     if task.status is TaskStatus.REVIEW and terms.commit:
         if task.requires_review and verdict.approved_by:
             gateway.approve(tx, task.number, terms.commit, Actor(ActorKind.HUMAN, verdict.approved_by))

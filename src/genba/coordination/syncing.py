@@ -92,7 +92,7 @@ class Synchronizer:
         self.now = now
         self.wanted = Wanted.by(settings)
         self.owner = one_here()
-        self.reader = Reader(remote, self.board, settings)
+        self.reader = Reader(remote, self.board, settings, clock)
         self.copier = Copier(self.board, settings, known or Known(), self.wanted, self.reader.settle_merged)
         self._heard = heard or (lambda _: None)
         self._issues: set[int] = set()
@@ -266,10 +266,14 @@ class Synchronizer:
     async def _take(self, asked: Wanted) -> Applied:
         """Issues that a person chose become tasks; none leaves the field by that."""
         rows = rows_that_fit(await asyncio.to_thread(self.board.every), asked)
+        if asked.project is not None:
+            on_board = await self._cards(asked.owner, asked.project)
+            rows = [row for row in rows if row.number in on_board]
+        by_label = Wanted(label=asked.label)
         parts = []
         for at in range(0, len(rows), _BATCH):
             details = await self.remote.details([row.reference for row in rows[at : at + _BATCH]])
-            chosen = tuple(issue for issue in details.issues if asked.takes(issue))
+            chosen = tuple(issue for issue in details.issues if by_label.takes(issue))
             fitting = msgspec.structs.replace(details, issues=chosen)
             parts.append(await asyncio.to_thread(self.copier.act_on, fitting, True))
         if parts:
@@ -284,19 +288,23 @@ class Synchronizer:
         """Moving a card does not change its issue, so the board is asked for what was moved."""
         if self.wanted.project is None or self.settings.board is None:
             return
-        owner, project, field = self.wanted.owner, self.wanted.project, self.settings.board.field
         since = "" if full else await asyncio.to_thread(self.board.value, "cards_since")
-        on_board: dict[int, BoardItem] = {}
-        following = ""
-        while True:
-            page = await self.remote.cards(owner, project, field, following=following, since=since)
-            on_board |= dict(page.cards)
-            following = page.following
-            if not following:
-                break
+        on_board = await self._cards(self.wanted.owner, self.wanted.project, since)
         moved = await asyncio.to_thread(self._moved, on_board, complete=not since)
         await asyncio.to_thread(self.board.mark_stale, moved)
         await asyncio.to_thread(self.board.set_values, {"cards_since": later(self.now(), -_DAY)[:10]})
+
+    async def _cards(self, owner: str, project: int, since: str = "") -> dict[int, BoardItem]:
+        """By issue: its card on a board. With a day, those that nobody touched since then may be missing."""
+        field = self.settings.board.field if self.settings.board is not None else "Status"
+        found: dict[int, BoardItem] = {}
+        following = ""
+        while True:
+            page = await self.remote.cards(owner, project, field, following=following, since=since)
+            found |= dict(page.cards)
+            following = page.following
+            if not following:
+                return found
 
     def _moved(self, on_board: dict[int, BoardItem], complete: bool) -> list[int]:
         """The issues of the copy that lie elsewhere on the board than the copy says, or not on it any more."""

@@ -89,6 +89,8 @@ class Sight(msgspec.Struct, frozen=True, kw_only=True):
     """None: it was never acted on."""
     was_in_field: bool = False
     gone: bool = False
+    labels: tuple[str, ...] | None = None
+    """Its labels once what Genba has changed here has arrived there; None: as they are."""
 
 
 def meaning(
@@ -144,6 +146,7 @@ def _edit(sight: Sight, task: Task, settings: GitHubSettings, known: Known) -> T
     issue, before = sight.issue, sight.before
     old_title, old_body = (title_of(before), before.body) if before else (task.title, task.body)
     old_labels = before.labels if before else task.labels
+    labels = issue.labels if sight.labels is None else sight.labels
     priority, kind = priority_of(issue, settings), type_of(issue, settings, known)
     old_priority = priority_of(before, settings) if before else None
     old_kind = type_of(before, settings, known) if before else None
@@ -152,8 +155,8 @@ def _edit(sight: Sight, task: Task, settings: GitHubSettings, known: Known) -> T
         body=_changed(issue.body, old_body, task.body),
         type=_changed(kind, old_kind, task.type) if kind else None,
         priority=None if priority is None or priority in (old_priority, task.priority) else priority,
-        add_labels=tuple(name for name in issue.labels if name not in old_labels and name not in task.labels),
-        remove_labels=tuple(name for name in old_labels if name not in issue.labels and name in task.labels),
+        add_labels=tuple(name for name in labels if name not in old_labels and name not in task.labels),
+        remove_labels=tuple(name for name in old_labels if name not in labels and name in task.labels),
         assignee=_assignee(sight, task, known),
     )
 

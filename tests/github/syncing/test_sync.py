@@ -2,10 +2,12 @@
 
 import pytest
 
+from genba.blackboard import outbox
 from genba.blackboard.board import Blackboard
 from genba.blackboard.tracker_board import TrackerBoard
 from genba.definitions.tracker_file import BoardSettings
 from genba.domain.errors import NotFoundError, RateLimited, StateConflictError
+from genba.domain.outbox import Relabel
 from genba.domain.tasks import Actor, ActorKind, Priority, StatusChange, TaskDraft, TaskEdit, TaskStatus
 from genba.domain.tracking import RemoteComment
 from genba.judgement.tracking import Known
@@ -67,6 +69,22 @@ async def test_what_people_set_here_stays(board: Blackboard, remote: MemoryIssue
     task = board.get(number)
     assert (task.title, task.body, task.scope) == ("mine", "second", ("src/",))
     assert set(task.labels) == {"b", "c", "d"}
+
+
+async def test_labels_that_are_on_their_way_are_not_taken_back(
+    board: Blackboard, remote: MemoryIssues, syncing: Syncing
+) -> None:
+    number = remote.add(labels=("ready",))
+    await syncing().sync()
+    remote.change(number, labels=("ready", "in progress"))  # sent by Genba, and taken away again while GitHub was away
+    deeds = (Relabel(issue=number, remove=("in progress",)), Relabel(issue=number, add=("blocked",)))
+    for key, deed in enumerate(deeds):
+        board.store.write(lambda tx, key=key, deed=deed: outbox.record(tx, f"labels-{key}", deed))  # type: ignore[misc]
+    board.edit(number, TaskEdit(add_labels=("blocked",)), _ALICE)
+
+    await syncing().sync()
+
+    assert set(board.get(number).labels) == {"ready", "blocked"}
 
 
 async def test_a_closed_issue_ends_its_task_and_a_reopened_one_opens_it(
@@ -178,6 +196,15 @@ async def test_a_choice_by_hand_adds_issues_and_takes_none_away(
     await syncing(label="genba").sync()
     assert board.get(chosen).status is TaskStatus.OPEN
     assert board.get(chosen).title == "still wanted"
+
+
+async def test_a_board_that_is_named_by_hand_adds_its_issues(
+    board: Blackboard, remote: MemoryIssues, syncing: Syncing
+) -> None:
+    chosen, _ = remote.add(), remote.add()
+    remote.move_card(chosen, "other", 9, "Todo")
+    result = await syncing(label="genba").sync(board=("other", 9))
+    assert result.added == (chosen,)
 
 
 async def test_what_a_stranger_writes_waits_for_a_person(
