@@ -60,7 +60,7 @@ class LiveRoom:
         self.fleet.start(
             order, executor="one", host="here", plan=msgspec.json.encode(plan).decode(), base_branch="main"
         )
-        live = await self.parts.prepare(order, plan, None, PlainSteps())
+        live = await self.parts.prepare(order, self.fleet.session(run), plan, None, PlainSteps())
         opened = await live.run.opening.open()
         live.run.workspace, live.run.proof = opened.workspace, live.run.opening.proof
         self.open.append(live)

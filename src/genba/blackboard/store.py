@@ -7,6 +7,7 @@ way. SQL is compiled once and handed to the driver: a status change costs few st
 
 import copy
 import re
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -20,6 +21,9 @@ T = TypeVar("T")
 Row = tuple[Any, ...]
 
 _ATTEMPTS = 8
+_LINES: dict[str, threading.Lock] = {}
+"""By file: the line of those in this process who want to write. SQLite itself lets them try again and again, later each
+time, while the file is free."""
 _PARAMETER = re.compile(r":([a-z_]\w*)")
 
 
@@ -80,17 +84,27 @@ class Store:
         self.endure: Callable[[UnavailableError], bool] | None = None
         """Waits while the database is out of reach, and says whether to ask again. Only for work that may repeat."""
         self._driver_error: type[Exception] = engine.dialect.loaded_dbapi.Error
+        self._line = None if self.on_postgres else _LINES.setdefault(place, threading.Lock())
 
     def read(self, work: Callable[[Transaction], T]) -> T:
-        return self._in_transaction("BEGIN", work)
+        return self._tried(lambda: self._once("BEGIN", work))
 
     def write(self, work: Callable[[Transaction], T]) -> T:
         """Do the work and commit it. The work may run more than once, and only the last one counts."""
-        return self._in_transaction("BEGIN IMMEDIATE", work)
+        return self._tried(lambda: self._in_line(lambda: self._once("BEGIN IMMEDIATE", work)))
 
     def write_with(self, work: Callable[[Transaction, Connection], T]) -> T:
         """Like `write`, for work that also hands the transaction to somebody who speaks SQLAlchemy."""
-        return self._tried(lambda: self._once_with(work))
+        return self._tried(lambda: self._in_line(lambda: self._once_with(work)))
+
+    def _in_line(self, once: Callable[[], T]) -> T:
+        """Wait for those before us. Whoever waits too long asks the file, and is told what is wrong with it."""
+        ours = self._line is not None and self._line.acquire(timeout=self.busy_seconds)
+        try:
+            return once()
+        finally:
+            if ours and self._line is not None:
+                self._line.release()
 
     def impatient(self) -> "Store":
         """The same store, over the same connections, for somebody who is told at once."""
@@ -100,9 +114,6 @@ class Store:
 
     def close(self) -> None:
         self.engine.dispose()
-
-    def _in_transaction(self, begin: str, work: Callable[[Transaction], T]) -> T:
-        return self._tried(lambda: self._once(begin, work))
 
     def _tried(self, once: Callable[[], T]) -> T:
         while True:

@@ -20,6 +20,7 @@ from genba.domain.fleet import (
     Cause,
     Escalation,
     EscalationKind,
+    FleetSession,
     PartEnd,
     PartOrder,
     Purpose,
@@ -72,7 +73,7 @@ class LivePart(Protocol):
         ...
 
 
-Prepare = Callable[[PartOrder, SessionPlan, PartState | None, Steps], Awaitable[LivePart]]
+Prepare = Callable[[PartOrder, FleetSession, SessionPlan, PartState | None, Steps], Awaitable[LivePart]]
 Afford = Callable[[int, str], str]
 """Why a task and an agent may spend no more; empty when they may."""
 Finish = Callable[[RunResult, PartOrder], PartEnd | None]
@@ -94,11 +95,11 @@ class Parts:
         begun = await asyncio.to_thread(self._begun, order)
         if begun is None:
             return "{}"
-        plan, kept = begun
+        session, plan, kept = begun
         watched = _PartSteps(steps, self.board, order, self.afford)
         live: LivePart | None = None
         try:
-            live = await self.prepare(order, plan, kept, watched)
+            live = await self.prepare(order, session, plan, kept, watched)
             watched.live = live
             result = await live.execute()
         except GenbaError as error:
@@ -119,8 +120,8 @@ class Parts:
             await steps.run("leave", live.leave, type(None))
         return "{}"
 
-    def _begun(self, order: PartOrder) -> tuple[SessionPlan, PartState | None] | None:
-        """The plan of a session and what its last part left; None where it is not at this part any more.
+    def _begun(self, order: PartOrder) -> tuple[FleetSession, SessionPlan, PartState | None] | None:
+        """A session, its plan and what its last part left; None where it is not at this part any more.
 
         Who died after its end was written down finds it over. One that leaves nothing has its working tree to take
         away, even then.
@@ -131,7 +132,7 @@ class Parts:
             return None
         if order.cause is not Cause.LANDED:
             self.board.progress(order.run, phase=_FIRST)
-        return msgspec.json.decode(plan, type=SessionPlan), read_state(state) if order.part > 1 else None
+        return session, msgspec.json.decode(plan, type=SessionPlan), read_state(state) if order.part > 1 else None
 
     async def _has_ended(self, order: PartOrder) -> bool:
         return (await asyncio.to_thread(self.board.session, order.run)).status == SessionStatus.ENDED

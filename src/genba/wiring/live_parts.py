@@ -114,8 +114,9 @@ class LiveParts:
         layout, processes = self.house.layout, self.house.processes
         await end_all(layout.run_folder(run), run, processes)
 
-    async def prepare(self, order: PartOrder, plan: SessionPlan, kept: PartState | None, steps: Steps) -> DressedPart:
-        session = await asyncio.to_thread(self.board.session, order.run)
+    async def prepare(
+        self, order: PartOrder, session: FleetSession, plan: SessionPlan, kept: PartState | None, steps: Steps
+    ) -> DressedPart:
         await self._until_let_go(session.branch or plan.branch, order.run)
         if plan.start_at and kept is None:
             await self._begin_branch(plan.branch, plan.start_at)
@@ -249,8 +250,9 @@ class DressedPart:
             result = await self.prepared.execute()
         finally:
             self.parts.over(self.order.run)
-        folder = self.parts.house.layout.run_folder(self.order.run)
-        await asyncio.to_thread(drop_what_was_heard, folder, self.order.part)
+        if not self.order.landed:  # then nobody was asked
+            folder = self.parts.house.layout.run_folder(self.order.run)
+            await asyncio.to_thread(drop_what_was_heard, folder, self.order.part)
         if self.parts.share is not None and self.order.landed and result.outcome is Outcome.COMPLETED:
             await self.parts.share.forget(self.run)
         return result
