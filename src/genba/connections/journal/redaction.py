@@ -19,7 +19,7 @@ _OF_THE_WORKFLOW = r"(?<![A-Za-z0-9])gb[kos]_[A-Za-z0-9_]{12,}"
 """Passkeys, one-time credentials and tokens of the workflow."""
 _LOOKS_SECRET = re.compile(
     r"(?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{16,}"
-    r"|gh[pousr]_[A-Za-z0-9]{20,}"
+    r"|gh[pousr]_[A-Za-z0-9_.-]{20,}"
     r"|github_pat_[A-Za-z0-9_]{20,}"
     r"|glpat-[A-Za-z0-9_-]{16,}"
     r"|xox[abprs]-[A-Za-z0-9-]{10,}"
