@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from genba.domain.errors import AgentUnavailable, DiskFullError
+from genba.domain.events import Notice
 from tests.detached.conftest import MakePost
 from tests.detached.posts import Post, is_alive, living, when
 from tests.project import Project, ordinary_environment, until
@@ -372,6 +373,21 @@ async def test_nobody_is_started_for_one_who_died_when_everything_was_done(proje
         with pytest.raises(AgentUnavailable, match="everything was done"):
             await post.put(1, adapter)
     assert post.question().starts() == 1
+
+
+@linux
+@pytest.mark.parametrize("walls", [False, True], ids=["plain", "bubblewrap"])
+async def test_whoever_dies_in_git_leaves_no_lock_to_the_next(project: Project, posts: MakePost, walls: bool) -> None:
+    folder = "$(git rev-parse --git-dir)"
+    dying = f"touch died {folder}/index.lock $(git rev-parse --git-path refs/heads/$(git branch --show-current)).lock"
+    commits = "git commit -q --allow-empty -m work && git log -1 --format=%s"
+    agent(project, f"test -e died || {{ {dying}; exit 1; }}; {commits}", walls)
+    post = await posts()
+    with pytest.raises(AgentUnavailable):
+        await post.put()
+    assert (await post.put(2)).text.split() == ["work"]
+    told = [event.message for event in post.events if isinstance(event, Notice)]
+    assert any("its lock is removed" in line and line.endswith("index.lock") for line in told), told
 
 
 @linux

@@ -6,6 +6,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from genba.connections.agents.catalogue import adapter_class, known_adapters
 from genba.connections.clock import SystemClock
 from genba.connections.forge.command import CommandForge
 from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.leftovers import clear_locks
 from genba.connections.git.locks import is_held
 from genba.connections.git.merging import GitRepository
 from genba.connections.git.worktrees import GitWorkingTrees
@@ -229,6 +231,7 @@ class House:
             environment=self._environment(plan),
             emit=emit,
             parts=getattr(trees, "cell_parts", None),
+            clear=partial(clear_locks, self.layout),
         )
         return keeper, trees
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ import msgspec
 
 from genba.definitions.definition import AgentDefinition
 from genba.definitions.state_driven import SERVER
-from genba.domain.events import Event, GateUsed
+from genba.domain.events import Event, GateUsed, Notice
 from genba.domain.ports import Processes, Sandbox
 from genba.domain.replies import AgentSession
 from genba.domain.walls import (
@@ -70,6 +70,7 @@ class QuartersKeeper:
         environment: Mapping[str, str],
         emit: Callable[[Event], None],
         parts: Callable[[Workspace], CellParts] | None,
+        clear: Callable[[Workspace], Sequence[str]] = lambda _workspace: (),
     ) -> None:
         self.definition = definition
         self.plan = definition.quarters
@@ -84,11 +85,15 @@ class QuartersKeeper:
         self.environment = dict(environment)
         self.emit = emit
         self.parts = parts
+        self.clear_locks = clear
+        """Removes the locks of git that whoever died in a working tree has left."""
         self.workflow: WorkflowDoor | None = None
 
     @asynccontextmanager
     async def open(self, workspace: Workspace) -> AsyncIterator[AgentSession]:
         """The session of an instance; nothing of it is left running afterwards."""
+        for lock in self.clear_locks(workspace):
+            self.emit(Notice(message=f"whoever worked here before died in git; its lock is removed: {lock}"))
         home = self._folder("home")
         environment = self._environment(home)
         session = AgentSession(

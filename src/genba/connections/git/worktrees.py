@@ -8,6 +8,7 @@ import msgspec
 
 from genba.connections.git.commands import Git, branch_of
 from genba.connections.git.layout import RepositoryLayout, is_folder
+from genba.connections.git.leftovers import clear_locks
 from genba.connections.git.locks import FileLock
 from genba.connections.git.making import CLEARING, NOTHING, Fill, Held, TreeMaker
 from genba.connections.git.naming import generated_branch, is_plain
@@ -137,6 +138,7 @@ class GitWorkingTrees:
         return (await tree_status(self.git, tree, git_dir))[2]
 
     async def commit(self, workspace: Workspace, message: str, author: str) -> None:
+        clear_locks(self.layout, workspace)
         seen = await look(self.git, workspace)
         if not seen.status[2]:
             self._just_seen[workspace.path] = seen
