@@ -140,12 +140,12 @@ def marker(key: str) -> str:
 
 
 def mutations_of(deed: Deed) -> int:
-    """How many requests that change something the deed sends at most."""
+    """How many requests that change something the deed sends, as a rule at most."""
     match deed:
         case Relabel():
             return max(1, bool(deed.add) + len(deed.remove))
         case OpenPullRequest():
-            return 3 if deed.reviewers else 2
+            return 2 if deed.reviewers else 1
         case SetCardStatus():
             return 2
     return 1

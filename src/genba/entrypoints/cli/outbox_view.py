@@ -53,6 +53,7 @@ def outbox_page(entry: OutboxEntry, behind: int | None, now: datetime) -> Iterat
         ("waits for", f"entry {behind}" if behind is not None else ""),
         ("said", entry.error),
         ("made", _made(entry)),
+        ("but", entry.made.note if entry.made is not None else ""),
     ]
     yield ""
     for name, value in facts:
@@ -72,8 +73,8 @@ def sent_line(entry: OutboxEntry) -> str:
     told = f"{MARKS[entry.status]} {entry.id}  {cell(subject_of(entry.deed))}  {cell(in_words(entry.deed))}"
     if entry.status is DeedStatus.FAILED:
         return f"{told}   {cell(entry.error)}"
-    if entry.made is not None and entry.made.found:
-        return f"{told}   was there already"
+    if entry.made is not None and (entry.made.found or entry.made.note):
+        return f"{told}   {cell(entry.made.note) or 'was there already'}"
     return told
 
 
