@@ -334,6 +334,19 @@ async def test_a_limit_of_graphql_comes_with_the_status_200(shop: GitHub) -> Non
     assert raised.value.retry_after >= 1
 
 
+async def test_a_secondary_limit_of_graphql_does_not_wait_for_the_hour_to_end() -> None:
+    error = {"type": "RATE_LIMITED", "message": "You have exceeded a secondary rate limit"}
+    headers = {"x-ratelimit-reset": "9999999999"}
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json={"errors": [error]}, headers=headers, request=request)
+
+    async with connected(settings("https://api.github.com"), transport=Canned(answer)) as client:
+        with pytest.raises(RateLimited) as raised:
+            await client.query(VIEWER, {})
+    assert raised.value.retry_after == 60
+
+
 async def test_a_query_is_repeated_and_a_mutation_is_not(shop: GitHub) -> None:
     shop.faults.fail(operation="Viewer", status=503)
     async with connected(shop) as client:

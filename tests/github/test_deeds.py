@@ -223,6 +223,29 @@ async def test_the_open_pull_request_of_the_branch_is_brought_up_to_date(shop: G
     assert len(sent(shop)) == before
 
 
+async def test_a_draft_that_could_not_be_made_ready_is_tried_again_and_else_told(
+    shop: GitHub, deeds: GitHubDeeds
+) -> None:
+    number = shop.open_pull_request(SHOP, "genba/1", draft=True)
+    shop.faults.cut(operation="Ready")
+    with pytest.raises(RemoteUnavailable):
+        await deeds.do(REQUEST, "key-1")
+    assert await deeds.made(REQUEST, "key-1") is None
+    refused = b'{"data": null, "errors": [{"type": "FORBIDDEN", "message": "Resource not accessible"}]}'
+    shop.faults.add(Fault(operation="Ready", status=200, body=refused))
+    assert "stays a draft" in (await deeds.do(REQUEST, "key-1")).note
+    assert (await deeds.do(REQUEST, "key-1")).note == ""
+    assert not shop.pull_request(SHOP, number).draft
+
+
+async def test_what_people_wrote_into_the_title_since_does_not_make_it_another_pull_request(
+    shop: GitHub, deeds: GitHubDeeds
+) -> None:
+    number = (await deeds.do(REQUEST, "key-1")).number or 0
+    shop.edit(SHOP, number, title="A better title")
+    assert await deeds.made(REQUEST, "key-1") is not None
+
+
 @pytest.mark.parametrize("fault", [Fault(status=502, effect=True), Fault(cut=True, effect=True)])
 async def test_a_pull_request_whose_answer_was_lost_is_found(shop: GitHub, deeds: GitHubDeeds, fault: Fault) -> None:
     fault.method, fault.path = "POST", f"/repos/{SHOP}/pulls"

@@ -7,14 +7,16 @@ import pytest
 from genba.connections.github.client import GitHubClient
 from genba.connections.github.deeds import GitHubDeeds
 from genba.connections.github.forge import GitHubForge
+from genba.connections.github.issues import GitHubIssues
 from genba.connections.github.tracker import GitHubTracker
 from genba.domain.issues import IssueChange
+from genba.domain.outbox import PostComment
 from genba.domain.workspaces import PullRequest
 from genba.testing.conformance import ForgeSuite, TrackerSuite
 from genba.testing.github.server import GitHub
 from genba.testing.outbox_conformance import DeedsSuite
 from tests.github.conftest import Hubs
-from tests.github.offices import SHOP, connected, settle
+from tests.github.offices import SHOP, connected, settings, settle
 
 
 @pytest.fixture(params=["graphql", "rest"])
@@ -74,3 +76,15 @@ async def test_a_forge_brings_its_pull_request_up_to_date(shop: GitHub, client: 
     }
     assert len(addresses) == 1
     assert [pull.title for pull in shop.repository(SHOP).pulls] == ["B"]
+
+
+async def test_an_enterprise_server_is_spoken_to_by_its_own_paths(shop: GitHub) -> None:
+    shop.add_issues(SHOP, 120)
+    async with connected(settings(shop.enterprise_url)) as client:
+        issues = GitHubIssues(client)
+        first = await issues.page()
+        second = await issues.page(following=first.following)
+        assert len({issue.number for issue in (*first.issues, *second.issues)}) == 121
+        assert len((await issues.details([issue.reference for issue in first.issues[:3]])).issues) == 3
+        await GitHubDeeds(client).do(PostComment(issue=1, body="Hello."), "key")
+        assert await GitHubDeeds(client).made(PostComment(issue=1, body="Hello."), "key") is not None

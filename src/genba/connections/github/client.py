@@ -8,7 +8,7 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 import httpx
 import msgspec
@@ -289,7 +289,7 @@ class GitHubClient:
 
     def _same_host(self, address: str) -> str:
         parts = urlsplit(address)
-        if (parts.scheme, parts.netloc) != (self._origin.scheme, self._origin.netloc):
+        if _place(parts) != _place(self._origin):
             raise RemoteUnavailable(
                 f"GitHub sends us to another host ({plain(parts.netloc or address, 100)}), which gets no token",
                 hint="check tracker.github.url in .genba/config.yaml",
@@ -340,7 +340,10 @@ def _trouble(trouble: Trouble, headers: Mapping[str, str]) -> GenbaError:
     words = plain(trouble.message)
     lower = words.lower()
     if trouble.type in ("RATE_LIMITED", "RATE_LIMIT") or "rate limit" in lower:
-        return RateLimited(f"GitHub takes no more GraphQL for now ({words})", retry_after=pause_of(headers))
+        # The headers tell when the hour is over, which is no matter of a secondary limit.
+        known = {name: headers[name] for name in ("retry-after", "date") if name in headers}
+        pause = pause_of(known if "secondary" in lower else headers)
+        return RateLimited(f"GitHub takes no more GraphQL for now ({words})", retry_after=pause)
     if trouble.type in ("INSUFFICIENT_SCOPES", "FORBIDDEN"):
         return AccessRefusedError(
             f"the credentials do not allow what we ask for ({words})",
@@ -356,6 +359,11 @@ def _trouble(trouble: Trouble, headers: Mapping[str, str]) -> GenbaError:
     if trouble.type in ("UNPROCESSABLE", "VALIDATION", "BAD_USER_INPUT"):
         return Refused(f"GitHub refuses it ({words})", status=422, words=words)
     return RemoteUnavailable(f"GitHub failed at a GraphQL query ({words or trouble.type})")
+
+
+def _place(parts: SplitResult) -> tuple[str, str, int | None]:
+    port = parts.port or {"https": 443, "http": 80}.get(parts.scheme)
+    return parts.scheme, (parts.hostname or "").lower(), port
 
 
 def _refuse_plain_text(url: str) -> None:

@@ -66,7 +66,10 @@ class GitHubIssues:
         parameters |= {"since": begun} if begun else {}
         parameters |= {"labels": label} if label else {}
         parameters |= {"page": number} if number > 1 else {}
-        answer = await self.client.get(self.client.repository("issues"), parameters, "" if following else etag)
+        try:
+            answer = await self.client.get(self.client.repository("issues"), parameters, "" if following else etag)
+        except NotFoundError:
+            raise no_repository(self.client.settings.repository) from None
         if answer.unchanged:
             return IssuePage(etag=etag, unchanged=True)
         rows = answer.read(list[shapes.Issue])

@@ -22,19 +22,19 @@ class Proposals:
         self.client = client
 
     async def made(self, deed: OpenPullRequest, key: str) -> Made | None:
-        """The pull request of this deed: it carries its marker, and its reviewers were asked."""
+        """The pull request of this deed: it carries its marker, and all that comes after the marker was done too."""
         found = await newest_pull(self.client, deed.branch, "all")
         if found is None or marker(key) not in (found.body or ""):
             return None
-        if found.state == "open" and (_differs(found, deed, key) or await self._to_ask(found, deed)):
+        if found.state == "open" and ((found.draft and not deed.draft) or await self._to_ask(found, deed)):
             return None
         return _told(found, found_there=True)
 
     async def open(self, deed: OpenPullRequest, key: str) -> Made:
         there = await newest_pull(self.client, deed.branch, "open")
         pull = await self._update(there, deed, key) if there else await self._create(deed, key)
-        note = await self._ask_reviewers(pull, deed)
-        return msgspec.structs.replace(_told(pull, found_there=False), note=note)
+        notes = [*await self._make_ready(pull, deed), *await self._ask_reviewers(pull, deed)]
+        return msgspec.structs.replace(_told(pull, found_there=False), note="; ".join(notes))
 
     async def merged(self, number: int) -> Made | None:
         pull = await self._pull(number)
@@ -81,14 +81,19 @@ class Proposals:
             body = {"title": _title(deed), "body": signed(deed.body, key), "base": deed.target}
             answer = await self.client.change("PATCH", self.client.repository("pulls", pull.number), body)
             pull = answer.read(shapes.Pull)
-        if pull.draft and not deed.draft:
-            try:
-                await self.client.mutate(documents.READY, {"id": pull.node_id})
-            except (NoGraphQL, AccessRefusedError):
-                return pull  # it stays a draft: whoever reads it can press the button
         return pull
 
-    async def _ask_reviewers(self, pull: shapes.Pull, deed: OpenPullRequest) -> str:
+    async def _make_ready(self, pull: shapes.Pull, deed: OpenPullRequest) -> list[str]:
+        """A draft that is no draft any more is said to be ready. Not every token may say so."""
+        if not pull.draft or deed.draft:
+            return []
+        try:
+            await self.client.mutate(documents.READY, {"id": pull.node_id})
+        except (NoGraphQL, AccessRefusedError) as error:
+            return [f"it stays a draft until somebody says that it is ready for review: {error.message}"]
+        return []
+
+    async def _ask_reviewers(self, pull: shapes.Pull, deed: OpenPullRequest) -> list[str]:
         """Ask them all at once. Who cannot be asked is told, and stops nothing: the work is there to be reviewed."""
         wanted = await self._to_ask(pull, deed)
         notes = [f"{name} made the pull request, and cannot review it" for name in _authors(pull, deed)]
@@ -98,10 +103,10 @@ class Proposals:
             path = self.client.repository("pulls", pull.number, "requested_reviewers")
             try:
                 await self.client.change("POST", path, body)
-            except (Refused, NotFoundError, AccessRefusedError) as error:
+            except (Refused, NotFoundError) as error:
                 words = error.words if isinstance(error, Refused) else error.message
                 notes.append(f"no review could be asked of {', '.join(wanted)}: {words}")
-        return "; ".join(notes)
+        return notes
 
     async def _to_ask(self, pull: shapes.Pull, deed: OpenPullRequest) -> list[str]:
         """Those who were not asked yet, and did not say anything about this commit."""

@@ -63,7 +63,7 @@ def refusal(asked: str, status: int, headers: Mapping[str, str], body: bytes) ->
         )
     if status in (_NOT_FOUND, _GONE):
         return NotFoundError(
-            f"GitHub has no {asked}, or does not show it to this token ({said})",
+            f"GitHub does not find what {asked} asks for, or hides it from this token ({said})",
             hint="check tracker.github.repository, and what the token may see",
         )
     if status in _HEAVY:
