@@ -36,6 +36,8 @@ LEASE = "lease:sync"
 _LEASE_SECONDS = 120.0
 _OVERLAP_SECONDS = 120.0
 """Lists of a large tracker lag behind: what is as new as this is looked at twice."""
+_QUIET_SECONDS = 900.0
+"""What is as old as this has arrived in every list."""
 _BATCH = 50
 _FEW = 5
 """So many issues of the same second may be read twice for a list that nobody's change can shift."""
@@ -192,7 +194,7 @@ class Synchronizer:
     async def _list_changes(self) -> None:
         """What changed since the last look. What nobody changed costs one request that has no answer."""
         since, kept = await asyncio.to_thread(lambda: (self.board.value("since"), self.board.value("etag")))
-        start = _seconds(later(since, -_OVERLAP_SECONDS)) if since else ""
+        start = self._start(since)
         for_start, _, etag = kept.partition(" ")
         cursor = _Cursor(start)
         page = await self.remote.page(since=start, etag=etag if for_start == start else "")
@@ -209,6 +211,12 @@ class Synchronizer:
                 return
             cursor = cursor.after(page)
             page = await self.remote.page(since=cursor.since, following=cursor.following)
+
+    def _start(self, since: str) -> str:
+        """From when on to read the list: a little before the newest that was seen, unless that was long ago."""
+        if not since or hours_between(since, self.now()) * 3600 > _QUIET_SECONDS:
+            return since
+        return _seconds(later(since, -_OVERLAP_SECONDS))
 
     async def _keep(self, page: IssuePage, values: dict[str, str], seen_in: str = "") -> None:
         self._issues |= {issue.number for issue in page.issues}
@@ -348,7 +356,7 @@ class Synchronizer:
     async def _changed_since(self, full: bool) -> tuple[list[TrackedIssue], list[int]]:
         rows = {row.number: row for row in await asyncio.to_thread(self.board.every)}
         since = "" if full else await asyncio.to_thread(self.board.value, "since")
-        cursor, found, seen = _Cursor(_seconds(later(since, -_OVERLAP_SECONDS)) if since else ""), {}, set()
+        cursor, found, seen = _Cursor(self._start(since)), {}, set()
         by_label = Wanted(label=self.wanted.label)
         while True:
             page = await self.remote.page(since=cursor.since, following=cursor.following)

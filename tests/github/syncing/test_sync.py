@@ -58,6 +58,21 @@ async def test_a_look_where_nothing_changed_is_one_request(remote: MemoryIssues,
     assert len(remote.calls) == 1
 
 
+async def test_many_changes_of_long_ago_are_not_read_again(
+    board: Blackboard, remote: MemoryIssues, syncing: Syncing
+) -> None:
+    remote.page_size = 10
+    for _ in range(45):
+        remote.add()
+    hours_later = syncing()
+    at = remote.tick(7200)
+    hours_later.now = lambda: at
+    await hours_later.sync()
+
+    assert (await hours_later.sync()).requests == 1
+    assert len(board.find()) == 45
+
+
 async def test_what_people_set_here_stays(board: Blackboard, remote: MemoryIssues, syncing: Syncing) -> None:
     number = remote.add("one", body="first", labels=("a", "b"))
     await syncing().sync()
