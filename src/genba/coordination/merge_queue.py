@@ -38,7 +38,7 @@ _MOST_TAKEN = 25
 _LONGEST_LINE = 16
 """How many entries land together that are verified one on top of the other."""
 _QUICK_SECONDS = 0.1
-"""What an entry may take, from the queue to the target, for the next ones to be taken together."""
+"""What the goals of an entry may take for the next ones to be taken together."""
 _WAITING_SECONDS = 1.0
 """How long what is verified waits for the others that land with it."""
 _LONGEST_DETAIL = 8000
@@ -156,13 +156,15 @@ class _Turn:
         self.tried: set[int] = set()
         self.at_once = 1
         """How many are taken next, unless they are verified as a batch."""
+        self.judging = 0.0
+        """Seconds that the goals of those that were taken last took."""
         self.moved = 0
         self.closed = ""
 
     async def run(self) -> TurnReport:
         more = False
         for number in range(1, self.most_taken + 1):
-            began = time.monotonic()
+            self.judging = 0.0
             taken = await self.steps.run(f"take {number}", partial(self._take, frozenset(self.tried)), _Taken)
             more = taken.more
             self.tried |= {entry.id for entry in taken.entries} | {end.entry.id for end in taken.ends}
@@ -175,7 +177,7 @@ class _Turn:
             await self._group(f"{number}", taken.entries)
             if self.closed:
                 break
-            self._pace(len(taken.entries), time.monotonic() - began)
+            self._pace(len(taken.entries))
         return TurnReport(
             target=self.order.target,
             merged=self._tasks(EntryStatus.MERGED),
@@ -192,9 +194,9 @@ class _Turn:
         """Whether each entry is verified by itself."""
         return self.order.batch <= 1
 
-    def _pace(self, entries: int, seconds: float) -> None:
+    def _pace(self, entries: int) -> None:
         """More at one time as long as they are quick; what takes its time is taken alone, and lands at once."""
-        quick = seconds <= _QUICK_SECONDS * max(entries, 1)
+        quick = self.judging <= _QUICK_SECONDS * max(entries, 1)
         self.at_once = min(2 * self.at_once, _LONGEST_LINE) if quick else 1
 
     async def _group(self, name: str, batch: Entries) -> None:
@@ -381,12 +383,15 @@ class _Turn:
     async def _verdict(self, entry: MergeEntry, commit: str, base: str) -> EntryEnd | None:
         """Why an entry may not land as this commit. What could not be checked is stuck: neither red nor green."""
         subject = Subject(commit=commit, base=base, branch=entry.branch, base_branch=entry.target)
+        began = time.monotonic()
         try:
             result = await self.verify(entry, subject)
         except DiskFullError:
             raise
         except GenbaError as error:
             return EntryEnd(entry=entry, status=EntryStatus.STUCK, detail=_with_hint(error), over=base)
+        finally:
+            self.judging += time.monotonic() - began
         if result is None or result.passed:
             return None
         status = EntryStatus.STUCK if result.status is CheckStatus.ERROR else EntryStatus.RED
