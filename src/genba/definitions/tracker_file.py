@@ -69,7 +69,7 @@ class GitHubSettings(_Section, frozen=True):
     ] = 24
     send: Annotated[
         bool,
-        Meta(description="false: what would be changed on GitHub stays in the outbox until `genba outbox send`."),
+        Meta(description="false: all but pushed branches stays in the outbox until `genba outbox send`."),
     ] = True
     mutations_per_hour: Annotated[int, Meta(ge=1, le=500, description="The most changes to send in an hour.")] = 500
     mutation_pause_seconds: Annotated[float, Meta(ge=0, description="The pause between two changes.")] = 1.0

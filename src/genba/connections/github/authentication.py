@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _EARLY_SECONDS = 300.0
 _PROOF_SECONDS = 540
 _LIFE_SECONDS = 3000.0
-_UNAUTHORIZED = 401
+_UNAUTHORIZED, _NOT_FOUND = 401, 404
 
 
 class AppStrategy(BaseAuthStrategy):
@@ -81,6 +81,13 @@ class _AppAuth(httpx.Auth):
         return asking
 
     def _take(self, response: httpx.Response) -> None:
+        if response.status_code == _NOT_FOUND:
+            app = self.strategy.app
+            raise AccessRefusedError(
+                f"the GitHub App {app.id} has no installation {app.installation}",
+                unchanged="nothing was read from GitHub, and nothing was changed there.",
+                hint="check installation under tracker.github.app in .genba/config.yaml",
+            )
         if response.is_error:
             raise refusal("a token of the GitHub App", response.status_code, response.headers, response.content)
         try:
