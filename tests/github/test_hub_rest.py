@@ -2,18 +2,14 @@
 
 import base64
 import contextlib
-import json
-import socket
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from genba.testing.github.faults import Fault
 from genba.testing.github.server import GitHub
 from tests.github.conftest import Hubs
 
@@ -513,80 +509,3 @@ def test_an_app_gets_a_token_by_its_jwt_and_acts_as_its_bot(hub: GitHub, clients
     assert old.post(f"{place}/access_tokens").status_code == 401
     hub.advance(3601)
     assert clients(token).get(f"{SHOP}/issues/1").status_code == 401
-
-
-# faults
-
-
-def test_a_fault_before_the_effect_leaves_nothing_and_one_after_it_leaves_the_deed(
-    hub: GitHub, api: httpx.Client
-) -> None:
-    hub.add_issue("acme/shop", title="One")
-    place = f"{SHOP}/issues/1/comments"
-    hub.faults.fail("POST", "*/comments", status=502)
-    assert api.post(place, json={"body": "a"}).status_code == 502
-    hub.faults.cut("POST", "*/comments")
-    with pytest.raises(httpx.RemoteProtocolError):
-        api.post(place, json={"body": "b"})
-    assert api.get(place).json() == []
-    hub.faults.fail("POST", "*/comments", status=500, effect=True)
-    assert api.post(place, json={"body": "c"}).status_code == 500
-    hub.faults.cut("POST", "*/comments", effect=True)
-    with pytest.raises(httpx.RemoteProtocolError):
-        api.post(place, json={"body": "d"})
-    assert [one["body"] for one in api.get(place).json()] == ["c", "d"]
-    assert hub.faults.waiting == ()
-    assert [one.status for one in hub.requests if one.mutation] == [502, 0, 500, 0]
-
-
-def test_faults_limit_hang_garble_cut_in_the_middle_and_strike_as_often_as_they_say(
-    hub: GitHub, api: httpx.Client
-) -> None:
-    hub.faults.limit("GET", "/user", retry_after=7, times=2, skip=1)
-    assert [api.get("/user").status_code for _ in range(4)] == [200, 403, 403, 200]
-    limited = hub.faults.limit("GET", "/user", status=429, retry_after=None)
-    answer = api.get("/user")
-    assert (answer.status_code, "retry-after" in answer.headers, limited.struck) == (429, False, 1)
-    assert "secondary rate limit" in answer.json()["message"]
-    hub.faults.garble("GET", "/user")
-    with pytest.raises(json.JSONDecodeError):
-        api.get("/user").json()
-    hub.faults.add(Fault(path="/user", cut_inside=True))
-    with pytest.raises(httpx.RemoteProtocolError):
-        api.get("/user")
-    hub.faults.hang("GET", "/user")
-    with pytest.raises(httpx.ReadTimeout):
-        api.get("/user", timeout=0.1)
-    hub.faults.add(Fault(path="/user", status=503, then=lambda: hub.expire("tok")))
-    assert api.get("/user").status_code == 503
-    assert api.get("/user").status_code == 401
-
-
-def test_ten_thousand_issues_are_made_at_once_and_read_in_a_hundred_pages(hub: GitHub, api: httpx.Client) -> None:
-    start = time.monotonic()
-    hub.add_issues("acme/shop", 10_000, labels=["ready"])
-    assert time.monotonic() - start < 5, "this takes a fifth of a second"
-    order = {"state": "all", "sort": "updated", "direction": "asc", "per_page": "100", "page": "100"}
-    last = api.get(f"{SHOP}/issues", params=order)
-    assert [row["number"] for row in last.json()] == list(range(9901, 10_001))
-    assert "next" not in last.links
-
-
-def test_it_answers_on_a_socket_as_if_it_were_github(hub: GitHub) -> None:
-    hub.add_issues("acme/shop", 2)
-    transport = httpx.HTTPTransport(uds=str(hub.socket))
-    with httpx.Client(transport=transport, headers={"authorization": "token tok"}) as client:
-        page = client.get("http://api.github.com/repos/acme/shop/issues?per_page=1")
-    assert page.json()[0]["html_url"] == "https://github.com/acme/shop/issues/2"
-    assert page.links["next"]["url"].startswith("https://api.github.com/repos/acme/shop/issues?")
-    assert httpx.get(f"{hub.enterprise_url}/repos/acme/shop").json()["url"] == f"{hub.enterprise_url}/repos/acme/shop"
-
-
-def test_it_is_gone_once_it_is_stopped(tmp_path: Path) -> None:
-    with GitHub() as hub:
-        hub.add_repository("acme/shop")
-        folder, port = hub.git_dir("acme/shop"), int(hub.url.rpartition(":")[2])
-        assert folder.exists()
-    assert not folder.exists()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", port))

@@ -5,10 +5,11 @@ import binascii
 import secrets
 from typing import Any
 
+from genba.testing.github.faults import SECONDARY
 from genba.testing.github.hub import Hub, Refused
 from genba.testing.github.state import App, Installation, Token
 
-HOUR = 3600
+HOUR, MINUTE = 3600, 60
 
 
 def viewer(hub: Hub, authorization: str) -> Token | None:
@@ -54,6 +55,21 @@ def give_back(token: Token | None) -> dict[str, str]:
         return {}
     token.used -= 1
     return limits(token, "core")
+
+
+def pace(hub: Hub) -> None:
+    """Count a change; refuse it by the secondary limit where there were too many in this minute, or in this hour."""
+    if hub.changes_allowed is None:
+        return
+    now = hub.seconds()
+    hub.changes = [moment for moment in hub.changes if now - moment < HOUR]
+    minute = [moment for moment in hub.changes if now - moment < MINUTE]
+    per_minute, per_hour = hub.changes_allowed
+    if len(minute) >= per_minute or len(hub.changes) >= per_hour:
+        wait = MINUTE - (now - minute[0]) if len(minute) >= per_minute else HOUR - (now - hub.changes[0])
+        headers = {"retry-after": str(int(wait) + 1)}
+        raise Refused(403, SECONDARY, kind="RATE_LIMITED", headers=headers)
+    hub.changes.append(now)
 
 
 def limits(token: Token, resource: str) -> dict[str, str]:

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import json
+import re
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
@@ -34,6 +35,7 @@ GraphQL = Callable[[Token, bytes], tuple[int, dict[str, Any], dict[str, str]]]
 
 _DOCS = "https://docs.github.com/rest"
 _JSON = "application/json; charset=utf-8"
+_MUTATION = re.compile(r"^\s*mutation\b", re.MULTILINE)
 
 
 class Request:
@@ -76,7 +78,7 @@ class Request:
     @property
     def mutation(self) -> bool:
         if self.document:
-            return self.document.lstrip().startswith("mutation")
+            return bool(_MUTATION.search(self.document))
         if self.is_git:
             return self.path.endswith("/git-receive-pack")
         return self.method != "GET"
@@ -190,6 +192,8 @@ class Door:
                 headers["x-oauth-scopes"] = ", ".join(sorted(viewer.scopes))
             if request.path != "/rate_limit":
                 headers |= access.spend(self.hub, viewer)
+            if request.mutation and viewer is not None:
+                access.pace(self.hub)
             answer = self._routed(request, viewer)
         except Refused as refused:
             data: dict[str, Any] = {"message": refused.message, "documentation_url": _DOCS}
@@ -222,9 +226,11 @@ class Door:
                 raise Refused(401, "This endpoint requires you to be authenticated.")
             if self.graphql is None:
                 raise Refused(404, "Not Found")
+            if request.mutation:
+                access.pace(self.hub)
         except Refused as refused:
             data = {"message": refused.message, "documentation_url": _DOCS, "status": str(refused.status)}
-            return _json(refused.status, data, headers)
+            return _json(refused.status, data, headers | refused.headers)
         status, data, more = self.graphql(viewer, request.content)
         return _json(status, data, headers | more)
 

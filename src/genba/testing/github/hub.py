@@ -85,6 +85,9 @@ class Hub:
         self.types: dict[str, IssueType] = {}
         self.lazy_mergeable = True
         """Whether the first look at a pull request finds its mergeability unknown, as on GitHub."""
+        self.changes_allowed: tuple[int, int] | None = None
+        """How many changes GitHub takes in a minute and in an hour; None: as many as come."""
+        self.changes: list[float] = []
         self.skew = 0.0
         self.frozen: float | None = None
         self._ids = itertools.count(1001)

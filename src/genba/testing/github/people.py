@@ -65,6 +65,11 @@ class People:
             for token in self.state.tokens.values():
                 token.revoked = True
 
+    def limit_changes(self, per_minute: int = 80, per_hour: int = 500) -> None:
+        """From now on too many changes in a minute, or in an hour, meet the secondary limit, as on GitHub."""
+        with self.state.lock:
+            self.state.changes_allowed = (per_minute, per_hour)
+
     def spend(self, token: str, *, rest: int = 0, graphql: int = 0) -> None:
         """As if this token had made so many requests, or spent so many points, in this hour."""
         with self.state.lock:

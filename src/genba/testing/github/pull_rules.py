@@ -78,8 +78,7 @@ def create(
     pull.node = hub.enter("PR", number, pull)
     repository.issues[pull.number] = pull
     repository.next_number += 1
-    repository.git.set_ref(f"refs/pull/{pull.number}/head", head_sha)
-    repository.refs = repository.git.refs()
+    show_head(pull)
     issue_rules.refer(hub, pull, actor, body)
     return pull
 
@@ -391,6 +390,15 @@ def _compute(pull: PullRequest) -> None:
     fetch(pull)
     pull.conflicting = bool(pull.repository.git.merge(pull.base_sha, pull.head_sha).conflicts)
     pull.merged_ready = (pull.head_sha, pull.base_sha)
+
+
+def show_head(pull: PullRequest) -> None:
+    """Have `refs/pull/N/head` in the repository where the head is now."""
+    ref = f"refs/pull/{pull.number}/head"
+    if pull.head_repository is pull.repository:
+        pull.repository.git.set_ref(ref, pull.head_sha)
+    fetch(pull)
+    pull.repository.refs[ref] = pull.head_sha
 
 
 def fetch(pull: PullRequest) -> None:

@@ -44,9 +44,7 @@ def _follow(hub: Hub, repository: Repository, pull: PullRequest, moved: set[str]
         return
     forced = not repository.git.is_ancestor(pull.head_sha, now[head])
     pull.head_sha = now[head]
-    if pull.repository is repository:
-        repository.git.set_ref(f"refs/pull/{pull.number}/head", now[head])
-        repository.refs = repository.git.refs()
+    pull_rules.show_head(pull)
     issue_rules.happened(hub, pull, who, "head_ref_force_pushed" if forced else "committed", sha=now[head])
     if pull_rules.protection(pull).dismiss_stale:
         for made in pull.reviews:

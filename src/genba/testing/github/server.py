@@ -24,14 +24,17 @@ class GitHub(People):
     """The server, and what people do there. It answers in a thread of its own.
 
     `schema` is the file with GitHub's GraphQL schema; without it the GraphQL door answers 404.
-    `watch` hears every exchange of REST and GraphQL.
+    `watch` hears every exchange of REST and GraphQL. `port` 0 is any free one.
     """
 
-    def __init__(self, *, schema: Path | None = None, watch: Callable[[Exchange], None] | None = None) -> None:
+    def __init__(
+        self, *, schema: Path | None = None, watch: Callable[[Exchange], None] | None = None, port: int = 0
+    ) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="github-"))
         super().__init__(Hub(self._folder))
         self.state.pushed = lambda repository: push_rules.look(self.state, repository)
         self.faults = Faults()
+        self._port = port
         self._door = Door(self.state, self.faults, watch)
         if schema is not None:
             self._open_graphql(schema)
@@ -51,7 +54,8 @@ class GitHub(People):
 
     def start(self) -> Self:
         port = socket.socket()
-        port.bind(("127.0.0.1", 0))
+        port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        port.bind(("127.0.0.1", self._port))
         local = socket.socket(socket.AF_UNIX)
         local.bind(str(self.socket))
         self.state.url = self.state.web = f"http://127.0.0.1:{port.getsockname()[1]}"
@@ -91,6 +95,7 @@ class GitHub(People):
                 access_log=False,
                 server_header=False,
                 timeout_graceful_shutdown=1,
+                timeout_keep_alive=600,  # a client never meets a connection that closes under its hands
             )
             server = uvicorn.Server(config)
             loop = asyncio.get_running_loop()
