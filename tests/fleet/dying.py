@@ -28,8 +28,8 @@ from genba.wiring.house import House
 T = TypeVar("T")
 
 VERBS = (
-    "register", "start", "continue_", "end_part", "enqueue_merge", "take", "settle", "ask_review", "verdict", "propose",
-    "create_parts",
+    "register", "start", "continue_", "end_part", "enqueue_merge", "take", "settle", "settle_all", "ask_review",
+    "verdict", "propose", "create_parts",
 )  # fmt: skip
 """The verbs of the blackboard that move a task on."""
 

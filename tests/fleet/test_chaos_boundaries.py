@@ -29,7 +29,7 @@ BETWEEN = [
     "board:end_part:1:after",
     "board:enqueue_merge:1:before",
     "board:enqueue_merge:1:after",
-    "board:settle:1:before",
+    "board:settle_all:1:before",
     "engine:enqueue_in:2:before",
     "engine:enqueue_in:2:after",
     "board:continue_:1:after",
@@ -83,7 +83,7 @@ def test_work_that_was_sent_back_is_sent_back_once(yard: Yard, boundary: str) ->
 CONFLICT = (
     "turn:prove:2:inside",
     "turn:settle:2:inside",
-    "board:settle:2:after",
+    "board:settle_all:2:after",
     "engine:enqueue_in:3:before",
     "part:open:3:inside",
     "part:open:3:after",
