@@ -1,5 +1,7 @@
 """Turns of the merge queue on real git: what lands, what goes back, and what waits."""
 
+import time
+
 import msgspec
 import pytest
 
@@ -314,6 +316,27 @@ async def test_those_that_land_together_were_verified_one_by_one_and_who_does_no
     assert [commit for task, commit in floor.verified if task != 5] == landed
     assert [floor.row(task).landed for task in (1, 2, 3, 6)] == landed
     assert (floor.row(4).over, floor.row(5).over) == (landed[2], landed[2])
+
+
+async def test_each_lands_before_the_next_one_is_looked_at_where_goals_take_their_time(floor: QueueFloor) -> None:
+    before = floor.project.git("rev-parse", "main")
+    for task in range(1, 5):
+        floor.entry(task, {f"{task}.txt": "x\n"})
+    seen: list[str] = []
+
+    def takes_its_time() -> None:
+        seen.append(floor.project.git("rev-parse", "main"))
+        ends = time.monotonic() + 0.12
+        while time.monotonic() < ends:
+            floor.project.git("rev-parse", "main")
+
+    floor.meanwhile = [takes_its_time] * 4
+
+    report = await floor.run()
+
+    landed = floor.project.git("rev-list", "--first-parent", "--reverse", f"{before}..main").splitlines()
+    assert report.merged == (1, 2, 3, 4)
+    assert seen == [before, *landed[:-1]]
 
 
 async def test_what_was_found_on_top_of_one_that_could_not_land_is_looked_at_again(floor: QueueFloor) -> None:
