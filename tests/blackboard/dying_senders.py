@@ -18,6 +18,7 @@ import msgspec
 
 from genba.blackboard.board import Blackboard
 from genba.blackboard.outbox import Outbox
+from genba.connections.clock import SystemClock
 from genba.coordination.sending import Sender
 from genba.definitions.tracker_file import GitHubSettings
 from genba.domain.errors import RemoteUnavailable
@@ -33,6 +34,8 @@ DEEDS: tuple[tuple[str, Deed], ...] = (
     ("c2", PostComment(issue=1, body="two")),
 )
 RACERS = 4
+RACING = -1
+"""A life by the real clock, beside others."""
 _STEPS = ("claim", "begin", "end", "postpone")
 
 
@@ -47,7 +50,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 class DyingOutbox(Outbox):
     """Calls somebody before and after each step that is written down."""
 
-    def __init__(self, board: Blackboard, clock: Callable[[], datetime], at: Callable[[str], None]) -> None:
+    def __init__(self, board: Blackboard, clock: Callable[[], datetime] | None, at: Callable[[str], None]) -> None:
         super().__init__(board.store, clock)
         self.at = at
 
@@ -80,14 +83,19 @@ def send(address: str, project: str, file: Path, life: int, deadly: int) -> None
         if points == deadly:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    clock = ManualClock()
-    begun = clock.elapsed()
+    manual, real = ManualClock(), SystemClock()
+    begun = manual.elapsed()
     board = Blackboard.open(place_of(address, project), project)
     deeds = MemoryDeeds(file=file, issues=(1, 2), at=at)
     if life == 0:
         deeds.faults.append(Fault(error=RemoteUnavailable("502 Bad Gateway"), after=True))
-    outbox = DyingOutbox(board, lambda: NOON + timedelta(seconds=life * 10 + clock.elapsed() - begun), at)
-    sender = Sender(outbox, deeds, GitHubSettings(repository="acme/shop"), clock)
+    if life == RACING:
+        outbox = DyingOutbox(board, None, at)
+        settings = GitHubSettings(repository="acme/shop", mutation_pause_seconds=0)
+        sender = Sender(outbox, deeds, settings, real)
+    else:
+        outbox = DyingOutbox(board, lambda: NOON + timedelta(seconds=life * 10 + manual.elapsed() - begun), at)
+        sender = Sender(outbox, deeds, GitHubSettings(repository="acme/shop"), manual)
     asyncio.run(sender.send())
     board.close()
 
@@ -157,7 +165,7 @@ def many_at_once(address: str, folder: Path) -> list[Told]:
         if child == 0:
             code = 1
             try:
-                send(address, "race", file, 1, 0)
+                send(address, "race", file, RACING, 0)
                 code = 0
             finally:
                 os._exit(code)

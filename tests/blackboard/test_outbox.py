@@ -2,13 +2,16 @@
 
 import asyncio
 import itertools
+import threading
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from genba.blackboard import outbox as rows
 from genba.blackboard.board import Blackboard
+from genba.blackboard.outbox_turns import Turn
 from genba.blackboard.store import Transaction
 from genba.domain.errors import (
     AccessRefusedError,
@@ -16,10 +19,11 @@ from genba.domain.errors import (
     RateLimited,
     RemoteUnavailable,
     StateConflictError,
+    UnavailableError,
     UnrecoverableError,
     UsageError,
 )
-from genba.domain.outbox import CloseIssue, Deed, DeedStatus, KeepComment, Made, Pace, PostComment, Relabel
+from genba.domain.outbox import CloseIssue, Deed, DeedStatus, KeepComment, Made, OutboxEntry, Pace, PostComment, Relabel
 from genba.testing.outbox_conformance import DeedsSuite
 from genba.testing.outbox_doubles import Fault, MemoryDeeds
 from tests.blackboard.acting import HUMAN, add
@@ -261,6 +265,50 @@ async def test_somebody_who_is_cut_off_in_the_middle_leaves_it_to_be_looked_for(
     assert rest.keys == ["c1"]
     assert result.sent[0].made is not None
     assert result.sent[0].made.found
+
+
+async def test_somebody_who_is_cut_off_before_anything_is_sent_gives_the_lease_back(
+    board: Blackboard, desk: Desk
+) -> None:
+    waiting = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    go_on = threading.Event()
+
+    class Slow(rows.Outbox):
+        def claim(self, *arguments: Any, **named: Any) -> Turn:
+            turn = super().claim(*arguments, **named)
+            loop.call_soon_threadsafe(waiting.set)
+            assert go_on.wait(30)
+            return turn
+
+    desk.comment("c1")
+    deeds, sender = MemoryDeeds(), desk.sender(MemoryDeeds())
+    sender.outbox = Slow(board.store, desk.now)
+    sending = asyncio.ensure_future(sender.send())
+    await waiting.wait()
+    sending.cancel()
+    loop.call_later(0.01, go_on.set)
+    with pytest.raises(asyncio.CancelledError):
+        await sending
+    result = await desk.sender(deeds).send(patience=1)
+    assert deeds.keys == ["c1"]
+    assert result.left == 0
+
+
+async def test_a_database_that_is_away_after_the_effect_doubles_nothing(board: Blackboard, desk: Desk) -> None:
+    class Away(rows.Outbox):
+        def end(self, *_arguments: Any, **_named: Any) -> OutboxEntry:
+            raise UnavailableError("the database is away")
+
+    desk.comment("c1")
+    deeds = MemoryDeeds()
+    sender = desk.sender(deeds)
+    sender.outbox = Away(board.store, desk.now)
+    with pytest.raises(UnavailableError):
+        await sender.send()
+    result = await desk.sender(deeds).send(patience=10)
+    assert deeds.keys == ["c1"]
+    assert result.left == 0
 
 
 # ── pace ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -4,9 +4,12 @@ import pytest
 
 from genba.blackboard import tasks
 from genba.blackboard.board import Blackboard
+from genba.blackboard.fleet import FleetBoard
 from genba.domain.errors import StateConflictError, UsageError
+from genba.domain.fleet import WaitsFor
 from genba.domain.tasks import Actor, ActorKind, StatusChange, Task, TaskDraft, TaskStatus
 from tests.blackboard.acting import ORCHESTRATOR, add, block, open_, review, start
+from tests.blackboard.fleets import begin, fail, wait
 
 ALICE = Actor(ActorKind.TRACKER, "alice")
 
@@ -125,3 +128,21 @@ def test_own_tasks_of_a_project_with_a_tracker_never_get_the_number_of_an_issue(
     issue(board, 12)
     issue(board, 999_999)
     assert (first, add(board), add(board)) == (1, tasks.FIRST_OWN_NUMBER, tasks.FIRST_OWN_NUMBER + 1)
+
+
+def test_whoever_reopens_an_issue_on_its_tracker_forgives_what_failed_before(board: Blackboard) -> None:
+    fleet = FleetBoard(board)
+    issue(board, 12)
+    fail(fleet, begin(fleet, 12))
+    assert len(fleet.field().failures[12]) == 1
+    told(board, 12, TaskStatus.CANCELLED, "closed on GitHub by alice as not planned")
+    told(board, 12, TaskStatus.OPEN, "reopened on GitHub by alice")
+    assert fleet.field().failures == {}
+
+
+def test_a_session_that_waits_ends_with_its_issue(board: Blackboard) -> None:
+    fleet = FleetBoard(board)
+    issue(board, 12)
+    wait(fleet, begin(fleet, 12), WaitsFor.ANSWER)
+    told(board, 12, TaskStatus.DONE)
+    assert [session.status for session in fleet.sessions(12)] == ["ended"]

@@ -9,6 +9,8 @@ import msgspec
 import pytest
 
 from genba.blackboard.board import Blackboard
+from genba.blackboard.outbox import Outbox
+from genba.connections.clock import SystemClock
 from genba.connections.github.credentials import TokenCredentials
 from genba.connections.github.deeds import GitHubDeeds
 from genba.coordination.sending import Sender
@@ -129,8 +131,11 @@ async def test_a_token_that_expires_in_the_middle_loses_nothing(shop: GitHub, de
 async def test_two_who_send_to_github_at_once_double_nothing(shop: GitHub, desk: Desk) -> None:
     for key, deed in deeds(shop):
         desk.outbox.record(key, deed)
-    async with sending(shop, desk) as one, sending(shop, desk) as other:
-        await asyncio.gather(one.send(), other.send())
+    by_the_clock, clock = Outbox(desk.outbox.store), SystemClock()
+    quick = msgspec.structs.replace(settings(shop.url), mutation_pause_seconds=0)
+    async with connected(quick, clock=clock) as one, connected(quick, clock=clock) as other:
+        senders = [Sender(by_the_clock, GitHubDeeds(client), quick, clock) for client in (one, other)]
+        await asyncio.gather(*(sender.send() for sender in senders))
     check(shop, desk)
 
 

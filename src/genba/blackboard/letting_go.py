@@ -48,7 +48,8 @@ def let_go(tx: Transaction, task: int, start: TaskStatus, to: TaskStatus, actor:
         tx.do(_WITHDRAW_REVIEW, task=task, status="withdrawn", reason="its work is worked on again", by=by, at=at)
         tx.do(_STALE, task=task, at=at)
     elif to is TaskStatus.OPEN:
-        by_hand = actor.kind is ActorKind.HUMAN
+        # Who reopens an issue on its tracker is a person too.
+        by_hand = actor.kind is ActorKind.HUMAN or (actor.kind is ActorKind.TRACKER and start.ended)
         if start is TaskStatus.BLOCKED:
             # A person who unblocks a task, or a manager who gives it away once more, says: go on.
             by_hand = by_hand or actor.kind is ActorKind.MANAGER

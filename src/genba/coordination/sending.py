@@ -6,6 +6,7 @@ for a person. What the other side refuses fails, and holds its lane; the others 
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -27,7 +28,7 @@ _LONGEST_FOR_ALL = 60.0
 _RATE_LIMITED = 60.0
 """How long to wait where the other side names no time."""
 _REFUSED = 60.0
-_LOOK_AGAIN = 0.25
+_LOOK_AGAIN = 0.5
 """How often somebody who waits for another sender looks whether it has ended."""
 _GRACE = 5.0
 """How long a wish to stop waits for a request that is under way."""
@@ -78,6 +79,22 @@ class Sender:
         gives up before it would wait for longer than `longest_wait` at once. `heard` is told of each one that ended.
         Raises nothing that the other side does.
         """
+        if not key and not await _aside(self.outbox.left):
+            return SendResult()
+        try:
+            return await self._send(patience, key, longest_wait, heard)
+        except BaseException:
+            with contextlib.suppress(GenbaError):
+                await asyncio.shield(_aside(lambda: self.outbox.release(self.owner)))
+            raise
+
+    async def _send(
+        self,
+        patience: float | None,
+        key: str,
+        longest_wait: float | None,
+        heard: Callable[[OutboxEntry], None] | None,
+    ) -> SendResult:
         begun = self.clock.elapsed()
         sent: list[OutboxEntry] = []
         failed: list[OutboxEntry] = []
@@ -111,7 +128,17 @@ class Sender:
         return entry.lane, entry.status.ended or entry.status is DeedStatus.FAILED
 
     async def _claim(self, lane: str) -> Turn:
-        return await _aside(lambda: self.outbox.claim(self.owner, self.pace, lane, lives))
+        """The next turn. Who wants to stop meanwhile gives it back: nothing was sent."""
+        claiming = asyncio.ensure_future(_aside(lambda: self.outbox.claim(self.owner, self.pace, lane, lives)))
+        try:
+            return await asyncio.shield(claiming)
+        except asyncio.CancelledError:
+            await asyncio.wait({claiming})
+            turn = Turn() if claiming.exception() is not None else claiming.result()
+            entry = turn.entry
+            if entry is not None:
+                await _aside(lambda: self.outbox.postpone(self.owner, entry, "it was cut off", seconds=0))
+            raise
 
     async def _result(
         self, sent: list[OutboxEntry], failed: list[OutboxEntry], turn: Turn, refused: str = ""

@@ -7,6 +7,7 @@ itself wrote there reaches none either.
 
 import asyncio
 import hashlib
+from collections.abc import Callable
 
 from genba.blackboard import outbox
 from genba.blackboard.board import Blackboard
@@ -15,7 +16,7 @@ from genba.blackboard.store import Statement, Transaction
 from genba.blackboard.tracker import BlackboardTracker, carry_out
 from genba.coordination.sending import Sender
 from genba.domain.issues import Issue, IssueChange
-from genba.domain.outbox import CloseIssue, PostComment, Relabel
+from genba.domain.outbox import CloseIssue, PostComment, Relabel, SendResult
 from genba.domain.tasks import Task
 
 _COMMENTS = Statement("""
@@ -31,10 +32,19 @@ _PATIENCE = 5.0
 class OutboxTracker:
     """Reads tasks as issues. What it changes of an issue of the tracker goes out by the outbox."""
 
-    def __init__(self, board: Blackboard, sender: Sender, run: str = "", patience: float = _PATIENCE) -> None:
+    def __init__(
+        self,
+        board: Blackboard,
+        sender: Sender,
+        run: str = "",
+        patience: float = _PATIENCE,
+        heard: Callable[[SendResult], None] | None = None,
+    ) -> None:
         self.board = board
         self.sender = sender
         self.run = run
+        self.heard = heard
+        """Told what came of each attempt to send: credentials that are not taken, what was refused."""
         self.patience = patience
         """How long a change waits for what is sent; what is left then goes out later."""
         self._copy = BlackboardTracker(board)
@@ -48,7 +58,9 @@ class OutboxTracker:
     async def change(self, number: int, change: IssueChange) -> None:
         asked = await asyncio.to_thread(self.board.store.write, lambda tx: self._change(tx, number, change))
         if asked and self.sender.settings.send:
-            await self.sender.send(self.patience)
+            result = await self.sender.send(self.patience)
+            if self.heard is not None:
+                self.heard(result)
 
     def _read(self, tx: Transaction, number: int) -> Issue:
         task = look(tx, number).task

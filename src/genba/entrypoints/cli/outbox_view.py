@@ -87,11 +87,8 @@ def waiting_words(turn: Turn) -> str:
 
 def held(entries: Sequence[OutboxEntry]) -> dict[int, int]:
     """By the number of an entry, the failed one that it waits behind."""
-    return {
-        number: before
-        for number, before in _behind(entries).items()
-        if _by_id(entries)[before].status is DeedStatus.FAILED
-    }
+    failed = {entry.id for entry in entries if entry.status is DeedStatus.FAILED}
+    return {number: before for number, before in _behind(entries).items() if before in failed}
 
 
 def clock(text: str) -> str:
@@ -100,10 +97,6 @@ def clock(text: str) -> str:
         return datetime.fromisoformat(text).astimezone().strftime("%H:%M:%S")
     except ValueError:
         return text
-
-
-def _by_id(entries: Sequence[OutboxEntry]) -> dict[int, OutboxEntry]:
-    return {entry.id: entry for entry in entries}
 
 
 def _behind(entries: Sequence[OutboxEntry]) -> dict[int, int]:
