@@ -165,8 +165,6 @@ def issue_page(hub: Hub, one: Issue) -> str:
 def issue(hub: Hub, one: Issue) -> Shape:
     """An issue, or a pull request as the list of issues shows it."""
     place, page = issue_url(hub, one), issue_page(hub, one)
-    done = sum(child.state == "closed" for child in one.sub_issues)
-    total = len(one.sub_issues)
     shape: Shape = {
         "url": place,
         "repository_url": repository_url(hub, one.repository),
@@ -209,16 +207,24 @@ def issue(hub: Hub, one: Issue) -> Shape:
             "merged_at": one.merged_at,
         }
         return shape
-    shape["sub_issues_summary"] = {
-        "total": total,
-        "completed": done,
-        "percent_completed": done * 100 // total if total else 0,
-    }
-    shape["issue_dependencies_summary"] = {
-        "blocked_by": sum(other.state == "open" for other in one.blocked_by),
-        "total_blocked_by": len(one.blocked_by),
-        "blocking": sum(other.state == "open" for other in one.blocking),
-        "total_blocking": len(one.blocking),
+    return shape | _kin(hub, one)
+
+
+def _kin(hub: Hub, one: Issue) -> Shape:
+    """What an issue says of its parts, of what stands in its way, and of its parent."""
+    done, total = sum(child.state == "closed" for child in one.sub_issues), len(one.sub_issues)
+    shape: Shape = {
+        "sub_issues_summary": {
+            "total": total,
+            "completed": done,
+            "percent_completed": done * 100 // total if total else 0,
+        },
+        "issue_dependencies_summary": {
+            "blocked_by": sum(other.state == "open" for other in one.blocked_by),
+            "total_blocked_by": len(one.blocked_by),
+            "blocking": sum(other.state == "open" for other in one.blocking),
+            "total_blocking": len(one.blocking),
+        },
     }
     if one.parent is not None:
         shape["parent_issue_url"] = issue_url(hub, one.parent)
