@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, quote, urlsplit
 import httpx
 import msgspec
 from githubkit import GitHub, TokenAuthStrategy
-from githubkit.exception import GitHubException, RequestError, RequestFailed
+from githubkit.exception import GitHubException, RequestError, RequestFailed, RequestTimeout
 
 from genba import __version__
 from genba.connections.github.authentication import strategy_of
@@ -267,7 +267,7 @@ class GitHubClient:
         except RequestFailed as error:
             raw = error.response.raw_response
             raise refusal(asked, raw.status_code, raw.headers, raw.content) from None
-        except TimeoutError:
+        except (TimeoutError, RequestTimeout):
             raise RemoteUnavailable(f"GitHub did not answer {asked} in {self.settings.timeout_seconds:g} s") from None
         except RequestError as error:
             raise _cut(asked, error.exc) from None
