@@ -59,9 +59,10 @@ _UNSURE = ("", "unknown")
 _MOMENT_SECONDS = 1.0
 
 _MOVED = Statement("""
-SELECT e.id, t.number, t.status FROM events e JOIN tasks t ON t.id = e.task_id
+SELECT e.id, t.number, e.data FROM events e JOIN tasks t ON t.id = e.task_id
 WHERE e.project_id = :project AND e.id > :after AND e.kind = 'status_changed' AND t.tracker = 'github' ORDER BY e.id
 """)
+_AT_WORK = Statement("SELECT run FROM sessions WHERE task_id = :task AND status = 'running'")
 _NEWEST_EVENT = Statement("SELECT coalesce(max(id), 0) FROM events WHERE project_id = :project")
 _OPENED = Statement("""
 SELECT deed, made, status FROM outbox WHERE project_id = :project AND kind = 'pull_request' ORDER BY id DESC
@@ -155,14 +156,16 @@ class Reader:
         if board is None or not known:
             return ()
         owner = board.owner or owner_of(self.settings)
-        last = {
-            number: (event, status) for event, number, status in tx.all(_MOVED, project=tx.project, after=int(known))
-        }
+        last: dict[int, tuple[int, str]] = {}
+        for event, number, data in tx.all(_MOVED, project=tx.project, after=int(known)):
+            word = str(getattr(board.statuses, msgspec.json.decode(data).get("to", ""), ""))
+            if word:  # a status without a place leaves the card where it was
+                last[number] = (event, word)
         moved = []
-        for number, (event, status) in last.items():
-            word, row = str(getattr(board.statuses, status)), row_of(tx, number)
+        for number, (event, word) in last.items():
+            row = row_of(tx, number)
             card = card_of(row.issue, owner, board.number) if row else None
-            if not word or (card is not None and card.status == word):
+            if card is not None and card.status == word:
                 continue
             deed = SetCardStatus(issue=number, owner=owner, project=board.number, field=board.field, status=word)
             record(tx, f"card:{number}:{event}", deed)
@@ -177,6 +180,8 @@ def settle(tx: Transaction, terms: Terms, found: TrackedPullRequest) -> PullRequ
         unwatch(tx, task)
         return None
     verdict = read_back(task, terms, found, handed(tx, task.number))
+    if isinstance(verdict, Rework | Conflict | ClosedUnmerged) and (at_work := tx.one(_AT_WORK, task=task.id)):
+        verdict = Wait(why=f"{at_work[0]} is still at work on it")  # it may be about to propose something newer
     keep_pull_requests(tx, [found], task, watched=not isinstance(verdict, Merged | ClosedUnmerged))
     _give_up_older_merges(tx, terms, found, verdict)
     match verdict:
