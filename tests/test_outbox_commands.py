@@ -21,6 +21,7 @@ from genba.domain.outbox import (
     SetCardStatus,
 )
 from genba.testing.github.server import GitHub
+from tests.github.watched import watched
 from tests.project import Project
 
 DEEDS: tuple[Deed, ...] = (
@@ -62,7 +63,7 @@ def on_github(project: Project, hub: GitHub, **more: object) -> None:
 
 @pytest.fixture
 def hub() -> Iterator[GitHub]:
-    with GitHub() as made:
+    with watched(graphql=False) as made:
         made.add_token("ghp_of_octocat", "octocat")
         made.add_repository("acme/shop", collaborators={"octocat": "write"})
         made.add_issue("acme/shop", title="A bug", labels=["old"])

@@ -6,39 +6,32 @@ from contextlib import ExitStack
 import pytest
 
 from genba.testing.github.server import GitHub
-from tests.github import material
 from tests.github.contract import Contract
 from tests.github.emulated import Emulate, not_its_faults, running
+from tests.github.watched import heard, the_judge, watched
 
 Hubs = Callable[..., GitHub]
 
 
 @pytest.fixture(scope="session")
 def judge() -> Contract:
-    """GitHub's schemas, read once for each process of the tests."""
-    made = Contract(material.openapi(), material.sdl())
-    made.read()
-    return made
+    return the_judge()
 
 
 @pytest.fixture
 def contract(judge: Contract) -> Iterator[Contract]:
     """What is wrong with any exchange of a test is the failure of that test."""
-    judge.take()
-    yield judge
-    wrong = judge.take()
-    if wrong:
-        pytest.fail("GitHub has not this:\n" + "\n".join(wrong), pytrace=False)
+    with heard(judge):
+        yield judge
 
 
 @pytest.fixture
-def hubs(contract: Contract) -> Iterator[Hubs]:
+def hubs() -> Iterator[Hubs]:
     """As many GitHubs as a test wants: `hubs()`, or `hubs(graphql=False)` for one that answers GraphQL with 404."""
     with ExitStack() as opened:
 
         def make(*, graphql: bool = True) -> GitHub:
-            schema = material.sdl() if graphql else None
-            return opened.enter_context(GitHub(schema=schema, watch=contract.watch))
+            return opened.enter_context(watched(graphql=graphql))
 
         yield make
 
@@ -58,8 +51,5 @@ def emulating(judge: Contract, tmp_path_factory: pytest.TempPathFactory) -> Iter
 @pytest.fixture
 def emulate(emulating: Emulate, judge: Contract) -> Iterator[Emulate]:
     """npm's emulate, one for all tests of a module. What it is known to do otherwise than GitHub is left out."""
-    judge.take()
-    yield emulating
-    wrong = not_its_faults(judge.take())
-    if wrong:
-        pytest.fail("GitHub has not this:\n" + "\n".join(wrong), pytrace=False)
+    with heard(judge, but=not_its_faults):
+        yield emulating

@@ -21,6 +21,8 @@ __all__ = ["Exchange", "Operation", "RestContract", "rest_contract"]
 _WITH_SLASHES = {"basehead", "dir", "path", "ref"}
 """Parameters whose value may have slashes in it, which OpenAPI has no words for."""
 _EMPTY = {204, 205, 304}
+_LEADS_ON = {301, 302, 307, 308}
+"""GitHub leads on from every name that is no more, and describes it at few operations."""
 _WORDS_FOR_ALL = {"page", "per_page"}
 _ERROR = {"type": "object", "required": ["message"], "properties": {"message": {"type": "string"}}}
 _BY_ID = re.compile(r"^/repositories/\d+(?=/|$)")
@@ -68,6 +70,8 @@ class RestContract:
         if operation is None:
             yield f"{exchange.method} {split.path} is no operation of GitHub"
             return
+        if not exchange.agent:
+            yield f"{operation.name}: GitHub answers nobody without a User-Agent"
         refused = exchange.status in (400, 422)
         if not refused:  # a test may well ask for what GitHub refuses
             yield from self._request(operation, split.query, exchange.sent)
@@ -141,6 +145,9 @@ class RestContract:
         if exchange.status in _EMPTY:
             if exchange.answered:
                 yield f"{where}: it has a body"
+            return
+        if exchange.status in _LEADS_ON:
+            yield from self._errors(where, _ERROR, json.loads(exchange.answered or b"{}"))
             return
         if described is None and exchange.status < 400:
             yield f"{where}: GitHub has no such answer"

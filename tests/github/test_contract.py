@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from genba.testing.github.recorded import Exchange
@@ -12,6 +13,12 @@ from tests.github.contract import Contract
 from tests.github.openapi import rest_contract
 
 LABELS = "/repos/acme/shop/issues/7/labels"
+
+
+@pytest.fixture(scope="module")
+def judge() -> Contract:
+    """One of its own: what is wrong here is wrong on purpose."""
+    return Contract(material.openapi(), material.sdl())
 
 
 def exchange_of(
@@ -126,6 +133,26 @@ def test_only_gh_may_ask_for_one_name_with_two_types(judge: Contract) -> None:
 
     assert judge.check_graphql(document)
     assert judge.check_graphql(document, gh=True) == []
+
+
+def test_nobody_goes_to_github_without_a_name(judge: Contract) -> None:
+    nameless = msgspec.structs.replace(exchange_of("GET", "/user", 304), agent="")
+
+    assert judge.check(nameless) == ["GET /user: GitHub answers nobody without a User-Agent"]
+
+
+def test_no_github_of_the_tests_is_out_of_hearing() -> None:
+    """All are made in one place, but for one that is asked nothing."""
+    folder = Path(__file__).parent.parent
+    made = {path.name for path in folder.rglob("*.py") if re.search(r"with (.*, )?GitHub\(", path.read_text())}
+
+    assert made == {"watched.py", "test_hub_server.py"}
+
+
+def test_where_a_name_is_no_more_github_leads_on(judge: Contract) -> None:
+    said = b'{"message": "Moved Permanently", "url": "https://api.github.com/repositories/7"}'
+
+    assert judge.check(exchange_of("GET", "/repos/acme/old/issues", 301, answered=said)) == []
 
 
 def test_what_is_wrong_is_kept_until_it_is_taken(tmp_path: Path) -> None:

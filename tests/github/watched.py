@@ -1,0 +1,37 @@
+"""A GitHub of our own at which the contract listens, for tests wherever they are."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+
+import pytest
+
+from genba.testing.github.server import GitHub
+from tests.github import material
+from tests.github.contract import Contract
+
+
+@lru_cache(maxsize=1)
+def the_judge() -> Contract:
+    """GitHub's schemas, read once for each process of the tests."""
+    made = Contract(material.openapi(), material.sdl())
+    made.read()
+    return made
+
+
+@contextmanager
+def heard(judge: Contract, but: Callable[[list[str]], list[str]] = list) -> Iterator[Contract]:
+    """What is wrong with any exchange in between is a failure; `but` leaves out what somebody else is known for."""
+    try:
+        yield judge
+    finally:
+        wrong = but(judge.take())  # what one test did is never told of another
+    if wrong:
+        pytest.fail("GitHub has not this:\n" + "\n".join(wrong), pytrace=False)
+
+
+@contextmanager
+def watched(*, graphql: bool = True) -> Iterator[GitHub]:
+    """A server with nothing on it; without GraphQL it answers 404 there."""
+    with heard(the_judge()) as judge, GitHub(schema=material.sdl() if graphql else None, watch=judge.watch) as hub:
+        yield hub
