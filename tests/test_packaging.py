@@ -55,9 +55,12 @@ def test_every_package_that_is_imported_is_declared() -> None:
         "click",
         "dbos",
         "detect_secrets",
+        "githubkit",
         "h11",
+        "httpx",
         "jsonpath_rfc9535",
         "jsonschema_rs",
+        "jwt",  # of githubkit's extra for Apps
         "mcp",
         "msgspec",
         "psutil",
@@ -68,13 +71,15 @@ def test_every_package_that_is_imported_is_declared() -> None:
         "uvicorn",
         "yaml",
     }
+    only_in_tests = {"graphql"}  # the doubles that need it say so where it is missing
     found = set()
     for path in (ROOT / "src").rglob("*.py"):
         if "demo_files" not in path.parts:
             for node in ast.walk(ast.parse(path.read_text())):
                 names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
                 names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-                found |= {name.partition(".")[0] for name in names}
+                imported = {name.partition(".")[0] for name in names}
+                found |= imported - only_in_tests if "testing" in path.parts else imported
 
     assert found - set(sys.stdlib_module_names) - {"genba"} == declared
 
@@ -93,7 +98,7 @@ def test_the_locks_hold_what_the_project_declares() -> None:
     locked = (ROOT / "requirements-dev.lock").read_text()
 
     assert declared
-    assert not [name for name in declared if f"\n{name}==" not in f"\n{locked}"]
+    assert not [name for name in declared if not re.search(rf"^{name}(\[[\w, ]+\])?==", locked, re.MULTILINE)]
 
 
 @pytest.mark.parametrize("target", ["demo", "test", "check", "bench"])
