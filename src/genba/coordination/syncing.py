@@ -23,7 +23,6 @@ from genba.domain.ports import Clock, RemoteIssues
 from genba.domain.tasks import Task
 from genba.domain.tracking import (
     BoardItem,
-    Details,
     IssuePage,
     PullRequestNews,
     SyncResult,
@@ -131,9 +130,8 @@ class Synchronizer:
         try:
             details = await self.remote.issue(number)
         except NotFoundError:
-            row = await asyncio.to_thread(self.board.row, number)
-            if row is not None:
-                await asyncio.to_thread(self.copier.act_on, Details(gone=(row.reference,)))
+            # It may only be hidden: the next sync, which has seen the list, tells what became of it.
+            await asyncio.to_thread(self.board.mark_stale, [number])
             raise
         issue = next((one for one in details.issues if one.number == number), None)
         if issue is not None:

@@ -11,7 +11,8 @@ from genba.blackboard.tracker_board import TrackerBoard
 from genba.definitions.tracker_file import BoardSettings, CardStatuses
 from genba.domain.issues import IssueChange
 from genba.domain.outbox import CloseIssue, Deed, DeedStatus, MergePullRequest, OpenPullRequest, Relabel, SetCardStatus
-from genba.domain.sessions import SessionStart
+from genba.domain.outcomes import Outcome
+from genba.domain.sessions import SessionEnd, SessionStart
 from genba.domain.tasks import Actor, ActorKind, BlockerKind, TaskEdit, TaskStatus
 from genba.domain.tracking import PullRequestState, RemoteCheck, RemoteReview, ReviewVerdict, Terms
 from genba.testing.conformance import a_move, a_verification
@@ -31,6 +32,7 @@ def _proposed(board: Blackboard, number: int, **terms: object) -> None:
     known = {"closure": IssueChange(add_labels=("done",), remove_labels=("wip",), close=True)} | terms
     held = Terms(task=number, run=start.run, branch=start.branch, target="main", commit=_HEAD, **known)  # type: ignore[arg-type]
     board.store.write(lambda tx: pull_request_terms.keep(tx, held))
+    board.end_session(SessionEnd(run=start.run, outcome=Outcome.COMPLETED, reason=""))
 
 
 def _deeds(board: Blackboard) -> list[Deed]:
@@ -248,6 +250,20 @@ async def test_cards_follow_the_statuses_of_tasks(board: Blackboard, remote: Mem
 
     deed = SetCardStatus(issue=number, owner="acme", project=5, field="Status", status="Doing")
     assert _deeds(board) == [deed]
+
+
+async def test_who_is_still_at_work_on_it_hears_of_it_later(
+    board: Blackboard, remote: MemoryIssues, syncing: Syncing, task: int
+) -> None:
+    remote.change_request(2, reviews=(_review(ReviewVerdict.CHANGES),))
+    board.change_status(task, a_move(TaskStatus.IN_PROGRESS))
+    board.begin_session(task, SessionStart(run="run-again", agent="builder", branch="genba/1", base="c0", workdir="/"))
+    board.record_verification(task, "run-again", a_verification(_HEAD))
+    board.change_status(task, a_move(TaskStatus.REVIEW, commit=_HEAD))
+    (news,) = (await syncing().sync()).news
+    assert (news.verdict, news.told) == ("wait", "run-again is still at work on it")
+    board.end_session(SessionEnd(run="run-again", outcome=Outcome.COMPLETED, reason=""))
+    assert (await syncing().sync()).news[0].verdict == "rework"
 
 
 async def test_a_preview_of_pull_requests_changes_nothing(

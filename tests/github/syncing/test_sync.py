@@ -353,6 +353,20 @@ async def test_one_issue_is_read_freshly(board: Blackboard, remote: MemoryIssues
         await syncing().sync_issue(99)
 
 
+async def test_one_issue_that_is_not_found_is_given_up_by_the_next_sync_alone(
+    board: Blackboard, remote: MemoryIssues, syncing: Syncing
+) -> None:
+    number = remote.add()
+    await syncing().sync()
+    remote.delete(number)
+    with pytest.raises(NotFoundError):
+        await syncing().sync_issue(number)
+    assert board.get(number).status is TaskStatus.OPEN
+
+    assert (await syncing().sync()).gone == (number,)
+    assert board.get(number).status is TaskStatus.CANCELLED
+
+
 async def test_one_issue_outside_of_the_field_is_refused(remote: MemoryIssues, syncing: Syncing) -> None:
     number, closed = remote.add(), remote.add(state="closed", labels=("genba",))
     with pytest.raises(StateConflictError, match='does not have the label "genba"'):
