@@ -1,5 +1,7 @@
 """What happens on the tracker happens to the tasks; what people set here stays."""
 
+import asyncio
+
 import pytest
 
 from genba.blackboard import outbox
@@ -365,6 +367,18 @@ async def test_one_issue_that_is_not_found_is_given_up_by_the_next_sync_alone(
 
     assert (await syncing().sync()).gone == (number,)
     assert board.get(number).status is TaskStatus.CANCELLED
+
+
+async def test_who_reads_one_issue_and_who_reads_all_do_not_double_anything(
+    board: Blackboard, remote: MemoryIssues, syncing: Syncing
+) -> None:
+    said = RemoteComment(id="c1", author="bob", body="hm", created_at="2026-01-01T00:00:00Z", trusted=True)
+    numbers = [remote.add(comments=(said,)) for _ in range(10)]
+    await asyncio.gather(syncing().sync(), *(syncing().sync_issue(number) for number in numbers * 2))
+
+    assert [task.number for task in board.find()] == numbers
+    assert all(len(board.comments(number)) == 1 for number in numbers)
+    assert all([event.kind for event in board.events(number)] == ["created"] for number in numbers)
 
 
 async def test_one_issue_outside_of_the_field_is_refused(remote: MemoryIssues, syncing: Syncing) -> None:
