@@ -15,10 +15,12 @@ from sqlalchemy import Engine, create_engine, event, inspect, make_url
 from genba.blackboard.board import Blackboard
 from genba.blackboard.fleet import FleetBoard
 from genba.blackboard.opening import bring_to, migrate
+from genba.blackboard.outbox import Outbox
 from genba.blackboard.schema import HEAD, REVISIONS, metadata
 from genba.domain.errors import ConfigurationError, DiskFullError, GenbaError, StateConflictError
 from genba.domain.fleet import PartEnd, PartOrder, Purpose, WaitsFor
-from genba.domain.tasks import TaskDraft, TaskEdit
+from genba.domain.outbox import PostComment
+from genba.domain.tasks import Actor, ActorKind, TaskDraft, TaskEdit
 from genba.testing.conformance import a_session
 from tests.blackboard.acting import HUMAN, add, everything
 from tests.blackboard.conftest import Postgres
@@ -317,6 +319,30 @@ def test_a_file_of_the_first_fleet_keeps_its_sessions_and_learns_new_words(tmp_p
         FleetBoard(board).end_part(PartEnd(run="m", part=1, waits_for=WaitsFor.PARTS))
         assert FleetBoard(board).session("m").waits_for is WaitsFor.PARTS
     assert picture(path) == picture(fresh(tmp_path))
+
+
+def test_a_database_before_trackers_keeps_what_was_said_and_hears_one(address: str) -> None:
+    prepare_older(address)
+    engine = engine_at(address)
+    with engine.begin() as connection:
+        bring_to(connection, "0003")
+        connection.exec_driver_sql(
+            "INSERT INTO comments (task_id, author_kind, author, body, created_at)"
+            " VALUES (1, 'human', 'ada', 'Hi', 't')"
+        )
+        connection.exec_driver_sql(
+            "INSERT INTO events (project_id, task_id, kind, actor_kind, actor_name, version, created_at)"
+            " VALUES ('p', 1, 'commented', 'human', 'ada', 1, 't')"
+        )
+    engine.dispose()
+    assert migrate(address) == ("0003", HEAD)
+    with Blackboard.open(address, "x") as board:
+        assert [told.body for told in board.comments(1)] == ["Hi"]
+        assert [event.kind for event in board.events(1)] == ["commented"]
+        board.comment(1, "Said there.", Actor(ActorKind.TRACKER, "alice"))
+        assert board.events(1)[-1].actor.kind is ActorKind.TRACKER
+        entry = Outbox(board.store).record("hello", PostComment(issue=1, body="Hello."))
+        assert (entry.id, Outbox(board.store).left()) == (1, 1)
 
 
 def test_an_older_file_on_which_an_executor_works_is_refused_and_left_alone(tmp_path: Path) -> None:
