@@ -76,6 +76,11 @@ class Shop:
         listed = self.project.genba("logs", "--json", check=0).out.splitlines()
         return str(json.loads(listed[0])["run"])
 
+    def run_of(self, number: int) -> str:
+        """The newest run on a task."""
+        with self.project.board() as board:
+            return board.newest_session(number).run
+
     def sync(self) -> None:
         """Look at GitHub, and send what follows from it."""
         self.project.genba("sync", check=0)

@@ -21,11 +21,13 @@ _FORGET = Statement("DELETE FROM tracker_state WHERE project_id = :project AND n
 def keep(tx: Transaction, terms: Terms) -> None:
     """Write them down; those of an earlier session of the same task give way.
 
-    What was said of the work before was heard by whoever proposes it anew, and is over with that.
+    What was said of the work before was heard by whoever proposes another commit, and is over with that.
     """
+    before = find(tx, terms.task)
     told = msgspec.json.encode(terms).decode()
     tx.do(_KEEP, project=tx.project, name=f"{_PREFIX}{terms.task}", value=told, now=now())
-    tx.do(_FORGET, project=tx.project, name=f"findings:{terms.task}")
+    if before is None or before.commit != terms.commit:
+        tx.do(_FORGET, project=tx.project, name=f"findings:{terms.task}")
 
 
 def find(tx: Transaction, task: int) -> Terms | None:

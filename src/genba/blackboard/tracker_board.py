@@ -65,6 +65,9 @@ _UNSEEN = Statement(
     + "WHERE i.project_id = :project AND i.gone = :no AND i.seen_in <> :seen_in AND i.number > :after"
     + " ORDER BY i.number LIMIT :limit"
 )
+_TASKS_BETWEEN = Statement(
+    _COLUMNS + "WHERE i.project_id = :project AND i.task_id IS NOT NULL AND i.number BETWEEN :low AND :high"
+)
 _EVERY = Statement(_COLUMNS + "WHERE i.project_id = :project AND i.gone = :no ORDER BY i.number")
 _BY_REFERENCE = Statement(_COLUMNS + "WHERE i.project_id = :project AND i.reference = :reference")
 _MARK = Statement("UPDATE tracked_issues SET details_stale = :yes WHERE project_id = :project AND number = :number")
@@ -208,7 +211,10 @@ class TrackerBoard:
 
         def keep(tx: Transaction) -> None:
             refuse_own_numbers(tx, [issue.number for issue in page.issues])
+            again = _changed_in_one_second(tx, page.issues)
             tx.do_each(_KEEP, [_as_row(tx, issue, wanted(issue), seen_in) for issue in page.issues])
+            if again:
+                tx.do_each(_MARK, [{"project": tx.project, "number": number, "yes": True} for number in again])
             _set_all(tx, values)
 
         self.store.write(keep)
@@ -411,6 +417,25 @@ def hand_over(tx: Transaction, number: int, keys: Sequence[str]) -> None:
 def card_of(issue: TrackedIssue, owner: str, project: int) -> BoardItem | None:
     mine = (card for card in issue.cards if card.project == project and card.owner.lower() == owner.lower())
     return next(mine, None)
+
+
+def _changed_in_one_second(tx: Transaction, issues: Sequence[TrackedIssue]) -> list[int]:
+    """Issues that are as old as the copy says and yet not the same: a tracker tells the time to the second."""
+    numbers = [issue.number for issue in issues]
+    if not numbers:
+        return []
+    values = {"project": tx.project, "low": min(numbers), "high": max(numbers)}
+    known = {found.number: found for found in map(_row, tx.all(_TASKS_BETWEEN, **values))}
+    alike = [(known[issue.number], issue) for issue in issues if issue.number in known]
+    return [
+        issue.number
+        for row, issue in alike
+        if row.updated_at == issue.updated_at and row.issue.detailed and _shown(row.issue) != _shown(issue)
+    ]
+
+
+def _shown(issue: TrackedIssue) -> tuple[str, str, frozenset[str]]:
+    return issue.state, issue.title.strip(), frozenset(label.lower() for label in issue.labels)
 
 
 def _findings_name(number: int) -> str:

@@ -17,11 +17,14 @@ from genba.definitions.tracker_file import GitHubSettings
 from genba.domain.errors import GenbaError, RecoverableError, StateConflictError
 from genba.domain.tracking import SyncResult, Terms
 from genba.judgement.moments import hours_between
+from genba.judgement.pull_requests import UNTRIED
 
 _LOOKED = "looked_at"
 _SEND_AGAIN_SECONDS = 1.0
 _LONGEST_WAIT_SECONDS = 60.0
 _MOST_NAMED = 5
+_LOOKS = 5
+_LONGEST_LOOK_SECONDS = 2.0
 
 Say = Callable[[str], None]
 Follow = Callable[[Terms], Awaitable[str]]
@@ -48,6 +51,8 @@ class Follower:
         self.say = say
         self.wake = wake
         self.follow = follow
+        self._undecided = False
+        """Whether a pull request waits for nobody but GitHub."""
         self._told: dict[str, str] = {}
         """By what was tried: what was last said of it."""
 
@@ -64,7 +69,7 @@ class Follower:
             await asyncio.wait(beside)
 
     async def look(self) -> bool:
-        """One look at the tracker; whether there was one. What it means for tasks is on the blackboard afterwards."""
+        """One look at the tracker; whether anything changed by it. What it means is on the blackboard afterwards."""
         before = await asyncio.to_thread(self.board.store.read, pull_request_terms.every)
         try:
             result = await self.synchronizer.sync()
@@ -83,17 +88,31 @@ class Follower:
             if terms.task in merged:
                 await self._bring_along(terms)
         self.wake()
-        return True
+        self._undecided = any(news.told == UNTRIED for news in result.news)
+        return bool(changes_of(result)) or any(news.verdict != "wait" for news in result.news)
 
-    async def settled(self) -> bool:
-        """Send all that can be sent, and look at what came of it; whether anything was sent."""
+    async def changed(self) -> bool:
+        """Send all that can be sent, and look at what came of it; whether there is anything new.
+
+        A pull request that GitHub has not tried yet is looked at a few times: nobody has to do anything for that.
+        """
+        sent = await self._sent()
+        for _ in range(_LOOKS):
+            if await self.look():
+                return True
+            if not self._undecided:
+                break
+            await asyncio.sleep(min(self.settings.sync_seconds, _LONGEST_LOOK_SECONDS))
+        return sent
+
+    async def _sent(self) -> bool:
         if not self.settings.send:
             return False
         result = await self.sender.send(None, longest_wait=_LONGEST_WAIT_SECONDS)
         if result.left:
             why = f": {result.why}" if result.why else ""
             self.say(f"{result.left} changes are not on GitHub yet{why}   genba outbox list")
-        return bool(result.sent) and await self.look()
+        return bool(result.sent)
 
     async def _bring_along(self, terms: Terms) -> None:
         try:
@@ -150,18 +169,23 @@ class Follower:
             self.say(told)
 
     def _report(self, result: SyncResult) -> None:
-        for words, numbers in (
-            ("new from GitHub", result.added),
-            ("closed on GitHub", result.closed),
-            ("reopened on GitHub", result.reopened),
-            ("gone from GitHub", result.gone),
-        ):
-            if numbers:
-                named = ", ".join(f"#{number}" for number in numbers[:_MOST_NAMED])
-                more = f" and {len(numbers) - _MOST_NAMED} more" if len(numbers) > _MOST_NAMED else ""
-                self.say(f"{words}: {named}{more}")
+        for words, numbers in changes_of(result).items():
+            named = ", ".join(f"#{number}" for number in numbers[:_MOST_NAMED])
+            more = f" and {len(numbers) - _MOST_NAMED} more" if len(numbers) > _MOST_NAMED else ""
+            self.say(f"{words}: {named}{more}")
         for news in result.news:
             if news.verdict != "wait":
                 self._tell(f"pull request {news.number}", f"pull request #{news.number} of #{news.task}: {news.told}")
         for note in result.notes:
             self._tell(f"note {note}", note)
+
+
+def changes_of(result: SyncResult) -> dict[str, tuple[int, ...]]:
+    """What became of issues, in words; what nothing became of is left out."""
+    found = {
+        "new from GitHub": result.added,
+        "closed on GitHub": result.closed,
+        "reopened on GitHub": result.reopened,
+        "gone from GitHub": result.gone,
+    }
+    return {words: numbers for words, numbers in found.items() if numbers}

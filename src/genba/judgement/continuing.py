@@ -114,15 +114,14 @@ def _after_parts(at: Situation, task: Task, session: FleetSession) -> Move:
 
 def _proposed(at: Situation, task: Task, session: FleetSession) -> Move:
     """People and checks judge it there. What they say goes to its author; its end is told by the forge."""
-    found = at.field.proposals.get(task.number)
-    if task.status is TaskStatus.REVIEW:
+    found, gap = at.field.proposals.get(task.number), at.field.findings.get(task.number)
+    if task.status is TaskStatus.REVIEW and gap is None:
         standing = (
             f"pull request #{found.number}: {waits_for(found)}" if found is not None else "its pull request is open"
         )
         return _wait(task, WaitReason.PULL_REQUEST, standing)
     if (asked := at.asked(task.number, EscalationKind.QUESTION)) is not None:
         return _wait(task, WaitReason.PERSON, f'{asked.question}  genba answer {task.number} "…"')
-    gap = at.field.findings.get(task.number)
     if gap is not None:
         return _blocked_or(task, _back_from_forge(at, task, session, gap))
     told = at.decided(task.number, EscalationKind.QUESTION)

@@ -20,6 +20,7 @@ from genba.domain.tracking import (
 from genba.judgement.reviews import CHECK
 
 PEOPLE, APPROVED, GREEN = "people", "approved", "green"
+UNTRIED = "GitHub has not tried yet whether it can be merged"
 FAILED_CHECKS = "checks"
 """The check of a gap whose work fails on the forge."""
 _MERGEABLE = ("", "clean", "has_hooks", "unstable")
@@ -249,7 +250,7 @@ def _merge_or_wait(task: Task, terms: Terms, found: TrackedPullRequest) -> Merge
     if terms.merge not in (APPROVED, GREEN):
         return Wait(why="approved: waits for somebody to merge it" if approved else "waits for people")
     if found.mergeable != "mergeable":
-        return Wait(why="GitHub has not tried yet whether it can be merged")
+        return Wait(why=UNTRIED)
     if found.merge_state not in _MERGEABLE:
         return Wait(why=f"the rules of the repository hold it back: {found.merge_state}")
     why = f"approved by {approved[-1].author}, and green" if approved else "green"

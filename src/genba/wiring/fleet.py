@@ -194,7 +194,7 @@ class Fleet:
             async with follower.at_work():
                 while True:
                     ended = await orchestrator.work(until_empty)
-                    if ended is not Ended.EMPTY or not await follower.settled():
+                    if ended is not Ended.EMPTY or not await follower.changed():
                         return ended
         finally:
             await office.close()
