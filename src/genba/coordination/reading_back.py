@@ -40,6 +40,7 @@ from genba.domain.ports import Clock, RemoteIssues
 from genba.domain.tasks import Actor, ActorKind, Blocker, BlockerKind, StatusChange, Task, TaskEdit, TaskStatus
 from genba.domain.tracking import PullRequestNews, PullRequestState, Terms, TrackedPullRequest
 from genba.judgement.pull_requests import (
+    UNTRIED,
     ClosedUnmerged,
     Conflict,
     Merge,
@@ -273,18 +274,39 @@ def _have_merged(tx: Transaction, task: Task, terms: Terms, verdict: Merge) -> N
         title=terms.title,
         body=terms.body,
     )
-    record(tx, f"merge:{verdict.number}:{verdict.commit}", deed, run=terms.run)
+    wanted_before = [
+        entry
+        for entry in in_lane(tx, f"issue:{task.number}")
+        if isinstance(entry.deed, MergePullRequest) and _names(entry.deed, verdict.number, verdict.commit)
+    ]
+    if any(entry.status is not DeedStatus.DROPPED for entry in wanted_before):
+        return
+    # What was given up is wanted again: the same key would say that it is over.
+    again = f":{len(wanted_before) + 1}" if wanted_before else ""
+    record(tx, f"merge:{verdict.number}:{verdict.commit}{again}", deed, run=terms.run)
 
 
 def _give_up_older_merges(tx: Transaction, terms: Terms, found: TrackedPullRequest, verdict: Verdict) -> None:
-    """A merge that was refused stands in the way of whatever comes after it: it goes once it is not wanted any more."""
+    """A merge goes once it is not wanted any more: nothing is merged against who has had second thoughts.
+
+    One that is being sent is left alone. One that was refused stands in the way of whatever comes after it.
+    """
     for entry in in_lane(tx, f"issue:{terms.task}"):
         deed = entry.deed
-        if entry.status is not DeedStatus.FAILED or not isinstance(deed, MergePullRequest):
+        if not isinstance(deed, MergePullRequest) or entry.status.ended or entry.status is DeedStatus.SENDING:
             continue
-        over = not isinstance(verdict, Wait | Merge) or deed.commit != terms.commit or deed.number != found.number
+        same = _names(deed, found.number, terms.commit)
+        if entry.status is DeedStatus.FAILED:
+            over = not same or not isinstance(verdict, Wait | Merge)
+        else:
+            undecided = isinstance(verdict, Wait) and verdict.why == UNTRIED
+            over = not same or not (undecided or isinstance(verdict, Merge | Merged))
         if over:
             drop(tx, entry.id, _GENBA, datetime.now(UTC))
+
+
+def _names(deed: MergePullRequest, number: int, commit: str) -> bool:
+    return (deed.number, deed.commit) == (number, commit)
 
 
 def _followed(tx: Transaction) -> list[tuple[Terms, int | None]]:

@@ -1,5 +1,7 @@
 """Pull requests are read back into their tasks: done, worked on again, asked about, merged."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -205,6 +207,62 @@ async def test_a_merge_that_was_refused_gives_way_once_the_work_goes_back(
     await syncing().sync()
 
     assert board.store.read(lambda tx: outbox.show(tx, entry.id)).status is DeedStatus.DROPPED
+
+
+@pytest.mark.parametrize(
+    "thought",
+    [
+        {"reviews": (_review(ReviewVerdict.CHANGES, id="r2"),), "decision": "changes_requested"},
+        {"reviews": (_review(ReviewVerdict.DISMISSED, id="r2"),)},
+        {"checks": (RemoteCheck(name="ci", state="failed"),)},
+        {"checks": (RemoteCheck(name="ci", state="pending"),)},
+        {"draft": True},
+        {"state": PullRequestState.CLOSED},
+    ],
+    ids=["changes", "dismissed", "red", "running", "draft", "closed"],
+)
+async def test_a_merge_that_was_not_sent_yet_is_given_up_when_somebody_has_second_thoughts(
+    board: Blackboard, remote: MemoryIssues, syncing: Syncing, task: int, thought: dict[str, Any]
+) -> None:
+    _hold_to(board, task, merge="approved")
+    remote.change_request(2, reviews=(_review(ReviewVerdict.APPROVED),), decision="approved")
+    await syncing().sync()
+    assert [type(deed) for deed in _deeds(board)] == [MergePullRequest]
+
+    remote.change_request(2, **({"decision": ""} | thought))
+    await syncing().sync()
+
+    assert [deed for deed in _deeds(board) if isinstance(deed, MergePullRequest)] == []
+
+
+async def test_a_merge_that_was_given_up_is_wanted_again(
+    board: Blackboard, remote: MemoryIssues, syncing: Syncing, task: int
+) -> None:
+    _hold_to(board, task, merge="approved")
+    remote.change_request(2, reviews=(_review(ReviewVerdict.APPROVED),), decision="approved")
+    for _ in range(2):
+        await syncing().sync()
+        remote.change_request(2, draft=True)
+        await syncing().sync()
+        assert _deeds(board) == []
+        remote.change_request(2, draft=False)
+    for _ in range(2):
+        await syncing().sync()
+
+    assert _deeds(board) == [MergePullRequest(number=2, commit=_HEAD, issue=task)]
+
+
+async def test_a_merge_waits_while_nobody_knows_whether_it_is_possible(
+    board: Blackboard, remote: MemoryIssues, syncing: Syncing, task: int
+) -> None:
+    _hold_to(board, task, merge="green")
+    await syncing().sync()
+    (entry,) = board.store.read(outbox.pending)
+
+    remote.change_request(2, mergeable="unknown")
+    await syncing().sync()
+
+    assert [one.id for one in board.store.read(outbox.pending)] == [entry.id]
 
 
 async def test_a_pull_request_of_another_origin_is_found_by_its_branch_and_by_the_outbox(
