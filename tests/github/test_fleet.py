@@ -94,8 +94,8 @@ def test_a_fleet_that_is_killed_goes_on_with_its_pull_requests(shop: Shop) -> No
     [pull] = shop.pulls()
     shop.hub.review(SHOP, pull.number, "CHANGES_REQUESTED", "Say which tea.", by="rita")
     before = pull.head_sha
-    shop.project.genba("work", "--until-empty", "--workers", "1", check=1)
-    assert pull.head_sha != before
+    done = shop.project.genba("work", "--until-empty", "--workers", "1", check=1)
+    assert pull.head_sha != before, done.err
     assert [one.number for one in shop.pulls()] == [pull.number]
     assert shop.status(number) == "review"
 

@@ -51,6 +51,9 @@ class Follower:
         self.say = say
         self.wake = wake
         self.follow = follow
+        self._one_at_a_time = asyncio.Lock()
+        self._changes = self._known = 0
+        """How many looks changed something, and how many of them somebody has asked about."""
         self._undecided = False
         """Whether a pull request waits for nobody but GitHub."""
         self._told: dict[str, str] = {}
@@ -70,6 +73,12 @@ class Follower:
 
     async def look(self) -> bool:
         """One look at the tracker; whether anything changed by it. What it means is on the blackboard afterwards."""
+        async with self._one_at_a_time:
+            changed = await self._look()
+        self._changes += changed
+        return changed
+
+    async def _look(self) -> bool:
         before = await asyncio.to_thread(self.board.store.read, pull_request_terms.every)
         try:
             result = await self.synchronizer.sync()
@@ -96,14 +105,14 @@ class Follower:
 
         A pull request that GitHub has not tried yet is looked at a few times: nobody has to do anything for that.
         """
-        sent = await self._sent()
+        sent, known = await self._sent(), self._known
         for _ in range(_LOOKS):
-            if await self.look():
-                return True
-            if not self._undecided:
+            await self.look()
+            if self._changes != known or not self._undecided:
                 break
             await asyncio.sleep(min(self.settings.sync_seconds, _LONGEST_LOOK_SECONDS))
-        return sent
+        self._known = self._changes
+        return sent or self._known != known
 
     async def _sent(self) -> bool:
         if not self.settings.send:
