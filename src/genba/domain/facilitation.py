@@ -141,6 +141,8 @@ class IssueFacts(msgspec.Struct, frozen=True, kw_only=True):
     title: str = ""
     body: str = ""
     labels: tuple[str, ...] = ()
+    own_labels: tuple[str, ...] = ()
+    """Those of its labels that the facilitator put there itself: they are no news to it."""
     state: str = "open"
     """open | closed, by its tracker."""
     state_reason: str = ""

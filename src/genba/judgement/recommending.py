@@ -1,0 +1,238 @@
+"""What to do next in the whole field: the moves of all issues, the best first, and why nothing where nothing fits."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from genba.domain.facilitation import (
+    AgentOnOffer,
+    IssueAssessment,
+    IssueFacts,
+    IssueState,
+    RecommendAction,
+    Suggestion,
+)
+from genba.judgement.suggesting import (
+    NOBODY,
+    WORK,
+    Move,
+    Surroundings,
+    can_be_called,
+    closing_command,
+    move_of_person,
+    score_of,
+    success_of,
+    suggestion_of_agent,
+    suggestion_of_person,
+)
+from genba.judgement.text_fit import fit, words_of
+
+__all__ = ["IN_WORK", "NOBODY", "Recommender", "Surroundings", "closing_command", "recommend"]
+
+IN_WORK = "everything that can go on is in work"
+FACILITATOR = "facilitator"
+_FACILITATES = "facilitate-action"
+_MOST_SUGGESTIONS = 20
+_MOST_WAITING = 100
+"""How many issues that wait for one are counted at most."""
+_LEAST_FIT, _MOST_FIT = 0.5, 1.0
+_MOST_NAMED = 5
+
+
+class _Candidate(msgspec.Struct, frozen=True):
+    agent: AgentOnOffer
+    words: frozenset[str]
+
+
+class _Way(msgspec.Struct, frozen=True):
+    """How an issue can go on: by a person, or by one of some agents. `most` is the best score it can come to."""
+
+    number: int
+    move: Move | None
+    most: float
+
+
+class Recommender:
+    """The next moves of a field. The facilitator itself is never one of them."""
+
+    def __init__(
+        self,
+        assessments: Mapping[int, IssueAssessment],
+        field: Mapping[int, IssueFacts],
+        agents: Sequence[AgentOnOffer],
+        around: Surroundings,
+    ) -> None:
+        self.assessments = assessments
+        self.field = field
+        self.agents = tuple(agents)
+        self.around = around
+        self.waiting = _waiting_for(assessments, field)
+        self.candidates = _by_capability(agents)
+
+    def for_issue(self, number: int) -> Suggestion | None:
+        """The next move of one issue, if it has one that nobody makes already."""
+        way = self._way(number)
+        return self._suggestion(way) if way is not None else None
+
+    def recommend(self) -> RecommendAction:
+        ways = [way for number in self.assessments if (way := self._way(number)) is not None]
+        ways.sort(key=lambda way: (-way.most, way.number))
+        found = self._best(ways)
+        startable = [each for each in found if each.agent != NOBODY]
+        by_agents = sum(way.move is None for way in ways)
+        shown = found[:_MOST_SUGGESTIONS]
+        if by_agents > 1:
+            shown.append(self._whole_project(startable, by_agents))
+        first = startable[0].agent if startable else NOBODY
+        targets = [each.issue for each in startable if each.agent == first and each.issue is not None]
+        return RecommendAction(
+            next_agent=first,
+            target_issues=tuple(targets[:_MOST_SUGGESTIONS]),
+            reason=self._reason(first, targets, found, by_agents),
+            available_agents=tuple(agent.name for agent in self.agents),
+            suggestions=tuple(shown),
+        )
+
+    def _best(self, ways: Sequence[_Way]) -> list[Suggestion]:
+        """The best suggestions, in order. How well texts fit is asked only where it can matter."""
+        found: list[Suggestion] = []
+        lowest = 0.0
+        for way in ways:
+            if len(found) >= _MOST_SUGGESTIONS and way.most < lowest:
+                break
+            found.append(self._suggestion(way))
+            if len(found) % _MOST_SUGGESTIONS == 0:
+                lowest = sorted((each.score for each in found), reverse=True)[_MOST_SUGGESTIONS - 1]
+            if len(found) >= 10 * _MOST_SUGGESTIONS:
+                break
+        return sorted(found, key=lambda each: (-each.score, each.issue or 0, each.command))
+
+    def _way(self, number: int) -> _Way | None:
+        assessment = self.assessments[number]
+        if assessment.state is IssueState.DONE and assessment.closed:
+            return None
+        facts = self.field[number]
+        if any(session.alive for session in facts.sessions):
+            return None
+        waiting = self.waiting.get(number, 0)
+        move = move_of_person(assessment, facts, self.around)
+        if move is not None:
+            return _Way(number, move, score_of(assessment, facts, waiting, 1.0, 0.5))
+        able = self.candidates.get(assessment.required_capability or "")
+        if not able or self._has_parts_left(facts):
+            return None
+        best = max(success_of(each.agent) for each in able) if len(able) > 1 else success_of(able[0].agent)
+        return _Way(number, None, score_of(assessment, facts, waiting, 1.0, best))
+
+    def _has_parts_left(self, facts: IssueFacts) -> bool:
+        """Whether its parts are to be worked on, and not the whole."""
+        others = (self.assessments.get(child) for child in facts.children)
+        return any(each is not None and each.state is not IssueState.DONE for each in others)
+
+    def _suggestion(self, way: _Way) -> Suggestion:
+        assessment, facts = self.assessments[way.number], self.field[way.number]
+        waiting = self.waiting.get(way.number, 0)
+        if way.move is not None:
+            return suggestion_of_person(assessment, facts, waiting, way.move)
+        agent, fits = _chosen(self.candidates[assessment.required_capability or ""], facts)
+        return suggestion_of_agent(assessment, facts, waiting, agent, fits)
+
+    def _whole_project(self, startable: Sequence[Suggestion], issues: int) -> Suggestion:
+        """All that can go on, by many agents at once."""
+        label = f" --label {shlex.quote(self.around.label)}" if self.around.label else ""
+        scores = [each.score for each in startable] or [0.5]
+        return Suggestion(
+            agent=startable[0].agent if startable else NOBODY,
+            command=f"{WORK}{label}",
+            description=f"Work off all {issues} issues that can go on",
+            priority="medium",
+            score=round(sum(scores) / len(scores), 2),
+            rationale=f"{issues} issues can go on at once",
+        )
+
+    def _reason(self, agent: str, targets: Sequence[int], found: Sequence[Suggestion], able: int) -> str:
+        if targets:
+            shown = targets[:_MOST_NAMED]
+            states = ", ".join(f"#{number} is {self.assessments[number].state}" for number in shown)
+            more = f", and {able - len(shown)} more can go on" if able > len(shown) else ""
+            wanted = self.assessments[targets[0]].required_capability
+            return f"{states}{more}: {agent} has the capability {wanted}"
+        nothing = self._nothing()
+        return f"{found[0].description} ({nothing})" if found else nothing
+
+    def _nothing(self) -> str:
+        """Why no agent is recommended."""
+        if not self.assessments:
+            return "there are no issues"
+        left = [each for each in self.assessments.values() if each.state is not IssueState.DONE]
+        if not left:
+            return "everything is done"
+        wanted = {each.required_capability for each in left if each.required_capability}
+        lacking = sorted(name for name in wanted if not self.candidates.get(name))
+        if any(session.alive for each in left for session in self.field[each.issue].sessions):
+            return IN_WORK
+        if lacking:
+            return f"no agent that can be called with an issue has the capability {', '.join(lacking)}"
+        return "nothing that is left can go on by an agent"
+
+
+def recommend(
+    assessments: Mapping[int, IssueAssessment],
+    field: Mapping[int, IssueFacts],
+    agents: Sequence[AgentOnOffer],
+    around: Surroundings = Surroundings(),  # noqa: B008  (a frozen value)
+) -> RecommendAction:
+    """The next moves, the best first."""
+    return Recommender(assessments, field, agents, around).recommend()
+
+
+def _waiting_for(assessments: Mapping[int, IssueAssessment], field: Mapping[int, IssueFacts]) -> dict[int, int]:
+    """By issue: how many others wait for it, through others too."""
+    behind: dict[int, list[int]] = {}
+    for number, facts in field.items():
+        if facts.dependencies and (mine := assessments.get(number)) and mine.state is not IssueState.DONE:
+            for other in facts.dependencies:
+                if (its := assessments.get(other)) and its.state is not IssueState.DONE:
+                    behind.setdefault(other, []).append(number)
+    return {number: _behind(number, behind) for number in behind}
+
+
+def _behind(number: int, behind: Mapping[int, Sequence[int]]) -> int:
+    seen = {number}
+    ahead = [number]
+    while ahead and len(seen) <= _MOST_WAITING:
+        for other in behind.get(ahead.pop(), ()):
+            if other not in seen:
+                seen.add(other)
+                ahead.append(other)
+    return min(len(seen) - 1, _MOST_WAITING)
+
+
+def _by_capability(agents: Sequence[AgentOnOffer]) -> dict[str, list[_Candidate]]:
+    """Who can be called for what. Whoever facilitates does no work."""
+    found: dict[str, list[_Candidate]] = {}
+    for agent in sorted(agents, key=lambda each: each.name):
+        if agent.name == FACILITATOR or _FACILITATES in agent.capabilities or not can_be_called(agent):
+            continue
+        candidate = _Candidate(agent, words_of(agent.name, agent.display_name, agent.description))
+        for capability in dict.fromkeys(agent.capabilities):
+            found.setdefault(capability, []).append(candidate)
+    return found
+
+
+def _chosen(able: Sequence[_Candidate], facts: IssueFacts) -> tuple[AgentOnOffer, float]:
+    """Who fits best; whoever succeeded more often where they fit the same, then the first by name.
+
+    Whoever has a session of it that waits goes on with it.
+    """
+    if len(able) == 1:
+        return able[0].agent, _MOST_FIT
+    waiting = {session.agent for session in facts.sessions if session.status == "waiting"}
+    for each in able:
+        if each.agent.name in waiting:
+            return each.agent, _MOST_FIT
+    words = words_of(facts.title, " ".join(facts.labels), facts.body)
+    scored = [(fit(each.words, words), success_of(each.agent), -at) for at, each in enumerate(able)]
+    best = max(scored)
+    return able[-best[2]].agent, round(_LEAST_FIT + (_MOST_FIT - _LEAST_FIT) * best[0], 3)

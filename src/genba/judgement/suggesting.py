@@ -1,0 +1,259 @@
+"""The one next move of an issue: who, by which command, and how much it matters.
+
+A score is a sum of parts, each in [0, 1], with weights that add up to 1. The rationale names every part.
+"""
+
+import shlex
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from genba.domain.facilitation import (
+    AgentOnOffer,
+    FieldBlocker,
+    Freshness,
+    IssueAssessment,
+    IssueFacts,
+    IssueState,
+    Part,
+    SeenSession,
+    Suggestion,
+)
+from genba.domain.tasks import Priority, TaskStatus
+from genba.judgement.signs import open_requests, sent_back
+
+NOBODY = "none"
+WORK = "genba work --until-empty"
+_WEIGHTS = {"urgency": 0.35, "fit": 0.15, "priority": 0.15, "freshness": 0.1, "history": 0.05, "unblocking": 0.2}
+_URGENCY = {
+    IssueState.IN_PROGRESS: (1.0, "work has begun"),
+    IssueState.REVIEW_PENDING: (0.9, "finished work waits"),
+    IssueState.BLOCKED: (0.8, "somebody can clear the way"),
+    IssueState.INCOMPLETE: (0.6, "nothing in its way"),
+    IssueState.UNKNOWN: (0.5, "its state is not known"),
+    IssueState.DONE: (0.2, "only its issue is open"),
+}
+_IMPORTANCE = {Priority.CRITICAL: 1.0, Priority.HIGH: 0.8, Priority.MEDIUM: 0.5, Priority.LOW: 0.2}
+_BEGUN = {Freshness.STALE: 1.0, Freshness.RECENT: 0.8, Freshness.ACTIVE: 0.6}
+"""Work that was begun and left lying comes first."""
+_FRESH = {Freshness.ACTIVE: 1.0, Freshness.RECENT: 0.7, Freshness.STALE: 0.4}
+_MINOR = ("refactor", "refactoring", "improvement", "enhancement", "cleanup", "chore", "nice-to-have")
+_LOWEST = 0.3
+"""Below it others come first."""
+_BY_A_PERSON = (1.0, 0.5)
+
+
+class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+    """What commands need to know besides the issues."""
+
+    repository: str = ""
+    """owner/name, where the issues live on GitHub."""
+    label: str = ""
+    project: int | None = None
+    project_owner: str = ""
+
+
+class Move(msgspec.Struct, frozen=True):
+    """A command that brings an issue on, and what it does."""
+
+    command: str
+    description: str
+
+
+# ── by an agent ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def success_of(agent: AgentOnOffer) -> float:
+    """How often it came to a result; an agent without a past stands in the middle."""
+    return (agent.succeeded + 1) / (agent.succeeded + agent.failed + 2)
+
+
+def can_be_called(agent: AgentOnOffer) -> bool:
+    """Whether an issue is all that it needs."""
+    if "issue" not in agent.parameters:
+        return False
+    return all(name == "issue" or not _is_required(each) for name, each in agent.parameters.items())
+
+
+def _is_required(parameter: object) -> bool:
+    if isinstance(parameter, Mapping):
+        return bool(parameter.get("required")) and parameter.get("default") is None
+    return bool(getattr(parameter, "required", False)) and getattr(parameter, "default", None) is None
+
+
+def move_of_agent(assessment: IssueAssessment, facts: IssueFacts, agent: AgentOnOffer) -> Move:
+    number = facts.number
+    told = {IssueState.IN_PROGRESS: "Go on with", IssueState.REVIEW_PENDING: "Review"}.get(assessment.state, "Start")
+    session = _left_lying(facts) if assessment.state is IssueState.IN_PROGRESS else None
+    if session is not None:
+        return Move(f"genba run --resume {shlex.quote(session.run)}", f"Go on with #{number}")
+    parameter = agent.parameters["issue"]
+    option = parameter.get("cli") if isinstance(parameter, Mapping) else getattr(parameter, "cli", None)
+    option = option if isinstance(option, str) and option else "--issue"
+    return Move(f"genba run {shlex.quote(agent.name)} {shlex.quote(option)} {number}", f"{told} #{number}")
+
+
+def _left_lying(facts: IssueFacts) -> SeenSession | None:
+    """A session that goes on when somebody says so: parked, or cut off."""
+    found = [
+        each
+        for each in facts.sessions
+        if not each.alive and (each.status == "running" or (each.status == "waiting" and each.waits_for == "resume"))
+    ]
+    return max(found, key=lambda each: (each.last_at, each.started_at, each.run), default=None)
+
+
+# ── by a person ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def move_of_person(assessment: IssueAssessment, facts: IssueFacts, around: Surroundings) -> Move | None:
+    """What only somebody who decides can do about an issue, if that is what it needs."""
+    match assessment.state:
+        case IssueState.DONE:
+            told = f"Close #{facts.number}: its work is on the base"
+            return None if assessment.closed else Move(closing_command(facts, around), told)
+        case IssueState.UNKNOWN:
+            told = assessment.evidence[0] if assessment.evidence else "its state is not known"
+            return Move(looking_command(facts, around), f"Look at #{facts.number}: {told}")
+        case IssueState.BLOCKED:
+            ways = (_clearing(facts, blocker, around) for blocker in assessment.blockers)
+            return next((way for way in ways if way is not None), None)
+        case IssueState.REVIEW_PENDING:
+            return _of_review(facts, around)
+        case _:
+            return _of_waiting(facts)
+
+
+def closing_command(facts: IssueFacts, around: Surroundings) -> str:
+    """What closes an issue whose work is there."""
+    if around.repository:
+        return f"gh issue close {facts.number} --repo {shlex.quote(around.repository)}"
+    ready = facts.status is TaskStatus.REVIEW
+    return f"genba task done {facts.number}" if ready else f"genba verify {facts.number}"
+
+
+def looking_command(facts: IssueFacts, around: Surroundings) -> str:
+    if around.repository and facts.status is None:
+        return f"gh issue view {facts.number} --repo {shlex.quote(around.repository)}"
+    return f"genba task show {facts.number}"
+
+
+def _clearing(facts: IssueFacts, blocker: FieldBlocker, around: Surroundings) -> Move | None:
+    number = facts.number
+    match blocker.kind:
+        case "question" | "needs_input":
+            return Move(f'genba answer {number} "…"', f"Answer #{number}: {blocker.detail}")
+        case "cycle":
+            first = blocker.chain[1] if len(blocker.chain) > 1 else number
+            told = f"Break the circle of #{number}: {blocker.detail}"
+            return Move(f"genba task depend {number} --remove {first}", told)
+        case "dependency" if blocker.issue is not None and not blocker.detail.endswith("nothing is known"):
+            return None  # whoever works on what it waits for clears the way
+        case "elsewhere" | "label" | "dependency":
+            return Move(looking_command(facts, around), f"Clear the way of #{number}: {blocker.detail}")
+    return Move(f"genba task unblock {number}", f"Clear the way of #{number}: {blocker.detail}")
+
+
+def _of_review(facts: IssueFacts, around: Surroundings) -> Move | None:
+    number = facts.number
+    requests = [each for each in open_requests(facts) if not each.draft and not sent_back(each)]
+    if facts.status is TaskStatus.REVIEW and facts.verified:
+        if facts.requires_review and facts.approved != facts.verified:
+            return Move(f"genba approve {number}", f"Approve {facts.verified[:7]} of #{number}")
+        if not requests:
+            return Move(WORK, f"Merge {facts.verified[:7]} of #{number}: it is verified")
+    approved = [each for each in requests if each.decision == "approved" and each.green]
+    if approved and around.repository:
+        command = f"gh pr merge {approved[0].number} --repo {shlex.quote(around.repository)}"
+        return Move(command, f"Merge pull request #{approved[0].number} of #{number}: it is approved")
+    return None
+
+
+def _of_waiting(facts: IssueFacts) -> Move | None:
+    """A session that waits is not to be doubled by another one."""
+    number = facts.number
+    waiting = {each.waits_for for each in facts.sessions if each.status == "waiting" and not each.alive}
+    if waiting & {"review", "budget"}:
+        return Move(f"genba approve {number}", f"Decide on #{number}: its session waits for you")
+    if "answer" in waiting:
+        return Move(f'genba answer {number} "…"', f"Answer #{number}")
+    if waiting & {"merge", "pull_request", "parts"}:
+        return Move(WORK, f"Go on with #{number}: its session waits for the fleet")
+    return None
+
+
+# ── the score ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def score_of(assessment: IssueAssessment, facts: IssueFacts, waiting: int, fits: float, history: float) -> float:
+    """The sum of the parts, without their words."""
+    ages = _BEGUN if assessment.state is IssueState.IN_PROGRESS else _FRESH
+    return round(
+        0.35 * _URGENCY[assessment.state][0]
+        + 0.15 * fits
+        + 0.15 * _IMPORTANCE[facts.priority]
+        + 0.1 * ages[assessment.freshness]
+        + 0.05 * history
+        + 0.2 * (1 - 1 / (1 + waiting)),
+        2,
+    )
+
+
+def suggestion_of_person(assessment: IssueAssessment, facts: IssueFacts, waiting: int, move: Move) -> Suggestion:
+    fits, history = _BY_A_PERSON
+    parts = (*_parts(assessment, facts, waiting), _part("fit", fits, "a person"), _part("history", history, ""))
+    return _suggestion(NOBODY, move, parts, assessment, facts, waiting)
+
+
+def suggestion_of_agent(
+    assessment: IssueAssessment, facts: IssueFacts, waiting: int, agent: AgentOnOffer, fits: float
+) -> Suggestion:
+    tries = agent.succeeded + agent.failed
+    past = f"{agent.succeeded} of {tries} came to a result" if tries else "no past"
+    parts = (
+        *_parts(assessment, facts, waiting),
+        _part("fit", fits, f"{assessment.required_capability} of {agent.name}"),
+        _part("history", success_of(agent), past),
+    )
+    return _suggestion(agent.name, move_of_agent(assessment, facts, agent), parts, assessment, facts, waiting)
+
+
+def _parts(assessment: IssueAssessment, facts: IssueFacts, waiting: int) -> tuple[Part, ...]:
+    urgency, why = _URGENCY[assessment.state]
+    ages = _BEGUN if assessment.state is IssueState.IN_PROGRESS else _FRESH
+    waits = f"{waiting} {'issue waits' if waiting == 1 else 'issues wait'} for it" if waiting else ""
+    return (
+        _part("urgency", urgency, why),
+        _part("unblocking", 1 - 1 / (1 + waiting), waits),
+        _part("priority", _IMPORTANCE[facts.priority], f"priority {facts.priority}"),
+        _part("freshness", ages[assessment.freshness], str(assessment.freshness)),
+    )
+
+
+def _part(name: str, value: float, why: str) -> Part:
+    return Part(name=name, value=round(value, 3), weight=_WEIGHTS[name], why=why)
+
+
+def _suggestion(
+    agent: str, move: Move, parts: Sequence[Part], assessment: IssueAssessment, facts: IssueFacts, waiting: int
+) -> Suggestion:
+    by_name = {part.name: part.value for part in parts}
+    score = score_of(assessment, facts, waiting, by_name["fit"], by_name["history"])
+    return Suggestion(
+        agent=agent,
+        command=move.command,
+        description=move.description,
+        priority=_priority(facts, assessment, waiting, score),
+        score=score,
+        rationale="; ".join(f"{part.why} ({part.name} {part.value:.2f})" for part in parts if part.why),
+        issue=assessment.issue,
+        parts=tuple(parts),
+    )
+
+
+def _priority(facts: IssueFacts, assessment: IssueAssessment, waiting: int, score: float) -> str:
+    """high: others wait for it, a blocker is cleared, or it matters most. low: an improvement that can wait."""
+    if waiting or facts.priority in (Priority.CRITICAL, Priority.HIGH) or assessment.state is IssueState.BLOCKED:
+        return "high"
+    minor = facts.priority is Priority.LOW or any(label.casefold() in _MINOR for label in facts.labels)
+    return "low" if minor or score < _LOWEST else "medium"
