@@ -84,6 +84,8 @@ SELECT count(*), coalesce(sum(CASE WHEN state = 'open' THEN 1 ELSE 0 END), 0) FR
 WHERE project_id = :project AND gone = :no
 """)
 
+_COUNT_ANEW = Statement("SELECT 1", "ANALYZE tasks, tracked_issues, events, comments, task_dependencies, task_goals")
+
 _REMOTE_COMMENTS = Statement("""
 SELECT remote_id, updated_at, trusted, body FROM comments WHERE task_id = :task AND remote_id IS NOT NULL
 """)
@@ -239,6 +241,11 @@ class TrackerBoard:
 
         if numbers:
             self.store.write(mark)
+
+    def count_anew(self) -> None:
+        """Tell PostgreSQL how large the tables have become: what it planned while they were empty reads all of them."""
+        if self.store.on_postgres:
+            self.store.write(lambda tx: tx.do(_COUNT_ANEW))
 
     def counts(self) -> tuple[int, int]:
         """How many issues the copy has, and how many of them are open."""

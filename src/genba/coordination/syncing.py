@@ -35,6 +35,8 @@ LEASE = "lease:sync"
 _LEASE_SECONDS = 120.0
 _OVERLAP_SECONDS = 120.0
 """Lists of a large tracker lag behind: what is as new as this is looked at twice."""
+_COUNTED_AFTER = (4, 16, 64, 256)
+"""After so many batches the database is told how much it has got."""
 _QUIET_SECONDS = 900.0
 """What is as old as this has arrived in every list."""
 _BATCH = 50
@@ -247,6 +249,8 @@ class Synchronizer:
                 await asyncio.to_thread(self.board.set_values, {"relate": "yes"})
             after = rows[-1].number
             parts.append(await self._read(rows))
+            if len(parts) in _COUNTED_AFTER:
+                await asyncio.to_thread(self.board.count_anew)
             self._heard(f"{sum(len(one.added) for one in parts)} tasks added, at #{after}")
         return _all(parts)
 

@@ -57,6 +57,13 @@ async def test_many_changes_of_one_second_are_all_read(tmp_path: Path, together:
     assert result.requests <= 11
 
 
+async def test_some_hundred_issues_on_both_databases(board: Blackboard) -> None:
+    remote = _tracker(260)
+    result = await Synchronizer(remote, board, _SETTINGS, ManualClock()).sync()
+    assert len(result.added) == 260
+    assert (await Synchronizer(remote, board, _SETTINGS, ManualClock()).sync(full=True)).changed == ()
+
+
 _CHILD = """
 import asyncio, os, sys
 from genba.blackboard.board import Blackboard
