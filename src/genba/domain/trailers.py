@@ -1,17 +1,6 @@
 """The trailers of commits: which issue, which agent, which session. They tell who made what, and prove nothing."""
 
-import msgspec
-
 ISSUE, AGENT, SESSION = "Issue", "Agent", "Session"
-
-
-class CommitOrigin(msgspec.Struct, frozen=True, kw_only=True):
-    """What a commit says of where it comes from; what it does not say is empty."""
-
-    commit: str
-    issue: int | None = None
-    agent: str = ""
-    session: str = ""
 
 
 def trailers(issue: int | None, agent: str, session: str) -> str:

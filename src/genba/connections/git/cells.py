@@ -2,8 +2,9 @@
 
 The working tree is a git worktree of the user's repository like any other, with its folder in `.git/worktrees`. The
 instance never sees that folder: a private repository is laid over it inside the walls. It borrows the objects of the
-user's, read-only, and has nothing else of it: one branch, its base, no remote, no hook, no setting but how files are
-read. What the instance does to it is brought back by `bundles`; what Genba does to the branch is sent by `send`.
+user's, read-only, and has nothing else of it: one branch, its base, no remote, no hook but the one that signs
+commits, no setting but how files are read. What the instance does to it is brought back by `bundles`; what Genba does
+to the branch is sent by `send`.
 
 Law: nothing in the private repository is run, followed or trusted by the host. It is only ever replaced.
 """
@@ -17,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.signing import SIGNING, SIGNING_HOOK
 from genba.connections.git.trash import delete_later, throw_away
 from genba.domain.errors import GitError
 from genba.domain.walls import Bind, Overlay
@@ -209,6 +211,9 @@ def _build(layout: RepositoryLayout, workspace: Workspace, target: Path, state: 
     lines = [f"{refs[name]} {name}\n" for name in sorted(refs, key=str.encode)]
     (target / "packed-refs").write_text("".join(["# pack-refs with: sorted \n", *lines]), encoding="utf-8")
     (target / "config").write_text(_config(workspace, state, settings), encoding="utf-8")
+    (target / "hooks").mkdir()
+    (target / SIGNING).write_text(SIGNING_HOOK, encoding="utf-8")
+    (target / SIGNING).chmod(0o755)
     for name in ("info/exclude", "info/attributes", "shallow"):
         if (layout.common / name).is_file():
             (target / name).write_bytes((layout.common / name).read_bytes())
