@@ -31,7 +31,8 @@ class BlackboardTracker:
     def _read(self, number: int) -> Issue:
         """The task with what was said about it."""
         issue = _issue(self.board.get(number))
-        said = [f"{told.author} said:\n\n{told.body}" for told in self.board.comments(number)]
+        others = (told for told in self.board.comments(number) if told.author != "facilitator")  # no word of the task
+        said = [f"{told.author} said:\n\n{told.body}" for told in others]
         return msgspec.structs.replace(issue, body="\n\n".join([issue.body, *said]).strip()) if said else issue
 
     async def change(self, number: int, change: IssueChange) -> None:

@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from genba.definitions.facilitator_file import FacilitatorSettings
+
 Name = Annotated[str, Meta(min_length=1)]
 Some = Annotated[int, Meta(ge=1)]
 Dollars = Annotated[float, Meta(gt=0)]
@@ -139,3 +141,4 @@ class FleetSettings(_Section, frozen=True, kw_only=True):
     budget: BudgetSettings = BudgetSettings()
     gc: HousekeepingSettings = HousekeepingSettings()
     workflow: WorkflowSettings = WorkflowSettings()
+    facilitator: FacilitatorSettings = FacilitatorSettings()

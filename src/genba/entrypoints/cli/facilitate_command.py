@@ -1,0 +1,148 @@
+"""`genba facilitate`: how each issue stands, what is in its way, what to do next; and, told to, it says so there."""
+
+import asyncio
+import shutil
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+import msgspec
+
+from genba.coordination.facilitator import Look, Scope
+from genba.domain.errors import UsageError
+from genba.domain.facilitation import FieldReport
+from genba.entrypoints.cli.deciding import people_only
+from genba.entrypoints.cli.failures import show_hint, show_warning
+from genba.entrypoints.cli.field_views import facilitate_lines, mermaid, screen
+from genba.entrypoints.cli.houses import house_here, run_async
+from genba.entrypoints.cli.json_output import print_json
+from genba.wiring import House
+from genba.wiring.facilitating import facilitator, fresh_copy, scope_of, send
+
+_BY_SETTINGS = -1.0
+
+
+@click.command("facilitate")
+@click.option("--project", type=click.IntRange(1), metavar="N", help="Only the issues on this board of GitHub.")
+@click.option("--project-owner", metavar="NAME", help="Who owns that board; by default the owner of the repository.")
+@click.option("--label", metavar="NAME", help="Only the issues with this label.")
+@click.option("--apply", "applied", is_flag=True, help="Comment and label; without it, only show what would be said.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be said. This is the default.")
+@click.option("--offline", is_flag=True, help="Ask no tracker: what was copied last is looked at.")
+@click.option(
+    "--watch",
+    type=float,
+    is_flag=False,
+    flag_value=_BY_SETTINGS,
+    metavar="[MINUTES]",
+    help="Look again after so many minutes; by default as facilitator.check_interval says.",
+)
+@click.option("--graph", is_flag=True, help="Print a Mermaid graph of what waits for what.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; with --watch, one line for each look.")
+def facilitate(
+    project: int | None,
+    project_owner: str | None,
+    label: str | None,
+    applied: bool,
+    dry_run: bool,
+    offline: bool,
+    watch: float | None,
+    graph: bool,
+    as_json: bool,
+) -> int:
+    """Say of each issue its state, the evidence, what is in its way, and the next command.
+
+    It never starts an agent, closes an issue, touches a branch, runs a test or merges.
+    """
+    _check(project, project_owner, applied, dry_run, watch, graph)
+    house = house_here()
+    if applied:
+        people_only(house, "speak for the facilitator")
+    scope = scope_of(house, label, project, project_owner)
+    if watch is not None:
+        return run_async(_watch(house, scope, applied, offline, watch, as_json))
+    look = run_async(one_look(house, scope, applied=applied, offline=offline))
+    if graph:
+        for line in mermaid(look.report.assessments, look.field):
+            click.echo(line)
+        return 0
+    if as_json:
+        print_json(as_told(look.report))
+    else:
+        _show(look.report)
+    return 1 if look.report.incomplete else 0
+
+
+def _check(
+    project: int | None, owner: str | None, applied: bool, dry_run: bool, watch: float | None, graph: bool
+) -> None:
+    if owner is not None and project is None:
+        raise UsageError(
+            "--project-owner belongs to --project", hint="genba facilitate --project 5 --project-owner acme"
+        )
+    if applied and dry_run:
+        raise UsageError("--apply does it and --dry-run only shows it", hint="genba facilitate --apply")
+    if watch is not None and watch != _BY_SETTINGS and not watch > 0:
+        raise UsageError("--watch takes a number of minutes above zero", hint="genba facilitate --watch 30")
+    if graph and (watch is not None or applied):
+        raise UsageError(
+            "--graph only shows: it goes with neither --watch nor --apply", hint="genba facilitate --graph"
+        )
+
+
+async def one_look(house: House, scope: Scope, *, applied: bool, offline: bool) -> Look:
+    """Look; where it is told to, say what is to be said, and send it."""
+    notes = await fresh_copy(house, scope, offline)
+    who = await facilitator(house)
+    look = await who.look(scope, notes)
+    if not applied:
+        return look
+    report = await who.apply(look)
+    sent = await send(house) if not offline else None
+    if sent is not None and (sent.left or sent.failed):
+        why = sent.refused or sent.why or (sent.failed[0].error if sent.failed else "")
+        told = f"{sent.left + len(sent.failed)} still wait in the outbox: {why}   genba outbox list"
+        report = msgspec.structs.replace(report, incomplete=(*report.incomplete, told))
+    return msgspec.structs.replace(look, report=report)
+
+
+async def _watch(house: House, scope: Scope, applied: bool, offline: bool, minutes: float, as_json: bool) -> int:
+    settings = house.project.fleet.facilitator
+    pause = settings.check_interval if minutes == _BY_SETTINGS else minutes
+    code = 0
+    for round_ in range(settings.iterate_max):
+        if round_:
+            await asyncio.sleep(pause * 60)
+        look = await one_look(house, scope, applied=applied, offline=offline)
+        code = 1 if look.report.incomplete else 0
+        if as_json:
+            click.echo(msgspec.json.encode(as_told(look.report)).decode())
+        else:
+            _show(look.report)
+    return code
+
+
+def as_told(report: FieldReport) -> dict[str, Any]:
+    """The report for a program: the four outputs by their names, and what else was seen."""
+    told: dict[str, Any] = msgspec.to_builtins(report)
+    told["agentRegistry"] = {"agents": told.pop("agents"), "discoveredAt": report.looked_at}
+    return told
+
+
+def _show(report: FieldReport) -> None:
+    columns = screen(shutil.get_terminal_size((100, 24)).columns)
+    for line in facilitate_lines(report, datetime.now(UTC), columns):
+        click.echo(line)
+    tell_rest(report)
+    for each in report.incomplete:
+        show_warning(f"not complete: {each}")
+    if report.recommendation.suggestions:
+        show_hint(report.recommendation.suggestions[0].command)
+
+
+def tell_rest(report: FieldReport) -> None:
+    """What somebody should know besides: agents that cannot be read, a copy that is old."""
+    for name, problem in report.broken.items():
+        show_warning(f"the agent {name} is left out: {problem}   genba agent check {name}")
+    for note in report.notes:
+        show_warning(note)

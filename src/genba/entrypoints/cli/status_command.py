@@ -1,0 +1,28 @@
+"""`genba status`: the short view of the field."""
+
+import shutil
+from datetime import UTC, datetime
+
+import click
+
+from genba.coordination.facilitator import Scope
+from genba.entrypoints.cli.facilitate_command import as_told, one_look, tell_rest
+from genba.entrypoints.cli.field_views import screen, status_lines
+from genba.entrypoints.cli.houses import house_to_look, run_async
+from genba.entrypoints.cli.json_output import print_json
+
+
+@click.command("status")
+@click.option("--label", default="", metavar="NAME", help="Only the issues with this label.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def status(label: str, as_json: bool) -> None:
+    """Show how the field stands, and what to type next. Nothing is asked of a tracker: `genba sync` does that."""
+    house = house_to_look()
+    look = run_async(one_look(house, Scope(label=label), applied=False, offline=True))
+    if as_json:
+        print_json(as_told(look.report))
+        return
+    columns = screen(shutil.get_terminal_size((100, 24)).columns)
+    for line in status_lines(look.report, datetime.now(UTC), columns):
+        click.echo(line)
+    tell_rest(look.report)

@@ -1,0 +1,288 @@
+"""The facilitator of a project: what it sees of the repository, and what it is told by the settings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from genba.blackboard.field_board import FieldBoard
+from genba.blackboard.fleet import FleetBoard
+from genba.connections.git.scanning import GitScan
+from genba.connections.git.worktrees import GitWorkingTrees
+from genba.coordination.attendance import absent
+from genba.coordination.facilitator import Discovered, Facilitator, Journals, Manner, Scope
+from genba.domain.errors import (
+    AccessRefusedError,
+    GenbaError,
+    NotFoundError,
+    RecoverableError,
+    StateConflictError,
+    UsageError,
+)
+from genba.domain.events import Event, RunEnded, RunResumed, RunStarted
+from genba.domain.facilitation import AgentOnOffer, Scanned, ScanPosition, SeenSession
+from genba.judgement.maintaining import Keeping
+from genba.judgement.moments import hours_between, written
+
+if TYPE_CHECKING:
+    from genba.blackboard.field_board import SessionSeen
+    from genba.domain.outbox import SendResult
+    from genba.wiring.house import House
+
+_MOST_JOURNALS = 500
+_MOST_BOUNDARIES = 50
+_MOST_TREES = 50
+_ALIVE_ELSEWHERE_HOURS = 1.0
+_MAIN_BRANCHES = ("main", "master")
+_TOLD = b'"event":"run_'
+_PATIENCE_SECONDS = 60.0
+
+
+class _Run(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What was read of the journal of a run."""
+
+    read: int = 0
+    issue: int = 0
+    agent: str = ""
+    branch: str = ""
+    started_at: str = ""
+    last_at: str = ""
+    outcome: str = ""
+    reason: str = ""
+
+
+_runs = msgspec.json.Decoder(dict[str, _Run])
+_event = msgspec.json.Decoder(Event)
+
+
+def now() -> str:
+    return written(datetime.now(UTC))
+
+
+class HouseEyes:
+    """Looks at a repository, its agents, its runs. It changes nothing."""
+
+    def __init__(self, house: House, base: str, board: FleetBoard) -> None:
+        self.house = house
+        self.base = base
+        self.board = board
+        self._host = os.uname().nodename
+
+    def discover(self) -> Discovered:
+        """The agents that can be called, and the first problem of each that cannot."""
+        infos, broken = self.house.registry.agents()
+        offered = tuple(
+            AgentOnOffer(
+                name=info.name,
+                display_name=info.display_name,
+                description=info.description,
+                capabilities=info.capabilities,
+                parameters={name: msgspec.to_builtins(each) for name, each in info.parameters.items()},
+            )
+            for info in infos
+        )
+        return Discovered(agents=offered, broken={name: str(problems[0]) for name, problems in broken.items()})
+
+    async def scan(self, position: ScanPosition | None) -> Scanned:
+        return await GitScan(self.house.layout).scan(self.base, position)
+
+    async def around(self, branches: frozenset[str]) -> tuple[Mapping[str, str], str]:
+        return await self._dirty(branches), await self._horizon()
+
+    async def _dirty(self, branches: frozenset[str]) -> dict[str, str]:
+        if not branches:
+            return {}
+        trees, found = GitWorkingTrees(self.house.layout), {}
+        there = {name: folder for name, folder in (await self.house.layout.checkouts()).items() if name in branches}
+        for name, folder in list(there.items())[:_MOST_TREES]:
+            try:
+                if folder.is_dir() and folder != self.house.layout.main and await trees.uncommitted(folder):
+                    found[name] = str(folder)
+            except GenbaError:
+                continue  # a tree that cannot be looked at tells nothing
+        return found
+
+    async def _horizon(self) -> str:
+        """The time of the newest commit behind which a shallow clone knows nothing."""
+        try:
+            cut_off = (self.house.layout.git_dir / "shallow").read_text("ascii").split()[:_MOST_BOUNDARIES]
+        except (OSError, ValueError):
+            return ""
+        if not cut_off:
+            return ""
+        times = await self.house.layout.git.text("log", "--no-walk", "--format=%ct", *cut_off, "--")
+        newest = max((int(each) for each in times.split()), default=0)
+        return written(datetime.fromtimestamp(newest, UTC)) if newest else ""
+
+    @cached_property
+    def _absent(self) -> frozenset[str]:
+        return absent(self.board)
+
+    def alive(self, session: SessionSeen) -> bool:
+        """Whether somebody works on it: an executor by its lock, a run of its own by that of its branch."""
+        if session.seated:
+            return True
+        if session.executor:
+            return session.executor not in self._absent
+        if session.host in ("", self._host):
+            return bool(session.branch) and self.house.is_running(session.branch)
+        return hours_between(session.heartbeat_at, now()) < _ALIVE_ELSEWHERE_HOURS
+
+    def journals(self, position: str) -> Journals:
+        """Runs on issues, by their journals: of each only what was written since the last look."""
+        known = _runs.decode(position) if position else {}
+        seen: dict[str, _Run] = {}
+        runs: dict[int, list[SeenSession]] = {}
+        for path in self.house.journals()[:_MOST_JOURNALS]:
+            run = seen[path.stem] = known.get(path.stem) or _Run()
+            _read_on(path, run)
+            if run.issue:
+                runs.setdefault(run.issue, []).append(self._session(path.stem, run))
+        for found in runs.values():
+            found.sort(key=lambda each: each.started_at)
+        return Journals(runs=runs, position=msgspec.json.encode(seen).decode() if seen else "")
+
+    def _session(self, name: str, run: _Run) -> SeenSession:
+        alive = not run.outcome and bool(run.branch) and self.house.is_running(run.branch)
+        return SeenSession(
+            run=name,
+            agent=run.agent,
+            status="ended" if run.outcome else "running",
+            alive=alive,
+            outcome=run.outcome,
+            reason=run.reason,
+            branch=run.branch,
+            started_at=run.started_at,
+            last_at=run.last_at,
+        )
+
+
+def _read_on(path: Path, run: _Run) -> None:
+    """What a journal tells of the run as a whole, from where it was read last."""
+    try:
+        size = path.stat().st_size
+        if size == run.read:
+            return
+        with path.open("rb") as file:
+            run.read = run.read if size > run.read else 0
+            file.seek(run.read)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                run.read += len(line)
+                if _TOLD in line[:64]:
+                    _take(line, run)
+    except OSError:
+        return
+
+
+def _take(line: bytes, run: _Run) -> None:
+    try:
+        event = _event.decode(line)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return
+    if isinstance(event, RunStarted):
+        run.issue, run.agent = event.issue or 0, event.agent
+        run.branch, run.started_at = event.workspace.branch, _uniform(event.time)
+    elif isinstance(event, RunResumed):
+        run.outcome = run.reason = ""
+    elif isinstance(event, RunEnded):
+        run.outcome, run.reason = str(event.outcome), event.reason
+    run.last_at = _uniform(event.time)
+
+
+def _uniform(text: str) -> str:
+    from genba.coordination.grasping import uniform  # noqa: PLC0415  (one form for all times)
+
+    return uniform(text)
+
+
+async def facilitator(house: House) -> Facilitator:
+    """The facilitator of this project."""
+    settings = house.project.fleet.facilitator
+    github = house.project.file.tracker.github
+    board = house.board(make=github is not None)
+    eyes = HouseEyes(house, await base_of(house), FleetBoard(board))
+    manner = Manner(
+        project=house.project.name or house.layout.main.name,
+        repository=github.repository if github is not None else "",
+        everything=github is None or not (github.label or github.board),
+        active_hours=settings.active_hours,
+        stale_days=settings.stale_days,
+        keeping=Keeping(labels=settings.labels.by_state()),
+    )
+    return Facilitator(FieldBoard(board), eyes, manner, now)
+
+
+async def base_of(house: House) -> str:
+    """The branch that work lands on: of the settings, of the checkout, or the one that people mean by it."""
+    named = house.project.fleet.merge.base_branch
+    if named:
+        return named
+    layout = house.layout
+    head = await layout.git.run("symbolic-ref", "--quiet", "--short", "HEAD", git_dir=layout.git_dir, allow=(0, 1))
+    current = head.stdout.strip()
+    if current and not current.startswith("genba/"):
+        return current
+    for name in _MAIN_BRANCHES:
+        if await layout.git.commit_of(f"refs/heads/{name}") is not None:
+            return name
+    return current or _MAIN_BRANCHES[0]
+
+
+def scope_of(house: House, label: str | None, project: int | None, owner: str | None) -> Scope:
+    """What is asked for, as far as the project has it."""
+    github = house.project.file.tracker.github
+    if project is None:
+        return Scope(label=label or "")
+    if github is None:
+        raise UsageError(
+            "--project names a board of GitHub, and the issues of this project do not live there",
+            unchanged="nothing was changed.",
+            hint="genba facilitate   or   genba init --github OWNER/REPOSITORY",
+        )
+    return Scope(label=label or "", board=(owner or github.repository.partition("/")[0], project))
+
+
+async def fresh_copy(house: House, scope: Scope, offline: bool) -> tuple[str, ...]:
+    """Bring the copy of the tracker up to date. Where that cannot be, the copy serves, and its age is told."""
+    office = house.office()
+    if office is None:
+        return ()
+    if offline:
+        return (_age(house),)
+    try:
+        await office.synchronizer().sync(label=scope.label or None, board=scope.board)
+    except NotFoundError:
+        raise
+    except (RecoverableError, AccessRefusedError, StateConflictError) as error:
+        return (f"GitHub was not asked: {error.message}; {_age(house)}",)
+    finally:
+        await office.close()
+    return ()
+
+
+def _age(house: House) -> str:
+    office = house.office()
+    last = office.board().value("full_at") if office is not None else ""
+    if not last:
+        return "the issues were never read: genba sync"
+    hours = hours_between(last, now())
+    return f"the copy of the issues is {hours:.0f} hours old" if hours >= 1 else "the copy of the issues is fresh"
+
+
+async def send(house: House) -> SendResult | None:
+    """Send what waits in the outbox, where the settings say so."""
+    office = house.office()
+    if office is None or not office.settings.send:
+        return None
+    try:
+        return await office.sender().send(_PATIENCE_SECONDS)
+    finally:
+        await office.close()

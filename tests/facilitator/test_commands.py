@@ -1,0 +1,240 @@
+"""`genba facilitate` and `genba status`, as people type them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.project import Project
+
+
+@pytest.fixture
+def field(project: Project) -> Project:
+    """Four issues: one to begin, one landed and still open, one that waits, one in work."""
+    for number, title in enumerate(("Add a page", "Fix the parser", "Write docs", "Tidy up"), 1):
+        project.issue(number, title)
+    project.genba("task", "depend", "3", "--on", "1", check=0)
+    project.write("parser.txt", "fixed\n")
+    project.commit("Fix the parser\n\nIssue: 2")
+    project.git("switch", "-q", "-c", "4-tidy-up")
+    project.write("tidy.txt", "half\n")
+    project.commit("Begin to tidy up")
+    project.git("switch", "-q", "main")
+    return project
+
+
+def states(project: Project, *words: str) -> dict[int, str]:
+    return {each["issue"]: each["state"] for each in project.genba("facilitate", "--json", *words).json["assessments"]}
+
+
+def comments(project: Project) -> dict[int, list[str]]:
+    with project.board() as board:
+        return {task.number: [each.body for each in board.comments(task.number)] for task in board.find()}
+
+
+def test_every_issue_has_a_state_by_what_git_and_the_blackboard_show(field: Project) -> None:
+    assert states(field) == {1: "incomplete", 2: "done", 3: "blocked", 4: "in_progress"}
+
+
+def test_the_status_says_what_is_true_and_what_to_type(field: Project) -> None:
+    shown = field.genba("status", check=0).out
+    assert "Field of repository · 4 issues · looked just now" in shown
+    assert "health   states clear ✓   next clear ✓   blockers visible ✓   startable ✓" in shown
+    assert "blocked      #3" in shown
+    assert "#3 waits for #1" in shown
+    assert "stranded     #2" in shown
+    assert "genba run iterator --issue 1" in shown
+
+
+def test_by_default_nothing_is_said_and_what_would_be_is_shown(field: Project) -> None:
+    done = field.genba("facilitate", check=1)
+    assert "would be said   genba facilitate --apply" in done.out
+    assert "#3 label +blocked: waits for #1" in done.out
+    assert "not complete: 5 actions are not carried out" in done.err
+    assert comments(field) == {1: [], 2: [], 3: [], 4: []}
+
+
+def test_told_to_it_comments_and_labels_and_the_second_time_it_says_nothing(field: Project) -> None:
+    field.genba("facilitate", "--apply", check=0)
+    said = comments(field)
+    assert [len(each) for each in said.values()] == [1, 1, 1, 1]
+    assert "waits for #1" in said[3][0]
+    assert field.task(3).labels == ("blocked",)
+    versions = [field.task(number).version for number in said]
+    assert field.genba("facilitate", "--apply", "--json", check=0).json["actions"] == []
+    assert comments(field) == said
+    assert [field.task(number).version for number in said] == versions
+
+
+def test_the_one_comment_is_written_anew_when_the_state_changes_and_the_label_goes(field: Project) -> None:
+    field.genba("facilitate", "--apply", check=0)
+    field.write("page.txt", "a page\n")
+    field.commit("Add a page\n\nIssue: 1")
+    assert states(field)[3] == "incomplete"
+    field.genba("facilitate", "--apply", check=0)
+    (said,) = comments(field)[3]
+    assert "State: incomplete" in said
+    assert field.task(3).labels == ()
+    assert field.genba("facilitate", "--json", check=0).json["actions"] == []
+
+
+def test_a_label_that_a_person_put_there_stays(project: Project) -> None:
+    project.issue(1, "Add a page", labels=("blocked",))
+    project.genba("facilitate", "--apply", check=0)
+    project.genba("facilitate", "--apply", check=0)
+    assert project.task(1).labels == ("blocked",)
+    assert states(project) == {1: "blocked"}
+
+
+def test_what_it_says_reaches_no_prompt(project: Project) -> None:
+    project.issue(1, "Add a page")
+    project.agent(
+        parameters={"issue": {"type": "integer", "cli": "--issue"}}, prompts={"system.md": "{uv-issue_body}\n"}
+    )
+    project.genba("facilitate", "--apply", check=0)
+    run = project.run("worker", "--issue", "1", check=None)["run"]
+    assert "State:" not in "".join(project.prompts(run))
+
+
+def test_the_second_look_reads_on_and_sees_what_is_new(field: Project) -> None:
+    before = states(field)
+    field.write("docs.txt", "docs\n")
+    field.commit("Write docs\n\nIssue: 3")
+    assert states(field) == {**before, 3: "done"}
+    field.git("revert", "--no-edit", "HEAD")
+    assert states(field)[3] == "blocked"
+
+
+def test_history_that_was_rewritten_is_read_anew(field: Project) -> None:
+    assert states(field)[2] == "done"
+    field.git("branch", "-q", "-D", "4-tidy-up")
+    field.git("reset", "-q", "--hard", "HEAD~1")
+    assert states(field)[2] == "incomplete"
+
+
+def test_a_label_narrows_the_report(project: Project) -> None:
+    project.issue(1, "Add a page", labels=("sprint-1",))
+    project.issue(2, "Fix the parser")
+    assert states(project, "--label", "sprint-1") == {1: "incomplete"}
+    assert states(project, "--label", "nobody has it") == {}
+
+
+def test_a_program_gets_the_four_outputs(field: Project) -> None:
+    told = field.genba("facilitate", "--json").json
+    assert set(told["recommendation"]) == {"nextAgent", "targetIssues", "reason", "availableAgents", "suggestions"}
+    assert told["recommendation"]["nextAgent"] == "iterator"
+    assert "facilitator" not in told["recommendation"]["availableAgents"]
+    assert "facilitator" in [each["name"] for each in told["agentRegistry"]["agents"]]
+    assert told["agentRegistry"]["discoveredAt"]
+    assert {each["action"] for each in told["actions"]} == {"comment", "label"}
+
+
+def test_a_graph_shows_what_waits_for_what(field: Project) -> None:
+    drawn = field.genba("facilitate", "--graph", check=0).out.splitlines()
+    assert drawn[0] == "flowchart LR"
+    assert "  i1 --> i3" in drawn
+    assert '  i3["#3 Write docs<br/>blocked"]:::blocked' in drawn
+
+
+def test_a_run_that_only_its_journal_tells_of_is_seen(project: Project) -> None:
+    project.issue(1, "Add a page")
+    folder = project.root / ".git/genba/runs/worker-1"
+    folder.mkdir(parents=True)
+    journal = project.write("tmp/logs/agents/worker/worker-1.jsonl", "")
+    (folder / "journal").write_text(str(journal))
+    workspace = {
+        "run": "worker-1",
+        "git_dir": "",
+        "isolated": True,
+        "path": "/gone",
+        "branch": "genba/1-add-a-page",
+        "base": "",
+        "base_branch": "main",
+    }
+    stamp = {"time": "2026-01-05T08:00:00.000Z", "run": "worker-1", "agent": "worker", "issue": 1}
+    started = {"event": "run_started", **stamp, "adapter": "a", "model": "", "definition": "", "workspace": workspace}
+    journal.write_text(json.dumps(started, separators=(",", ":")) + "\n")
+    (only,) = project.genba("facilitate", "--json").json["assessments"]
+    assert only["state"] == "in_progress"
+    assert only["evidence"] == ["worker-1 was at work, and its process is gone"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--project", "5"), "the issues of this project do not live there"),
+        (("--project-owner", "acme"), "--project-owner belongs to --project"),
+        (("--apply", "--dry-run"), "--apply does it and --dry-run only shows it"),
+        (("--watch", "0"), "a number of minutes above zero"),
+        (("--graph", "--apply"), "--graph only shows"),
+    ],
+)
+def test_what_cannot_be_is_refused(project: Project, words: tuple[str, ...], told: str) -> None:
+    project.issue(1, "Add a page")
+    assert told in project.genba("facilitate", *words, check=2).err
+
+
+def test_an_agent_does_not_speak_for_the_facilitator(project: Project) -> None:
+    project.issue(1, "Add a page")
+    done = project.genba("facilitate", "--apply", check=5, GENBA_RUN="worker-1", GENBA_AGENT="worker")
+    assert "an agent may not speak for the facilitator" in done.err
+
+
+def test_bad_ground_gets_a_clear_answer(project: Project, tmp_path: Path) -> None:
+    assert "this project has no tasks yet" in project.genba("status", check=4).err
+    (tmp_path / "plain").mkdir()
+    assert "git" in project.genba("status", cwd=tmp_path / "plain", check=1).err
+    project.issue(1, "Add a page")
+    project.write(".agent/broken/agent.json", "{")
+    done = project.genba("facilitate")
+    assert "the agent broken is left out" in done.err
+    assert "genba run iterator --issue 1" in done.out
+
+
+def test_an_empty_repository_is_told(project: Project) -> None:
+    project.issue(1, "Add a page")
+    project.git("update-ref", "-d", "HEAD")
+    done = project.genba("facilitate")
+    assert "there is no branch main, or it has no commit" in done.err
+    assert "incomplete" in done.out
+
+
+def test_a_shallow_clone_does_not_know_what_was_done_before(project: Project, tmp_path: Path) -> None:
+    project.write("page.txt", "a page\n")
+    project.commit("Add a page\n\nIssue: 1")
+    project.commit("Something else")
+    project.git("clone", "-q", "--depth", "1", f"file://{project.root}", str(tmp_path / "clone"))
+    clone = Project(tmp_path / "clone", project.environment)
+    clone.issue(1, "Add a page")
+    clone.sql("UPDATE tasks SET created_at = '2000-01-01T00:00:00.000000Z'")
+    done = clone.genba("facilitate", "--json", check=1).json
+    (only,) = done["assessments"]
+    assert only["state"] == "unknown"
+    assert "the clone is shallow" in only["evidence"][0]
+    assert "the state of #1 is not known" in done["incomplete"][0]
+
+
+def test_a_circle_is_named(project: Project) -> None:
+    for number in (1, 2):
+        project.issue(number, f"Part {number}")
+    project.genba("task", "depend", "1", "--on", "2", check=0)
+    project.sql(
+        "INSERT INTO task_dependencies (task_id, depends_on_id)"
+        " SELECT a.id, b.id FROM tasks a, tasks b WHERE a.number = 2 AND b.number = 1"
+    )
+    shown = project.genba("facilitate").out
+    assert "waits for itself: #1 → #2 → #1" in shown
+
+
+def test_of_a_hundred_agents_of_one_capability_one_is_recommended(project: Project) -> None:
+    project.issue(1, "Add a page")
+    for number in range(100):
+        project.agent(
+            f"maker-{number}",
+            commit=False,
+            parameters={"issue": {"type": "integer", "cli": "--issue"}},
+            actions={"enabled": True, "types": ["issue-action"], "handlers": {"issue-action": "builtin:record"}},
+        )
+    told = project.genba("facilitate", "--json").json["recommendation"]
+    assert len(told["availableAgents"]) > 100
+    assert [each["issue"] for each in told["suggestions"]] == [1]
