@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 JOBS   ?= auto
+# What is compiled once is not compiled again by each process.
+unexport PYTHONDONTWRITEBYTECODE
 
 RUNTIME := $(VENV)/.installed-runtime
 DEV     := $(VENV)/.installed-dev

@@ -23,11 +23,11 @@ MOST_PROCESSES = 8
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int | None:
-    """`-n auto` is two for each processor: most tests wait for other processes half of their time."""
+    """`-n auto` is three for each processor: most tests wait for other processes half of their time, and for disks."""
     if os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS"):
         return None
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(processors, min(2 * processors, MOST_PROCESSES))
+    return max(processors, min(3 * processors, MOST_PROCESSES))
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,12 @@
 """A project in a temporary folder, and the real `genba` on it: the door through which most tests look."""
 
+import atexit
+import functools
 import json
+import shutil
 import sqlite3
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,14 +17,42 @@ from typing import Any
 import yaml
 
 from genba.blackboard.board import Blackboard
+from genba.blackboard.opening import open_store
 from genba.domain.tasks import Actor, ActorKind, StatusChange, Task, TaskDraft, TaskStatus
 from tests import preloaded
 from tests.preloaded import GENBA, ordinary_environment
 
-__all__ = ["COMMIT", "GENBA", "TESTER", "Finished", "Project", "gated", "ordinary_environment", "says", "until"]
+__all__ = [
+    "COMMIT",
+    "GENBA",
+    "TESTER",
+    "Finished",
+    "Project",
+    "furnish",
+    "gated",
+    "ordinary_environment",
+    "says",
+    "until",
+]
 
 TESTER = Actor(ActorKind.HUMAN, "tester")
 COMMIT = "echo work >> work.txt && git add -A && git commit -qm work"
+
+
+def furnish(file: Path) -> None:
+    """The tables of a blackboard, with nothing in them, where there is no file: a copy is quicker than making them."""
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(_furnished(), file)
+
+
+@functools.cache
+def _furnished() -> Path:
+    folder = tempfile.TemporaryDirectory(prefix="genba-board-")
+    atexit.register(folder.cleanup)
+    file = Path(folder.name) / "genba.db"
+    open_store(str(file), 30).close()
+    return file
 
 
 @dataclass(frozen=True)
@@ -100,6 +132,7 @@ class Project:
     @contextmanager
     def board(self) -> Iterator[Blackboard]:
         """The blackboard of the project, as the commands find it."""
+        furnish(self.root / ".genba" / "genba.db")
         board = Blackboard.open(str(self.root / ".genba" / "genba.db"), self.root.name)
         try:
             yield board

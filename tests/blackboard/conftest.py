@@ -10,6 +10,8 @@ import psycopg
 import pytest
 
 from genba.blackboard.board import Blackboard
+from genba.blackboard.opening import open_store
+from tests.project import furnish
 
 _NUMBERS = itertools.count(1)
 
@@ -19,10 +21,25 @@ class Postgres:
 
     def __init__(self, address: str) -> None:
         self.address = address
+        self._furnished = ""
 
     def database(self) -> str:
         name = f"board_{next(_NUMBERS)}"
         self.run(f"CREATE DATABASE {name}")
+        return self._at(name)
+
+    def furnished(self) -> str:
+        """A database with the tables of a blackboard, and nothing in them: a copy is quicker than making them."""
+        if not self._furnished:
+            made = f"furnished_{next(_NUMBERS)}"
+            self.run(f"CREATE DATABASE {made}")
+            open_store(self._at(made), 30).close()
+            self._furnished = made
+        name = f"board_{next(_NUMBERS)}"
+        self.run(f"CREATE DATABASE {name} TEMPLATE {self._furnished} STRATEGY file_copy")
+        return self._at(name)
+
+    def _at(self, name: str) -> str:
         return self.address.replace("/postgres?", f"/{name}?")
 
     def run(self, statement: str) -> None:
@@ -52,11 +69,15 @@ def postgres() -> Iterator[Postgres]:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where a blackboard can be opened; nothing is there yet."""
+    """Where a blackboard can be opened. For who opens it by `open_board` its tables are there, otherwise nothing is."""
+    furnished = "open_board" in request.fixturenames
     if request.param == "sqlite":
-        return str(tmp_path / "board.db")
+        path = tmp_path / "board.db"
+        if furnished:
+            furnish(path)
+        return str(path)
     server: Postgres = request.getfixturevalue("postgres")
-    return server.database()
+    return server.furnished() if furnished else server.database()
 
 
 @pytest.fixture

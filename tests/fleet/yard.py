@@ -16,7 +16,7 @@ from genba.blackboard.board import Blackboard
 from genba.blackboard.fleet import FleetBoard
 from genba.domain.tasks import Task, TaskDraft, TaskStatus
 from tests import preloaded
-from tests.project import GENBA, TESTER, Finished, Project, ordinary_environment
+from tests.project import GENBA, TESTER, Finished, Project, furnish, ordinary_environment
 
 STARTS = "starts.txt"
 """In the folder above the repository: one line for each start of an agent, written by the agent itself."""
@@ -82,6 +82,7 @@ class Yard:
             if "/.genba/genba.db*" not in (exclude.read_text("utf-8") if exclude.is_file() else ""):
                 with exclude.open("a", encoding="utf-8") as file:
                     file.write("/.genba/genba.db*\n")
+            furnish(Path(where))
         with Blackboard.open(where, self.project.root.name) as board:
             yield FleetBoard(board)
 
