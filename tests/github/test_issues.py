@@ -7,6 +7,8 @@ import pytest
 from genba.connections.github.client import GitHubClient
 from genba.connections.github.credentials import TokenCredentials
 from genba.connections.github.issues import GitHubIssues
+from genba.connections.github.shapes import PullNode, ReviewNode, Reviews
+from genba.connections.github.translation import pull_of_node
 from genba.definitions.tracker_file import BoardSettings
 from genba.domain.errors import AccessRefusedError, NotFoundError, RemoteUnavailable
 from genba.domain.tracking import Details, IssuePage, PullRequestState, ReviewVerdict, TrackedIssue
@@ -346,6 +348,26 @@ async def test_the_newest_opinion_of_each_reviewer_counts(either: GitHub) -> Non
         ("rita", ReviewVerdict.APPROVED, True),
         ("stranger", ReviewVerdict.APPROVED, False),
     ]
+
+
+async def test_only_who_may_write_counts_as_a_writer(shop: GitHub) -> None:
+    a_branch(shop)
+    pull = shop.open_pull_request(SHOP, "genba/1")
+    shop.add_user("reader")
+    shop.repository(SHOP).collaborators["reader"] = "read"
+    for login in ("rita", "reader", "stranger"):
+        shop.review(SHOP, pull, "APPROVED", by=login)
+    async with connected(shop) as client:
+        (found,) = await GitHubIssues(client).pull_requests([pull])
+    told = {review.author: (review.trusted, review.may_write) for review in found.reviews}
+    assert told == {"rita": (True, True), "reader": (True, False), "stranger": (False, False)}
+
+
+def test_a_word_that_nobody_knows_ends_no_reading() -> None:
+    said = Reviews(nodes=[ReviewNode(id="r", state="SHRUGGED")])
+    odd = pull_of_node(PullNode(number=1, state="ARCHIVED", latest_opinionated_reviews=said), {})
+    assert odd.state is PullRequestState.OPEN
+    assert odd.reviews[0].verdict is ReviewVerdict.COMMENTED
 
 
 async def test_nothing_is_green_because_there_is_too_much_of_it(shop: GitHub) -> None:

@@ -26,6 +26,7 @@ reviews = st.builds(
     body=_TEXTS,
     commit=_COMMITS,
     trusted=st.booleans(),
+    may_write=st.booleans(),
     findings=st.lists(_TEXTS, max_size=3).map(tuple),
 )
 checks = st.builds(
@@ -84,7 +85,15 @@ def test_only_a_verified_open_green_head_is_merged(task: Task, held: Terms, foun
     assert not any(one.trusted and one.verdict is ReviewVerdict.CHANGES for one in found.reviews)
     if held.merge == "approved" or task.requires_review:
         approvals = [one for one in found.reviews if one.trusted and one.verdict is ReviewVerdict.APPROVED]
-        assert any(one.commit in ("", held.commit) for one in approvals)
+        assert any(one.may_write and one.commit == held.commit for one in approvals)
+
+
+@given(tasks, terms, requests)
+def test_nothing_is_merged_before_the_checks_that_are_to_come(
+    task: Task, held: Terms, found: TrackedPullRequest
+) -> None:
+    if isinstance(read_back(task, held, found, checks_to_come=True), Merge):
+        assert found.checks
 
 
 @given(tasks, terms, requests)

@@ -11,6 +11,7 @@ from genba.blackboard import escalations, gateway, pull_request_terms, tasks
 from genba.blackboard.outbox import drop, in_lane, record
 from genba.blackboard.rows import look
 from genba.blackboard.store import Statement, Transaction
+from genba.blackboard.texts import now
 from genba.blackboard.tracker_board import (
     TrackerBoard,
     add_findings,
@@ -39,6 +40,7 @@ from genba.domain.outbox import (
 from genba.domain.ports import Clock, RemoteIssues
 from genba.domain.tasks import Actor, ActorKind, Blocker, BlockerKind, StatusChange, Task, TaskEdit, TaskStatus
 from genba.domain.tracking import PullRequestNews, PullRequestState, Terms, TrackedPullRequest
+from genba.judgement.moments import hours_between
 from genba.judgement.pull_requests import (
     UNTRIED,
     ClosedUnmerged,
@@ -58,6 +60,8 @@ _TRACKER = Actor(ActorKind.TRACKER, GITHUB)
 _BATCH = 50
 _UNSURE = ("", "unknown")
 _MOMENT_SECONDS = 1.0
+_CHECKS_BEGIN_SECONDS = 600.0
+"""How long checks may take to begin, where a repository has any."""
 
 _MOVED = Statement("""
 SELECT e.id, t.number, e.data FROM events e JOIN tasks t ON t.id = e.task_id
@@ -65,6 +69,9 @@ WHERE e.project_id = :project AND e.id > :after AND e.kind = 'status_changed' AN
 """)
 _AT_WORK = Statement("SELECT run FROM sessions WHERE task_id = :task AND status = 'running'")
 _NEWEST_EVENT = Statement("SELECT coalesce(max(id), 0) FROM events WHERE project_id = :project")
+_CHECKED = Statement("""
+SELECT 1 FROM pull_requests WHERE project_id = :project AND data LIKE :checked LIMIT 1
+""")
 _OPENED = Statement("""
 SELECT deed, made, status FROM outbox WHERE project_id = :project AND kind = 'pull_request' ORDER BY id DESC
 """)
@@ -96,7 +103,8 @@ class Reader:
 
         def foresee(terms: Terms, found: TrackedPullRequest) -> PullRequestNews:
             def judge(tx: Transaction) -> Verdict:
-                return read_back(look(tx, terms.task).task, terms, found, handed(tx, terms.task))
+                task = look(tx, terms.task).task
+                return read_back(task, terms, found, handed(tx, task.number), _checks_to_come(tx, found))
 
             return _news(terms.task, found, self.board.store.read(judge))
 
@@ -180,7 +188,7 @@ def settle(tx: Transaction, terms: Terms, found: TrackedPullRequest) -> PullRequ
     if task.status.ended:
         unwatch(tx, task)
         return None
-    verdict = read_back(task, terms, found, handed(tx, task.number))
+    verdict = read_back(task, terms, found, handed(tx, task.number), _checks_to_come(tx, found))
     if isinstance(verdict, Rework | Conflict | ClosedUnmerged) and (at_work := tx.one(_AT_WORK, task=task.id)):
         verdict = Wait(why=f"{at_work[0]} is still at work on it")  # it may be about to propose something newer
     keep_pull_requests(tx, [found], task, watched=not isinstance(verdict, Merged | ClosedUnmerged))
@@ -202,6 +210,14 @@ def settle(tx: Transaction, terms: Terms, found: TrackedPullRequest) -> PullRequ
         case _:
             assert_never(verdict)
     return _news(task.number, found, verdict)
+
+
+def _checks_to_come(tx: Transaction, found: TrackedPullRequest) -> bool:
+    """Whether the checks of a pull request may not have begun: others have had some, and this one is new."""
+    age = abs(hours_between(found.updated_at or found.created_at, now())) * 3600
+    if found.checks or age > _CHECKS_BEGIN_SECONDS:
+        return False
+    return tx.one(_CHECKED, project=tx.project, checked='%"checks":[{%') is not None
 
 
 def _finish(tx: Transaction, task: Task, terms: Terms, verdict: Merged) -> None:

@@ -86,6 +86,8 @@ class RemoteReview(msgspec.Struct, frozen=True, kw_only=True):
     """The commit that it was made on."""
     submitted_at: str = ""
     trusted: bool = False
+    may_write: bool = False
+    """Whether its author may change the repository: only they approve what Genba merges."""
     findings: tuple[str, ...] = ()
     """What it says at single lines, as `path:line: text`."""
 

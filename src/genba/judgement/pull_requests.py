@@ -79,8 +79,17 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
 Verdict = Merged | Rework | Conflict | ClosedUnmerged | Merge | Wait
 
 
-def read_back(task: Task, terms: Terms, found: TrackedPullRequest, handed: frozenset[str] = frozenset()) -> Verdict:
-    """What is to be done about a pull request, for a task that has not ended."""
+def read_back(
+    task: Task,
+    terms: Terms,
+    found: TrackedPullRequest,
+    handed: frozenset[str] = frozenset(),
+    checks_to_come: bool = False,
+) -> Verdict:
+    """What is to be done about a pull request, for a task that has not ended.
+
+    `checks_to_come`: the repository has checks, and those of this head may not have begun yet.
+    """
     if found.state is PullRequestState.MERGED:
         return _merged(terms, found)
     if task.status is not TaskStatus.REVIEW:
@@ -94,7 +103,7 @@ def read_back(task: Task, terms: Terms, found: TrackedPullRequest, handed: froze
         return rework
     if found.mergeable == "conflicting" and _moved(terms, found) == "":
         return _conflict(found, handed)
-    return _merge_or_wait(task, terms, found)
+    return _merge_or_wait(task, terms, found, checks_to_come)
 
 
 def review_key(review: RemoteReview) -> str:
@@ -110,11 +119,15 @@ def conflict_key(found: TrackedPullRequest) -> str:
 
 
 def approvals(terms: Terms, found: TrackedPullRequest) -> tuple[RemoteReview, ...]:
-    """Who of the repository approves the verified commit."""
+    """Who of those that may write approves the verified commit, and no other."""
     return tuple(
         review
         for review in found.reviews
-        if review.trusted and review.verdict is ReviewVerdict.APPROVED and review.commit in ("", terms.commit)
+        if review.trusted
+        and review.may_write
+        and review.verdict is ReviewVerdict.APPROVED
+        and terms.commit
+        and review.commit == terms.commit
     )
 
 
@@ -230,7 +243,7 @@ def _conflict(found: TrackedPullRequest, handed: frozenset[str]) -> Conflict | W
     return Conflict(gap=gap, reason=reason, handed=(key,))
 
 
-def _merge_or_wait(task: Task, terms: Terms, found: TrackedPullRequest) -> Merge | Wait:
+def _merge_or_wait(task: Task, terms: Terms, found: TrackedPullRequest, checks_to_come: bool) -> Merge | Wait:
     moved = _moved(terms, found)
     if moved:
         return Wait(why=f"{moved}: Genba does not merge it")
@@ -249,6 +262,8 @@ def _merge_or_wait(task: Task, terms: Terms, found: TrackedPullRequest) -> Merge
         return Wait(why="waits for a review")
     if terms.merge not in (APPROVED, GREEN):
         return Wait(why="approved: waits for somebody to merge it" if approved else "waits for people")
+    if checks_to_come and not found.checks:
+        return Wait(why="no check has begun yet")
     if found.mergeable != "mergeable":
         return Wait(why=UNTRIED)
     if found.merge_state not in _MERGEABLE:

@@ -42,7 +42,7 @@ def _deeds(board: Blackboard) -> list[Deed]:
 
 
 def _review(verdict: ReviewVerdict, **values: object) -> RemoteReview:
-    known = {"id": "r1", "author": "bob", "trusted": True, "commit": _HEAD} | values
+    known = {"id": "r1", "author": "bob", "trusted": True, "may_write": True, "commit": _HEAD} | values
     return RemoteReview(verdict=verdict, **known)  # type: ignore[arg-type]
 
 
@@ -181,6 +181,36 @@ async def test_approved_and_green_is_merged_by_genba_where_that_is_wanted(
     remote.change_request(2, state=PullRequestState.MERGED, merged_commit="b" * 40, merged_by="octocat")
     await syncing().sync()
     assert board.get(task).status is TaskStatus.DONE
+
+
+@pytest.mark.parametrize("lacks", [{"may_write": False}, {"commit": ""}, {"commit": "c" * 40}])
+async def test_only_who_may_write_approves_and_only_the_verified_commit(
+    board: Blackboard, remote: MemoryIssues, syncing: Syncing, task: int, lacks: dict[str, Any]
+) -> None:
+    _hold_to(board, task, merge="approved")
+    remote.change_request(2, reviews=(_review(ReviewVerdict.APPROVED, **lacks),))
+
+    (news,) = (await syncing().sync()).news
+
+    assert (news.verdict, news.told) == ("wait", "waits for a review")
+    assert _deeds(board) == []
+
+
+async def test_where_others_had_checks_a_new_one_waits_for_its_own(
+    board: Blackboard, copy: TrackerBoard, remote: MemoryIssues, syncing: Syncing, task: int
+) -> None:
+    _hold_to(board, task, merge="green")
+    other = remote.propose("other", "f" * 40, checks=(RemoteCheck(name="ci", state="passed"),))
+    copy.keep_pull_requests([remote.requests[other]])
+    remote.change_request(2, checks=())
+    assert (await syncing().sync()).news[0].told == "no check has begun yet"
+
+    remote.change_request(2, checks=(RemoteCheck(name="ci", state="passed"),))
+    assert (await syncing().sync()).news[0].verdict == "merge"
+
+    long_ago = {"created_at": "2020-01-01T00:00:00Z", "updated_at": "2020-01-01T00:00:00Z"}
+    remote.requests[2] = msgspec.structs.replace(remote.requests[2], checks=(), **long_ago)
+    assert (await syncing().sync()).news[0].verdict == "merge"
 
 
 async def test_a_head_that_others_moved_is_not_merged_by_genba(

@@ -136,6 +136,7 @@ fragment PullFields on PullRequest {{
   latestOpinionatedReviews(first: 50) {{
     nodes {{ id author {{ login }} authorAssociation state body submittedAt commit {{ oid }} }}
   }}
+  writers: latestOpinionatedReviews(first: 50, writersOnly: true) {{ nodes {{ id }} }}
   statusCheckRollup {{
     state
     contexts(first: 100) {{

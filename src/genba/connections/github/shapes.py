@@ -296,6 +296,8 @@ class PullNode(_Node, frozen=True):
     merge_state_status: str = ""
     review_decision: str | None = None
     latest_opinionated_reviews: Reviews | None = None
+    writers: Reviews | None = None
+    """Those of them whose authors may write."""
     status_check_rollup: Rollup | None = None
     closing_issues_references: LinkedIssues | None = None
 

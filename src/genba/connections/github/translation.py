@@ -92,7 +92,7 @@ def pull_of_row(
     closes: tuple[int, ...] = (),
 ) -> TrackedPullRequest:
     merged = bool(row.merged or row.merged_at)
-    state = PullRequestState.MERGED if merged else PullRequestState(row.state)
+    state = PullRequestState.MERGED if merged else _state(row.state)
     own = row.head.repo is not None and same(
         row.head.repo.full_name, row.base.repo.full_name if row.base.repo else repository
     )
@@ -152,6 +152,7 @@ def opinions(rows: Iterable[shapes.Review], lines: Iterable[shapes.ReviewComment
             commit=row.commit_id or "",
             submitted_at=row.submitted_at or "",
             trusted=trusted(row.author_association),
+            may_write=trusted(row.author_association),  # as much as REST tells
             findings=tuple(said.get(row.id, ())) if state == "changes_requested" else (),
         )
     return tuple(newest.values())
@@ -254,6 +255,7 @@ def pull_of_node(node: shapes.PullNode, lines: dict[str, shapes.ReviewLines]) ->
     """A pull request with as much as was asked for of it."""
     home = node.repository.name_with_owner
     reviews = node.latest_opinionated_reviews or shapes.Reviews()
+    writers = {review.id for review in there((node.writers or shapes.Reviews()).nodes)}
     closes = node.closing_issues_references or shapes.LinkedIssues()
     return TrackedPullRequest(
         number=node.number,
@@ -264,7 +266,7 @@ def pull_of_node(node: shapes.PullNode, lines: dict[str, shapes.ReviewLines]) ->
         commit=node.head_ref_oid,
         target=node.base_ref_name,
         author=_login(node.author),
-        state=PullRequestState(node.state.lower()),
+        state=_state(node.state),
         draft=node.is_draft,
         merged_commit=node.merge_commit.oid if node.merge_commit and node.merged_at else "",
         merged_by=_login(node.merged_by) if node.merged_by else "",
@@ -274,7 +276,7 @@ def pull_of_node(node: shapes.PullNode, lines: dict[str, shapes.ReviewLines]) ->
         decision=(node.review_decision or "").lower(),
         reviews=tuple(
             sorted(
-                (_review(review, lines.get(review.id)) for review in there(reviews.nodes)),
+                (_review(review, lines.get(review.id), review.id in writers) for review in there(reviews.nodes)),
                 key=lambda review: review.submitted_at,
             )
         ),
@@ -285,17 +287,30 @@ def pull_of_node(node: shapes.PullNode, lines: dict[str, shapes.ReviewLines]) ->
     )
 
 
-def _review(node: shapes.ReviewNode, lines: shapes.ReviewLines | None) -> RemoteReview:
+def _review(node: shapes.ReviewNode, lines: shapes.ReviewLines | None, may_write: bool) -> RemoteReview:
     return RemoteReview(
         id=node.id,
         author=_login(node.author),
-        verdict=ReviewVerdict(node.state.lower()),
+        verdict=_verdict(node.state),
         body=cut(node.body),
         commit=node.commit.oid if node.commit else "",
         submitted_at=node.submitted_at or "",
-        trusted=trusted(node.author_association),
+        trusted=may_write or trusted(node.author_association),  # whoever is a member in secret may write all the same
+        may_write=may_write,
         findings=tuple(_finding(line) for line in there(lines.comments.nodes)) if lines else (),
     )
+
+
+def _verdict(state: str) -> ReviewVerdict:
+    """What nobody here knows is no opinion."""
+    known = state.lower()
+    return ReviewVerdict(known) if known in list(ReviewVerdict) else ReviewVerdict.COMMENTED
+
+
+def _state(state: str) -> PullRequestState:
+    """Nothing ends by a word that nobody here knows: neither a merge nor a closing is concluded from it."""
+    known = state.lower()
+    return PullRequestState(known) if known in list(PullRequestState) else PullRequestState.OPEN
 
 
 def _finding(line: shapes.LineComment | shapes.ReviewComment) -> str:
