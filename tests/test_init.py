@@ -66,6 +66,10 @@ def test_settings_that_are_there_are_left_alone(project: Project) -> None:
         ("https://github.com/acme/shop", "acme/shop", None),
         ("https://user@github.com/acme/shop.git", "acme/shop", None),
         ("ssh://git@ssh.github.com:443/acme/shop.git", "acme/shop", None),
+        ("https://code.example:8443/acme/shop.git", "acme/shop", "https://code.example:8443/api/v3"),
+        ("ssh://git@code.example:2222/acme/shop.git", "acme/shop", "https://code.example/api/v3"),
+        ("http://code.example/acme/shop.git", "acme/shop", "https://code.example/api/v3"),
+        ("http://127.0.0.1:1/acme/shop.git", "acme/shop", "http://127.0.0.1:1/api/v3"),
         ("https://git.example.com/acme/shop.git", "acme/shop", "https://git.example.com/api/v3"),
     ],
 )
@@ -74,6 +78,12 @@ def test_the_remote_names_the_repository(project: Project, address: str, reposit
     project.genba("init", "--github", "--json", check=0, GENBA_GITHUB_TOKEN="", GITHUB_TOKEN="", GH_TOKEN="")
     wanted = {"repository": repository} | ({"url": url} if url else {})
     assert settings(project)["tracker"] == {"github": wanted}
+
+
+def test_a_name_is_that_of_the_remote_where_both_are_the_same(project: Project) -> None:
+    project.git("remote", "add", "origin", "http://127.0.0.1:1/Acme/shop.git")
+    project.genba("init", "--github", "acme/shop", check=0, GENBA_GITHUB_TOKEN="token")
+    assert settings(project)["tracker"] == {"github": {"repository": "Acme/shop", "url": "http://127.0.0.1:1/api/v3"}}
 
 
 def test_a_remote_that_is_a_folder_is_no_repository_on_github(project: Project, tmp_path: Path) -> None:

@@ -19,8 +19,12 @@ SETTINGS = ".genba/config.yaml"
 _TOOLS = {"claude": "claude-code", "codex": "codex", "opencode": "opencode"}
 """By program, the adapter that drives it; the first that is installed is taken."""
 _REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
-_ADDRESS = re.compile(r"(?:\w+://)?(?:[^@/]+@)?([^/:]+)(?::\d+)?[/:]([\w.-]+/[\w.-]+?)(?:\.git)?/?")
+_ADDRESS = re.compile(
+    r"(?:(?P<scheme>\w+)://)?(?:[^@/]+@)?(?P<host>[^/:]+)(?::(?P<port>\d+))?[/:](?P<name>[\w.-]+/[\w.-]+?)(?:\.git)?/?"
+)
 _GITHUB = "github.com"
+_LOOPBACK = ("localhost", "127.0.0.1")
+"""The only hosts that are asked without TLS."""
 _PLAIN = re.compile(r"[A-Za-z0-9][\w.-]*")
 
 
@@ -152,30 +156,41 @@ def repository_of(house: House, word: str) -> Repository:
     if not word:
         return _of_remote(house)
     if _REPOSITORY.fullmatch(word):
-        return Repository(word)
+        near = _address_of_remote(house)
+        return _at(near) if near is not None and near["name"].lower() == word.lower() else Repository(word)
     match = _ADDRESS.fullmatch(word)
     if match is None:
         raise UsageError(
             f'"{word[:100]}" is no repository', unchanged="nothing was changed.", hint="--github owner/name"
         )
-    return _at(match[1], match[2])
+    return _at(match)
 
 
 def _of_remote(house: House) -> Repository:
-    told = subprocess.run(
-        ["git", "-C", str(house.layout.top), "remote", "get-url", "origin"], check=False, capture_output=True, text=True
-    )
-    match = _ADDRESS.fullmatch(told.stdout.strip())
-    if told.returncode != 0 or match is None or Path(told.stdout.strip()).exists():
+    match = _address_of_remote(house)
+    if match is None:
         raise NotFoundError(
             "the remote origin of this repository is none on GitHub",
             unchanged="nothing was changed.",
             hint="name it: genba init --github owner/name",
         )
-    return _at(match[1], match[2])
+    return _at(match)
 
 
-def _at(host: str, name: str) -> Repository:
-    return (
-        Repository(name) if host.lower() in (_GITHUB, f"ssh.{_GITHUB}") else Repository(name, f"https://{host}/api/v3")
+def _address_of_remote(house: House) -> re.Match[str] | None:
+    """What the remote origin says; None where there is none, or none of a host."""
+    told = subprocess.run(
+        ["git", "-C", str(house.layout.top), "remote", "get-url", "origin"], check=False, capture_output=True, text=True
     )
+    address = told.stdout.strip()
+    return _ADDRESS.fullmatch(address) if told.returncode == 0 and not Path(address).exists() else None
+
+
+def _at(address: re.Match[str]) -> Repository:
+    """The port of a web address is that of the API too; the one of ssh is not."""
+    host, name, scheme = address["host"].lower(), address["name"], (address["scheme"] or "").lower()
+    if host in (_GITHUB, f"ssh.{_GITHUB}", f"www.{_GITHUB}"):
+        return Repository(name)
+    plain = scheme == "http" and host in _LOOPBACK
+    port = f":{address['port']}" if address["port"] and (scheme == "https" or plain) else ""
+    return Repository(name, f"{'http' if plain else 'https'}://{host}{port}/api/v3")
