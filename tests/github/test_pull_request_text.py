@@ -7,7 +7,17 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from genba.domain.evidence import CheckResult, CheckStatus
-from genba.domain.goals import FrozenGoal, GoalLevel, GoalSource, LintPasses, TestsPass
+from genba.domain.goals import (
+    CommitsExist,
+    FileExists,
+    FrozenGoal,
+    Goal,
+    GoalLevel,
+    GoalSource,
+    LintPasses,
+    TestsKept,
+    TestsPass,
+)
 from genba.domain.outbox import marker
 from genba.domain.outcomes import ClosureAction
 from genba.domain.verification import GoalResult, Subject, VerdictStatus, Verification
@@ -49,6 +59,27 @@ def told(**changed: object) -> Told:
         "trailers": "Issue: 12\nAgent: worker\nSession: worker-1\n",
     }
     return Told(**{**given_, **changed})  # type: ignore[arg-type]
+
+
+def test_a_goal_that_passed_without_a_word_tells_what_it_looked_at() -> None:
+    def row(goal: Goal, status: CheckStatus = CheckStatus.PASSED) -> str:
+        frozen = FrozenGoal(goal=goal, level=GoalLevel.DOD, source=GoalSource.PROJECT_CONFIG, origin="")
+        [found] = evidence_of(
+            Verification(
+                status=VerdictStatus.DONE,
+                subject=Subject(commit=COMMIT, base="0" * 40),
+                tree="",
+                commits=1,
+                results=(GoalResult(goal=frozen, result=CheckResult("x", status)),),
+            )
+        ).rows
+        return found.detail
+
+    assert row(TestsPass(command=("make", "test"))) == "make test"
+    assert row(FileExists(path="MENU.md")) == "MENU.md"
+    assert row(TestsKept()) == "every test of the base is kept"
+    assert row(CommitsExist()) == ""
+    assert row(TestsPass(command="make test"), CheckStatus.FAILED) == ""
 
 
 def test_it_tells_what_was_asked_what_was_verified_and_who_did_it() -> None:

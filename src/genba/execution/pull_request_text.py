@@ -7,9 +7,11 @@ markup, and cannot pass for a marker of Genba's own.
 import msgspec
 
 from genba.domain.forge_texts import harmless, inline, quoted
+from genba.domain.goal_words import looked_at
+from genba.domain.issues import FIRST_OWN_NUMBER
 from genba.domain.outcomes import ClosureAction
 from genba.domain.texts import cut, one_line
-from genba.domain.verification import Verification
+from genba.domain.verification import GoalResult, Verification
 
 LONGEST_BODY = 65_000
 """Characters. A forge takes 65,536 of them, and a marker comes behind."""
@@ -63,7 +65,7 @@ def evidence_of(verification: Verification) -> Evidence:
             level=str(found.goal.level),
             goal=found.goal.type,
             result=str(found.result.status),
-            detail=cut(one_line(found.result.detail), _LONGEST_DETAIL),
+            detail=cut(one_line(_detail(found)), _LONGEST_DETAIL),
             required=found.goal.goal.required,
             cached=found.cached,
         )
@@ -77,6 +79,11 @@ def evidence_of(verification: Verification) -> Evidence:
         rows=rows,
         findings=findings,
     )
+
+
+def _detail(found: GoalResult) -> str:
+    """What was found; of a goal that passed and says no more, what it has looked at."""
+    return found.result.detail or (looked_at(found.goal.goal) if found.result.passed else "")
 
 
 def title_of(told: Told, branch: str) -> str:
@@ -94,7 +101,7 @@ def body_of(told: Told) -> str:
 
 
 def _reference(told: Told) -> str:
-    if told.issue is None:
+    if told.issue is None or told.issue >= FIRST_OWN_NUMBER:  # a task of our own: the forge has no such number
         return ""
     closes = told.action is not None and told.action is not ClosureAction.LABEL_ONLY
     return f"{'Closes' if closes else 'Refs'} #{told.issue}"

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import click
 
 from genba.domain.evidence import CheckStatus
+from genba.domain.goal_words import GUARDS
 from genba.domain.goals import GoalLevel
 from genba.domain.verification import GoalResult, VerdictStatus, Verification
 from genba.entrypoints.cli.failures import show_hint
@@ -21,12 +22,6 @@ _LEVELS = {GoalLevel.DOD: "dod", GoalLevel.TYPE_RULE: "type", GoalLevel.ACCEPTAN
 _MARKS = {CheckStatus.PASSED: "✓", CheckStatus.FAILED: "✗", CheckStatus.ERROR: "!"}
 _SHOWN_LINES = 12
 _WIDTH = 56
-_GUARDS = {
-    "protected_paths": "nothing that judges it is changed",
-    "tests_kept": "every test of the base is kept",
-    "links_inside": "no link leads out",
-    "git_clean": "nothing is uncommitted",
-}
 _SHORT = 7
 
 
@@ -109,7 +104,7 @@ def _passed(each: GoalResult) -> str:
     command = getattr(goal, "command", None) or getattr(goal, "script", None)
     if command:
         return command if isinstance(command, str) else " ".join(command)
-    return goal_line(goal).partition(": ")[2] or _GUARDS.get(each.goal.type, "")
+    return goal_line(goal).partition(": ")[2] or GUARDS.get(each.goal.type, "")
 
 
 def _cut(text: str) -> str:
