@@ -31,6 +31,7 @@ _MOST_REDIRECTS = 3
 _REDIRECTS = (301, 302, 307, 308)
 _NOT_MODIFIED = 304
 _LONGEST_OWN_PAUSE = 10.0
+_GITHUB = "https://api.github.com"
 _HEADERS = {
     "X-GitHub-Api-Version": "2022-11-28",
     "X-GitHub-Next-Global-ID": "1",  # so that REST and GraphQL name the same thing by the same id
@@ -268,9 +269,9 @@ class GitHubClient:
             raw = error.response.raw_response
             raise refusal(asked, raw.status_code, raw.headers, raw.content) from None
         except (TimeoutError, RequestTimeout):
-            raise RemoteUnavailable(f"GitHub did not answer {asked} in {self.settings.timeout_seconds:g} s") from None
+            raise _silent(f"{asked} in {self.settings.timeout_seconds:g} s", self.settings.url) from None
         except RequestError as error:
-            raise _cut(asked, error.exc) from None
+            raise _cut(asked, error.exc, self.settings.url) from None
         except GitHubException as error:
             raise RemoteUnavailable(f"{asked} failed: {type(error).__name__}") from None
         except ValueError:
@@ -329,10 +330,20 @@ async def _bounded(chunks: AsyncIterator[bytes], asked: str) -> bytes:
     return bytes(read)
 
 
-def _cut(asked: str, cause: BaseException) -> GenbaError:
+def _cut(asked: str, cause: BaseException, url: str) -> GenbaError:
     if isinstance(cause, GenbaError):
         return cause
-    return RemoteUnavailable(f"GitHub did not answer {asked}: {plain(str(cause)) or type(cause).__name__}")
+    return _silent(f"{asked}: {plain(str(cause)) or type(cause).__name__}", url)
+
+
+def _silent(what: str, url: str) -> RemoteUnavailable:
+    """Nobody answers. Where another address was set than that of GitHub itself, that may be why."""
+    if url.rstrip("/") == _GITHUB:
+        return RemoteUnavailable(f"GitHub did not answer {what}")
+    host = plain(urlsplit(url).netloc.rpartition("@")[2], 100)
+    return RemoteUnavailable(
+        f"{host} did not answer {what}", hint="does it run? its address is tracker.github.url in .genba/config.yaml"
+    )
 
 
 def _trouble(trouble: Trouble, headers: Mapping[str, str]) -> GenbaError:
