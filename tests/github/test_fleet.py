@@ -68,6 +68,8 @@ def test_a_fleet_that_works_until_nothing_is_left_sends_all_and_waits_for_no_peo
     done = shop.project.genba("work", "--until-empty", "--workers", "1", check=1)
     assert "1 of them for a person" in done.out
     [pull] = shop.pulls()
+    assert f"for pull request: {shop.hub.url}/{SHOP}/pull/{pull.number} is open" in done.err
+    assert f"/pull/{pull.number} is open" in done.out
     assert (shop.status(number), shop.labels(number)) == ("review", {"ready", "in progress"})
     assert shop.project.genba("outbox", "list", "--json", check=0).json["entries"] == []
     shop.hub.merge(SHOP, pull.number, by="rita")

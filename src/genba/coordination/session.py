@@ -194,7 +194,9 @@ class Parts:
             return waiting(waits_for=WaitsFor.RESUME, reason=paused)
         match result.outcome:
             case Outcome.COMPLETED:
-                return waiting(waits_for=WaitsFor.PULL_REQUEST) if self._awaits_pull_request(order, result) else ended
+                proposed = self._awaits_pull_request(order, result)
+                told = f"{result.pull_request} is open"
+                return waiting(waits_for=WaitsFor.PULL_REQUEST, reason=told) if proposed else ended
             case Outcome.BLOCKED if self.board.board.get(order.task).status.ended:
                 return ended
             case Outcome.BLOCKED:

@@ -164,7 +164,8 @@ class Watch:
         if session.status == "waiting" and session.waits_for is WaitsFor.REVIEW:
             return  # it is queued or reviewed at once, and that is told
         if session.status == "waiting":
-            detail = f"for {session.waits_for}: {session.reason}" if session.reason else f"for {session.waits_for}"
+            awaited = session.waits_for.replace("_", " ")
+            detail = f"for {awaited}: {session.reason}" if session.reason else f"for {awaited}"
             self._tell_of(FleetEventKind.WAITS, session, detail)
         elif session.outcome == "completed" and session.purpose in _ANSWERS:
             self._tell_of(_ANSWERS[session.purpose], session, session.reason)

@@ -238,7 +238,7 @@ class Situation:
     def fits_filter(self, task: Task, agent: str) -> str:
         """Why this executor was told to leave a task alone; empty when it was not."""
         if self.me.only_agent and agent != self.me.only_agent:
-            return f"only {self.me.only_agent} works here"
+            return f"{agent} would do it, and only {self.me.only_agent} works here"
         if self.me.only_label and not any(self.me.only_label in one.labels for one in self.line(task)):
             return f'only tasks with the label "{self.me.only_label}" are taken here'
         return ""
