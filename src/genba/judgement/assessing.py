@@ -36,6 +36,7 @@ __all__ = ["ISSUE_ACTION", "REVIEW_ACTION", "assess_all", "sent_back"]
 ISSUE_ACTION = "issue-action"
 REVIEW_ACTION = "review-action"
 _DROPPED = ("not_planned", "duplicate")
+_REOPENED = "reopened"
 _MAY_BE_BLOCKED = (IssueState.IN_PROGRESS, IssueState.INCOMPLETE)
 _BEGUN = (IssueState.IN_PROGRESS, IssueState.REVIEW_PENDING, IssueState.DONE)
 _CAPABILITIES = {
@@ -169,6 +170,8 @@ def _contradictions(facts: IssueFacts, there: Landing | None) -> Iterator[str]:
             yield f"it is closed, and {alive[0]} works on it"
         if there is None and facts.state_reason not in _DROPPED:
             yield from _closed_too_early(facts)
+    elif facts.state_reason == _REOPENED and there is not None and not facts.reopened_at:
+        yield f"it was reopened, and nothing says whether that was before: {there.told[0]}"
     elif facts.status is TaskStatus.CANCELLED:
         yield "its task was given up, and its issue is open"
     elif facts.status is TaskStatus.DONE and there is None and _has_work(facts):
@@ -214,7 +217,7 @@ def _open(facts: IssueFacts, base: str, there: Landing | None, parts: Mapping[in
         return _all_parts_done(facts)
     if working or goes_on:
         return _Judged(IssueState.IN_PROGRESS, tuple(dict.fromkeys((*goes_on, *working))))
-    waiting = (f"its {count(len(left), 'part')} are not begun",) if left else ()
+    waiting = (f"{count(len(left), 'part')}, and none is begun",) if left else ()
     return _Judged(IssueState.INCOMPLETE, (*waiting, *not_begun(facts)))
 
 

@@ -49,7 +49,8 @@ def unmerged_branches(facts: IssueFacts) -> Iterator[tuple[SeenBranch, Sign]]:
     since = facts.reopened_at
     for branch in sorted(facts.branches, key=lambda each: each.name):
         if branch.ahead and not branch.landed and (not since or branch.time > since):
-            yield branch, f"{branch.name} has {count(branch.ahead, 'commit')} that are not on the base"
+            are = "is" if branch.ahead == 1 else "are"
+            yield branch, f"{branch.name} has {count(branch.ahead, 'commit')} that {are} not on the base"
 
 
 def session_told(session: SeenSession) -> Sign | None:

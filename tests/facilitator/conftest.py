@@ -1,0 +1,14 @@
+"""What the tests of the facilitator have."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository in which nothing happened yet. It is copied, and nobody works in it."""
+    root = tmp_path_factory.mktemp("bare") / "repository"
+    subprocess.run(["git", "init", "-q", "-b", "main", "--template=", str(root)], check=True)
+    return root
