@@ -41,6 +41,8 @@ _LEAVES_NOTHING: dict[str, Any] = {
     }
 }
 """A plan and a review change nothing but the blackboard, and a manager has others work."""
+_INTO_ITS_TASK: dict[str, Any] = {"runner": {"execution": {"finalize": {"autoMerge": True, "createPr": False}}}}
+"""A part lands on the branch of its task, which only this repository has: nobody proposes it anywhere."""
 _SCRATCH = {Purpose.PLAN: "plan", Purpose.REVIEW: "review", Purpose.MANAGE: "manage"}
 """Sessions that leave no commit, and how their branches are called."""
 _NEVER = "0" * 40
@@ -55,7 +57,7 @@ class ProjectCrew:
         self.house = house
         self.board = board
         self.base_branch = base_branch
-        self._read: dict[tuple[str, bool], tuple[float, AgentDefinition]] = {}
+        self._read: dict[tuple[str, int], tuple[float, AgentDefinition]] = {}
         self.asks = False
         """Whether one of them asks for its next action."""
         infos, broken = self.house.registry.agents()
@@ -98,10 +100,9 @@ class ProjectCrew:
         task = field.tasks.get(move.task)
         if task is None:
             raise NotFoundError(f"there is no task #{move.task}", hint="genba task list")
-        layers = [Layer(_FLEET, _LEAVES_NOTHING)] if move.purpose in _SCRATCH else []
-        definition = self._definition(move.agent, layers)
         subject = field.tasks.get(task.review_of, task) if task.review_of is not None else task
         base_branch = await base_branch_of(self.house, self.base_branch, subject, field)
+        definition = self._definition(move.agent, self._held_to(move.purpose, base_branch))
         plan = SessionPlan(
             definition=definition,
             parameters=await self._parameters(definition, task, subject, move.purpose, base_branch),
@@ -112,6 +113,12 @@ class ProjectCrew:
         )
         return plan, self._provider(definition)
 
+    def _held_to(self, purpose: Purpose, base_branch: str) -> dict[str, Any]:
+        """What a fleet sets for an agent, over what its files say."""
+        if purpose in _SCRATCH:
+            return _LEAVES_NOTHING
+        return {} if base_branch == self.base_branch else _INTO_ITS_TASK
+
     def has_died(self, session: FleetSession) -> bool | None:
         """Whoever works holds the lock of the branch, until the last moment when its process alone is left."""
         known = self.house.board().newest_session(session.task)
@@ -119,12 +126,12 @@ class ProjectCrew:
             return None
         return not self.house.is_running(session.branch) and not _lives(known.process, session.heartbeat_at)
 
-    def _definition(self, agent: str, layers: list[Layer]) -> AgentDefinition:
+    def _definition(self, agent: str, held_to: dict[str, Any]) -> AgentDefinition:
         """An agent as its files say now. Those that begin at one time begin with the same one."""
-        key, moment = (agent, bool(layers)), time.monotonic()
+        key, moment = (agent, id(held_to) if held_to else 0), time.monotonic()
         if key in self._read and moment - self._read[key][0] < _MOMENT_SECONDS:
             return self._read[key][1]
-        definition = self.house.registry.load(agent, layers)
+        definition = self.house.registry.load(agent, [Layer(_FLEET, held_to)] if held_to else [])
         self.house.check(definition)
         self._read[key] = (moment, definition)
         return definition
