@@ -7,6 +7,7 @@ from genba.blackboard.board import Blackboard
 from genba.blackboard.fleet import FleetBoard
 from genba.domain.errors import StateConflictError, UsageError
 from genba.domain.fleet import WaitsFor
+from genba.domain.issues import FIRST_OWN_NUMBER
 from genba.domain.tasks import Actor, ActorKind, StatusChange, Task, TaskDraft, TaskStatus
 from tests.blackboard.acting import ORCHESTRATOR, add, block, open_, review, start
 from tests.blackboard.fleets import begin, fail, wait
@@ -127,7 +128,7 @@ def test_own_tasks_of_a_project_with_a_tracker_never_get_the_number_of_an_issue(
         board.store.write(tasks.leave_numbers_to_tracker)
     issue(board, 12)
     issue(board, 999_999)
-    assert (first, add(board), add(board)) == (1, tasks.FIRST_OWN_NUMBER, tasks.FIRST_OWN_NUMBER + 1)
+    assert (first, add(board), add(board)) == (1, FIRST_OWN_NUMBER, FIRST_OWN_NUMBER + 1)
 
 
 def test_whoever_reopens_an_issue_on_its_tracker_forgives_what_failed_before(board: Blackboard) -> None:

@@ -74,6 +74,20 @@ def test_with_labels_alone_the_issue_stays_open_and_the_task_goes_on(shop: Shop)
     assert shop.status(number) == "open"
 
 
+def test_a_task_of_our_own_is_proposed_and_asks_github_for_no_issue(shop: Shop) -> None:
+    shop.agent(prMerge="green")
+    shop.sync()
+    own = shop.project.genba("task", "add", "Only here", "--json", check=0).json["number"]
+    shop.project.genba("run", "iterator", "--issue", str(own), check=0)
+    (pull,) = shop.pulls()
+    assert f"Closes #{own}" not in pull.body
+    shop.sync()
+    assert pull.merged
+    assert shop.status(own) == "done"
+    assert shop.project.genba("outbox", "list", "--json", check=0).json["entries"] == []
+    assert not [each.path for each in shop.hub.mutations if f"issues/{own}" in each.path]
+
+
 def test_changes_that_are_wanted_are_in_the_next_prompt_and_on_the_same_pull_request(shop: Shop) -> None:
     shop.agent(prMerge="approved")
     number = shop.issue()

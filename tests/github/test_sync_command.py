@@ -124,6 +124,14 @@ def test_one_at_a_time_and_a_killed_one_is_in_nobodys_way(shop: Shop) -> None:
     assert shop.status(number) == "open"
 
 
+def test_a_repository_that_was_renamed_is_followed_and_told(shop: Shop) -> None:
+    number = shop.issue()
+    shop.hub.rename_repository(SHOP, "store")
+    seen = shop.project.genba("sync", check=0)
+    assert f" added     #{number}" in seen.out
+    assert "was it renamed or moved?" in seen.out + seen.err
+
+
 def test_agents_do_not_look_at_the_tracker(shop: Shop) -> None:
     refused = shop.project.genba("sync", GENBA_AGENT="liar", GENBA_RUN="a-run")
     assert refused.code == 5

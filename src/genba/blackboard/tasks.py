@@ -16,6 +16,7 @@ from genba.blackboard.rows import hold, id_of, look, missing, select_tasks, task
 from genba.blackboard.store import Statement, Transaction
 from genba.blackboard.texts import LARGEST, as_json, most, named, now, storable
 from genba.domain.errors import StateConflictError, UsageError
+from genba.domain.issues import FIRST_OWN_NUMBER
 from genba.domain.tasks import (
     Actor,
     Blocker,
@@ -26,9 +27,6 @@ from genba.domain.tasks import (
     TaskEdit,
     TaskStatus,
 )
-
-FIRST_OWN_NUMBER = 1_000_001
-"""In a project whose issues live on a tracker: Genba's own tasks begin here, and never meet the number of an issue."""
 
 _REVIEWERS = ("human", "ai")
 

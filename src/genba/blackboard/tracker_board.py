@@ -12,9 +12,10 @@ import msgspec
 from genba.blackboard.board import Blackboard
 from genba.blackboard.rows import id_of, look
 from genba.blackboard.store import Row, Statement, Transaction
-from genba.blackboard.tasks import FIRST_OWN_NUMBER, leave_numbers_to_tracker
+from genba.blackboard.tasks import leave_numbers_to_tracker
 from genba.blackboard.texts import LARGEST, as_json, most, now, seen
 from genba.domain.errors import StateConflictError
+from genba.domain.issues import FIRST_OWN_NUMBER
 from genba.domain.loop_state import Gap
 from genba.domain.tasks import Task
 from genba.domain.tracking import BoardItem, IssuePage, RemoteComment, TrackedIssue, TrackedPullRequest
@@ -28,7 +29,7 @@ _UNSET = Statement("DELETE FROM tracker_state WHERE project_id = :project AND na
 _LEASE = Statement("""
 INSERT INTO tracker_state (project_id, name, value, updated_at) VALUES (:project, :name, :owner, :until)
 ON CONFLICT (project_id, name) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at
-WHERE tracker_state.updated_at < :now OR tracker_state.value IN (:owner, :dead)
+WHERE tracker_state.updated_at < :now OR tracker_state.updated_at > :far OR tracker_state.value IN (:owner, :dead)
 RETURNING value
 """)
 _HOLDER = Statement("SELECT value, updated_at FROM tracker_state WHERE project_id = :project AND name = :name")
@@ -127,6 +128,8 @@ _request = msgspec.json.Decoder(TrackedPullRequest)
 _gaps = msgspec.json.Decoder(list[Gap])
 _keys = msgspec.json.Decoder(list[str])
 _UNKNOWN = TrackedIssue(number=0, reference="", title="")
+_SKEW = timedelta(hours=1)
+"""By how much the clocks of two hosts may differ."""
 _HANDED = 500
 """How many of the reviews and checks that were handed over are remembered for a task."""
 
@@ -174,7 +177,9 @@ class TrackerBoard:
 
         def take(tx: Transaction) -> str:
             at = datetime.now(UTC)
-            times = {"now": _moment(at), "until": _moment(at + timedelta(seconds=seconds))}
+            ends = at + timedelta(seconds=seconds)
+            # No lease lasts longer than it can: one that seems to was written by a clock that was wrong.
+            times = {"now": _moment(at), "until": _moment(ends), "far": _moment(ends + _SKEW)}
             if tx.one(_LEASE, project=tx.project, name=name, owner=owner, dead=dead or owner, **times):
                 return ""
             row = tx.one(_HOLDER, project=tx.project, name=name)
@@ -304,7 +309,14 @@ def refuse_own_numbers(tx: Transaction, numbers: Sequence[int]) -> None:
     if not numbers:
         return
     asked = frozenset(numbers)
-    own = tx.all(_IN_THE_WAY, project=tx.project, low=min(asked), high=min(max(asked), FIRST_OWN_NUMBER - 1))
+    if beyond := sorted(number for number in asked if not 0 < number < FIRST_OWN_NUMBER):
+        raise StateConflictError(
+            f"the tracker has an issue #{beyond[0]}, and Genba has only #1 to #{FIRST_OWN_NUMBER - 1} for issues: its "
+            "own tasks come after that",
+            unchanged="no task was changed.",
+            hint="check tracker.github in .genba/config.yaml",
+        )
+    own = tx.all(_IN_THE_WAY, project=tx.project, low=min(asked), high=max(asked))
     twice = sorted(number for (number,) in own if number in asked)
     if twice:
         shown = ", ".join(f"#{number}" for number in twice[:10])

@@ -245,13 +245,11 @@ def _foreseen(number: int, change: Change) -> Applied:
 
 def task_of_issue(tx: Transaction, number: int) -> Task | None:
     """The task of an issue, where there is one; a task of our own with its number is refused."""
+    refuse_own_numbers(tx, [number])
     try:
-        task = look(tx, number).task
+        return look(tx, number).task
     except NotFoundError:
         return None
-    if task.tracker != GITHUB:
-        refuse_own_numbers(tx, [number])
-    return task
 
 
 def _labels_to_be(tx: Transaction, issue: TrackedIssue) -> tuple[str, ...] | None:

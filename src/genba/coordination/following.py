@@ -56,6 +56,8 @@ class Follower:
         """How many looks changed something, and how many of them somebody has asked about."""
         self._undecided = False
         """Whether a pull request waits for nobody but GitHub."""
+        self._not_before = 0.0
+        """By the clock of the loop: nobody asks GitHub anything before that, for it said so."""
         self._told: dict[str, str] = {}
         """By what was tried: what was last said of it."""
 
@@ -79,6 +81,8 @@ class Follower:
         return changed
 
     async def _look(self) -> bool:
+        if asyncio.get_running_loop().time() < self._not_before:
+            return False
         before = await asyncio.to_thread(self.board.store.read, pull_request_terms.every)
         try:
             result = await self.synchronizer.sync()
@@ -88,6 +92,8 @@ class Follower:
             return False
         except GenbaError as error:
             self._tell("look", f"GitHub could not be looked at: {error.message}")
+            if isinstance(error, RecoverableError) and error.retry_after:
+                self._not_before = asyncio.get_running_loop().time() + error.retry_after
             return False
         await asyncio.to_thread(self.board.set_values, {_LOOKED: now()})
         self._told.pop("look", None)
@@ -143,7 +149,8 @@ class Follower:
             looked = await asyncio.to_thread(self.board.value, _LOOKED)
         except GenbaError:
             return True
-        return bool(looked) and hours_between(looked, now()) * 3600 < self.settings.sync_seconds * 0.9
+        # A look in time to come was written by a clock that was wrong: it counts for nothing.
+        return bool(looked) and abs(hours_between(looked, now())) * 3600 < self.settings.sync_seconds * 0.9
 
     async def _sending(self) -> None:
         while self.settings.send:

@@ -260,6 +260,9 @@ def _close(tx: Transaction, task: Task, terms: Terms) -> None:
     key = f"{terms.run or number}:merged"
     if add or remove:
         tasks.edit(tx, number, TaskEdit(add_labels=add, remove_labels=remove), _GENBA, None)
+    if task.tracker != GITHUB:
+        return  # a task of our own has no issue there
+    if add or remove:
         record(tx, f"{key}:labels", Relabel(issue=number, add=add, remove=remove), run=terms.run)
     row = row_of(tx, number)
     if closure.close and (row is None or row.state != "closed"):

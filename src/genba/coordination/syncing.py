@@ -13,7 +13,7 @@ import msgspec
 
 from genba.blackboard.board import Blackboard
 from genba.blackboard.texts import now as time_of_day
-from genba.blackboard.tracker_board import TrackedRow, TrackerBoard, card_of
+from genba.blackboard.tracker_board import TrackedRow, TrackerBoard, card_of, refuse_own_numbers
 from genba.coordination.copying import Applied, Copier, rows_that_fit
 from genba.coordination.lease_owners import lives, one_here
 from genba.coordination.reading_back import Reader
@@ -129,6 +129,7 @@ class Synchronizer:
     async def sync_issue(self, number: int) -> Task:
         """Read one issue freshly, as a person asks for it: its task, as it is now."""
         await asyncio.to_thread(self.board.join, self.settings.repository)
+        await asyncio.to_thread(self.board.store.read, lambda tx: refuse_own_numbers(tx, [number]))
         try:
             details = await self.remote.issue(number)
         except NotFoundError:
@@ -188,7 +189,8 @@ class Synchronizer:
         if text:
             return msgspec.json.decode(text, type=_Full)
         last = self.board.value("full_at")
-        due = not last or hours_between(last, self.now()) >= self.settings.full_sync_hours
+        # A time that lies far ahead was written by a clock that was wrong.
+        due = not last or abs(hours_between(last, self.now())) >= self.settings.full_sync_hours
         return _Full(id=secrets.token_hex(6), began_at=self.now()) if full or due else None
 
     async def _list_changes(self) -> None:
@@ -418,7 +420,7 @@ class Synchronizer:
             news=news,
             requests=requests - began[0],
             points=points - began[1],
-            notes=tuple(dict.fromkeys(applied.notes)),
+            notes=tuple(dict.fromkeys((*applied.notes, *self.remote.notes))),
         )
 
 

@@ -2,6 +2,9 @@
 
 import msgspec
 
+FIRST_OWN_NUMBER = 1_000_001
+"""Where the issues live elsewhere, Genba's own tasks have numbers from here on: no issue has one of them."""
+
 
 class Issue(msgspec.Struct, frozen=True, kw_only=True):
     number: int

@@ -360,6 +360,11 @@ class RemoteIssues(Protocol):
         """REST requests and GraphQL points that this object has spent."""
         ...
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What somebody should know of the tracker itself: that it goes by another name now."""
+        ...
+
 
 class Deeds(Protocol):
     """Carries out deeds on the outside, and can look whether one was carried out already."""

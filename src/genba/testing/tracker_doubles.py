@@ -88,6 +88,10 @@ class MemoryIssues:
     def spent(self) -> tuple[int, int]:
         return self._rest, self._points
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return ()
+
     async def page(self, *, since: str = "", following: str = "", etag: str = "", label: str = "") -> IssuePage:
         self._call(f"page {since} {following}".strip())
         self._rest += 1

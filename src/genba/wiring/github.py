@@ -23,10 +23,11 @@ from genba.coordination.following import Follower
 from genba.coordination.outbox_forge import OutboxForge
 from genba.coordination.sending import Sender
 from genba.coordination.tracked import OutboxTracker
-from genba.domain.errors import AccessRefusedError, GenbaError, RecoverableError, StateConflictError
+from genba.domain.errors import AccessRefusedError, GenbaError, NotFoundError, RecoverableError, StateConflictError
 from genba.domain.events import Notice
 from genba.domain.issues import Issue, IssueChange
 from genba.domain.sessions import Briefing, Died, SessionStart
+from genba.judgement.tracking import GITHUB, Known
 
 if TYPE_CHECKING:
     from genba.connections.github.client import GitHubClient
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from genba.definitions.tracker_file import GitHubSettings
     from genba.domain.outbox import Deed, Made
     from genba.domain.ports import Tracker
-    from genba.domain.tracking import CardPage, Details, IssuePage, Terms, TrackedPullRequest
+    from genba.domain.tracking import CardPage, Details, IssuePage, Terms, TrackedIssue, TrackedPullRequest
     from genba.domain.workspaces import PullRequest
     from genba.execution.running import RunPlan
     from genba.execution.world import World
@@ -95,7 +96,6 @@ class GitHubOffice:
     def synchronizer(self, heard: Say | None = None) -> Synchronizer:
         from genba.coordination.syncing import Synchronizer  # noqa: PLC0415  (only who looks at GitHub)
         from genba.execution.policies import known_types  # noqa: PLC0415
-        from genba.judgement.tracking import Known  # noqa: PLC0415
 
         known = Known(types=frozenset(known_types(self.house.project.rules)), agents=frozenset(self._agents()))
         return Synchronizer(self.issues, self.house.board(), self.settings, self.clock, known, heard=heard)
@@ -104,7 +104,12 @@ class GitHubOffice:
         return list(self.house.registry.folders())
 
     async def refresh(self, number: int, say: Say) -> None:
-        """Read one issue freshly. Where that cannot be, the copy serves, and somebody is told; without one it fails."""
+        """Read one issue freshly. Where that cannot be, the copy serves, and somebody is told; without one it fails.
+
+        A task of our own has no issue there: nothing is read for it.
+        """
+        if await asyncio.to_thread(self._is_own, number):
+            return
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while (error := await self._read(number)) is not None:
             if isinstance(error, StateConflictError) and time.monotonic() < deadline:
@@ -126,6 +131,12 @@ class GitHubOffice:
                 raise
             return error
         return None
+
+    def _is_own(self, number: int) -> bool:
+        try:
+            return self.house.board().get(number).tracker != GITHUB
+        except NotFoundError:
+            return False
 
     def _is_copied(self, number: int) -> bool:
         row = self.board().row(number)
@@ -174,6 +185,11 @@ class GitHubOffice:
 
 
 _SYNC_LEASE = "lease:sync"
+_MOST_PAGES = 20
+
+
+def _as_issue(one: TrackedIssue) -> Issue:
+    return Issue(number=one.number, title=one.title, body=one.body, state=one.state, labels=one.labels)
 
 
 class FreshTracker:
@@ -190,15 +206,18 @@ class FreshTracker:
 
     async def labelled(self, label: str) -> tuple[Issue, ...]:
         """The open issues with a label, whether or not they are tasks; those of the copy, where GitHub is away."""
+        found: dict[int, Issue] = {}
+        following = ""
         try:
-            page = await self.office.issues.page(label=label)
+            for _ in range(_MOST_PAGES):
+                page = await self.office.issues.page(label=label, following=following)
+                found |= {one.number: _as_issue(one) for one in page.issues if not one.closed}
+                following = page.following
+                if not following:
+                    break
         except (RecoverableError, AccessRefusedError):
             return await self.tracker.labelled(label)
-        open_ones = [issue for issue in page.issues if not issue.closed]
-        return tuple(
-            Issue(number=one.number, title=one.title, body=one.body, state=one.state, labels=one.labels)
-            for one in open_ones
-        )
+        return tuple(found[number] for number in sorted(found))
 
     async def change(self, number: int, change: IssueChange) -> None:
         await self.tracker.change(number, change)
@@ -269,6 +288,10 @@ class LazyIssues:
     @property
     def spent(self) -> tuple[int, int]:
         return self._issues.spent if self._issues is not None else (0, 0)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self._issues.notes if self._issues is not None else ()
 
 
 class LazyDeeds:

@@ -411,3 +411,34 @@ async def test_hostile_words_are_kept_as_far_as_a_database_can(
 
     assert board.get(number).title == "a\N{REPLACEMENT CHARACTER}b"
     assert board.get(blank).title == f"issue {blank}"
+
+
+@pytest.mark.parametrize("number", [1_000_001, 2**70])
+async def test_an_issue_with_a_number_of_our_own_tasks_is_refused(
+    board: Blackboard, remote: MemoryIssues, syncing: Syncing, number: int
+) -> None:
+    remote.add("one")
+    await syncing().sync()
+    own = board.add(TaskDraft(title="A part"), _ALICE)
+    remote.add("Theirs", number=number)
+
+    with pytest.raises(StateConflictError, match=f"issue #{number}"):
+        await syncing().sync()
+    with pytest.raises(StateConflictError, match=f"#{number}"):
+        await syncing().sync_issue(number)
+
+    assert (own.number, board.get(own.number).title) == (1_000_001, "A part")
+
+
+async def test_a_clock_that_was_wrong_holds_up_no_look(
+    copy: TrackerBoard, remote: MemoryIssues, syncing: Syncing
+) -> None:
+    remote.add("one")
+    await syncing().sync()
+    copy.set_values({"full_at": "2999-01-01T00:00:00.000000Z"})
+    copy.take_lease("lease:sync", "elsewhere/1/abc", 30 * 86_400.0)
+
+    result = await syncing().sync()
+
+    assert result.full
+    assert not (await syncing().sync()).full
