@@ -1,4 +1,4 @@
-"""The JSON Schemas of every file that users write, made from the same types that read them."""
+"""The JSON Schemas of every file that users write and of what the facilitator says, made from the types themselves."""
 
 from typing import Any
 
@@ -12,6 +12,7 @@ from genba.definitions.rules_file import RulesFile
 from genba.definitions.state_driven import STATE_DRIVEN
 from genba.definitions.steps_file import StepsRegistry
 from genba.domain.events import Event
+from genba.domain.facilitation import AgentsOnOffer, FacilitateAction, IssueAssessment, RecommendAction
 from genba.domain.goals import Goal
 
 ConfigFile = msgspec.defstruct(
@@ -34,6 +35,10 @@ FILES: dict[str, tuple[Any, str]] = {
     "goal": (Goal, "one goal: of the Definition of Done, of a task type, or of a task"),
     "event": (Event, "one line of a journal"),
     "steps_registry": (StepsRegistry, "steps_registry.json"),
+    "agent-registry": (AgentsOnOffer, "the agents that the facilitator found"),
+    "issue-assessment": (IssueAssessment, "the state of one issue, with why"),
+    "facilitate-action": (FacilitateAction, "one thing that makes the field clearer"),
+    "recommend-action": (RecommendAction, "what to do next"),
 }
 
 

@@ -1,9 +1,10 @@
 """The nouns of the facilitator: what happened in the field, what state each issue is in, and what to do next."""
 
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 from genba.domain.tasks import Priority, TaskStatus
 from genba.domain.tracking import TrackedPullRequest
@@ -67,7 +68,7 @@ class How(StrEnum):
     """#12 somewhere in its text: a hint, and no work on it by itself."""
 
 
-class SeenCommit(msgspec.Struct, frozen=True, kw_only=True):
+class SeenCommit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     sha: str
     time: str
     how: How
@@ -80,7 +81,7 @@ class SeenCommit(msgspec.Struct, frozen=True, kw_only=True):
     run: str = ""
 
 
-class SeenBranch(msgspec.Struct, frozen=True, kw_only=True):
+class SeenBranch(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     name: str
     tip: str
     time: str
@@ -230,8 +231,8 @@ class IssueAssessment(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
 class FacilitateAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing that makes the field clearer."""
 
-    action: str
-    """comment | label | update | attention"""
+    action: Literal["comment", "label", "update", "attention"]
+    """update: the comment that it has already is edited. attention: a person must look."""
     issue: int
     body: str
     label: str | None = None
@@ -253,9 +254,8 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
     """`none` where no agent is called."""
     command: str
     description: str
-    priority: str
-    """high | medium | low"""
-    score: float
+    priority: Literal["high", "medium", "low"]
+    score: Annotated[float, Meta(ge=0, le=1)]
     rationale: str
     issue: int | None = None
     parts: tuple[Part, ...] = ()
@@ -300,6 +300,14 @@ class AgentOnOffer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     succeeded: int = 0
     failed: int = 0
     """How its sessions ended so far."""
+
+
+class AgentsOnOffer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The agents that were found, and when."""
+
+    agents: tuple[AgentOnOffer, ...]
+    discovered_at: str
+    """UTC, ISO 8601."""
 
 
 class FieldReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

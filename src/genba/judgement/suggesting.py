@@ -5,6 +5,7 @@ A score is a sum of parts, each in [0, 1], with weights that add up to 1. The ra
 
 import shlex
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -251,7 +252,9 @@ def _suggestion(
     )
 
 
-def _priority(facts: IssueFacts, assessment: IssueAssessment, waiting: int, score: float) -> str:
+def _priority(
+    facts: IssueFacts, assessment: IssueAssessment, waiting: int, score: float
+) -> Literal["high", "medium", "low"]:
     """high: others wait for it, a blocker is cleared, or it matters most. low: an improvement that can wait."""
     if waiting or facts.priority in (Priority.CRITICAL, Priority.HIGH) or assessment.state is IssueState.BLOCKED:
         return "high"
