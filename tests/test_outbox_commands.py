@@ -79,6 +79,10 @@ def test_an_empty_outbox_says_so_and_makes_nothing(project: Project) -> None:
     assert project.genba("outbox", "show", "1", check=4).err
 
 
+def test_what_is_no_number_is_no_entry(project: Project) -> None:
+    assert "'x' is not the number of an entry" in project.genba("outbox", "show", "x", check=2).err
+
+
 def test_every_kind_of_deed_is_listed_in_its_order_in_words(project: Project) -> None:
     record(project, *DEEDS)
     listed = project.genba("outbox", check=0)

@@ -25,12 +25,13 @@ from genba.entrypoints.cli.outbox_view import (
     sent_line,
     waiting_words,
 )
-from genba.entrypoints.cli.task_commands import NUMBER
+from genba.entrypoints.cli.task_commands import NumberType
 from genba.wiring import House
 
 if TYPE_CHECKING:
     from genba.wiring.github import GitHubOffice
 
+_ENTRY = NumberType("an entry")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _ALL = click.option("--all", "ended_too", is_flag=True, help="What was sent or dropped too.")
 _LONGEST_WAIT = 60.0
@@ -56,7 +57,7 @@ def list_entries(ended_too: bool, as_json: bool) -> None:
 
 
 @outbox.command("show")
-@click.argument("number", type=NUMBER, metavar="ENTRY")
+@click.argument("number", type=_ENTRY, metavar="ENTRY")
 @_JSON
 def show(number: int, as_json: bool) -> None:
     """Show one entry: what it says, how often it was tried, what was answered."""
@@ -94,7 +95,7 @@ def send(dry_run: bool, as_json: bool) -> int:
 
 
 @outbox.command("retry")
-@click.argument("number", type=NUMBER, required=False, metavar="[ENTRY]")
+@click.argument("number", type=_ENTRY, required=False, metavar="[ENTRY]")
 @click.option("--all", "everything", is_flag=True, help="Everything that failed, or waits to be tried again.")
 @_JSON
 def retry(number: int | None, everything: bool, as_json: bool) -> None:
@@ -115,7 +116,7 @@ def retry(number: int | None, everything: bool, as_json: bool) -> None:
 
 
 @outbox.command("drop")
-@click.argument("number", type=NUMBER, metavar="ENTRY")
+@click.argument("number", type=_ENTRY, metavar="ENTRY")
 @_JSON
 def drop(number: int, as_json: bool) -> None:
     """Give an entry up: it is never sent, and what waits behind it goes on."""

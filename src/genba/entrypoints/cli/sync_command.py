@@ -117,7 +117,7 @@ def look_lines(found: Look, dry_run: bool = False) -> Iterator[str]:
         yield ""
         rows = [
             (f"{_MARKS[one.verdict]} pull request #{one.number}", f"of #{one.task}", one.standing, one.told)
-            for one in result.news
+            for one in sorted(result.news, key=lambda one: (one.task, one.number))
         ]
         yield from (f" {line}" for line in rows_of(rows, (22, 10, 44)))
     yield from _sending(found, dry_run)

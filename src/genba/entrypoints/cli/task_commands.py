@@ -44,14 +44,17 @@ _MARKS = {
 
 
 class NumberType(click.ParamType[Any]):
-    """The number of a task: `12` or `#12`."""
+    """The number of a task, or of something else: `12` or `#12`."""
 
     name = "number"
+
+    def __init__(self, of: str = "a task") -> None:
+        self.of = of
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         text = str(value).removeprefix("#")
         if not (text.isascii() and text.isdigit() and 0 < int(text[:20]) < 2**63):
-            self.fail(f"{str(value)[:80]!r} is not the number of a task", param, ctx)
+            self.fail(f"{str(value)[:80]!r} is not the number of {self.of}", param, ctx)
         return int(text)
 
 
