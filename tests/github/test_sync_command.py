@@ -94,7 +94,7 @@ def test_a_rate_limit_is_code_1_and_what_was_read_is_kept(shop: Shop) -> None:
     shop.hub.faults.add(Fault(operation="nodes", status=403, headers={"retry-after": "900"}, message="slow down"))
     refused = shop.project.genba("sync")
     assert refused.code == 1
-    assert "what was read is kept; later: genba sync" in refused.err
+    assert "what was read is kept; in 15 min: genba sync" in refused.err
     shop.hub.forget_requests()
     assert len(shop.project.genba("sync", "--json", check=0).json["look"]["result"]["added"]) == len(numbers)
     assert not any(one.method == "GET" for one in shop.hub.requests)

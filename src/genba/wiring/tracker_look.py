@@ -23,6 +23,7 @@ ReadBack = Callable[[], Awaitable[tuple[PullRequestNews, ...]]]
 _ROUNDS = 3
 """What was sent may have merged something, and that may close an issue."""
 _PATIENCE_SECONDS = 60.0
+_AS_MINUTES = 120.0
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,10 +67,17 @@ async def look(
         found = msgspec.structs.replace(found, behind=await _bring_along(office, followed, found.result.news))
         return await _told(office, found)
     except RateLimited as error:
-        error.hint = error.hint or "what was read is kept; later: genba sync"
+        error.hint = error.hint or f"what was read is kept; {_from(error.retry_after)}: genba sync"
         raise
     finally:
         await office.close()
+
+
+def _from(seconds: float | None) -> str:
+    """When it is worth asking again."""
+    if not seconds:
+        return "later"
+    return f"in {seconds:.0f} s" if seconds < _AS_MINUTES else f"in {seconds / 60:.0f} min"
 
 
 async def _send(office: GitHubOffice, read_back: ReadBack, found: Look) -> Look:
