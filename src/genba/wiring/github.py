@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -157,7 +157,15 @@ class GitHubOffice:
         return ProposingForge(OutboxForge(self.outbox(), self.sender(), run), self.board())
 
     def ledger(self) -> TrackedLedger:
-        return TrackedLedger(self.board())
+        return TrackedLedger(self.board(), self.move_cards)
+
+    async def move_cards(self) -> None:
+        """Have the cards of the board follow the tasks now, where the settings name a place for a status."""
+        board = self.settings.board
+        if board is None or not any(msgspec.structs.astuple(board.statuses)):
+            return
+        if await asyncio.to_thread(self.synchronizer().reader.move_cards) and self.settings.send:
+            await self.sender().send(_PATIENCE_SECONDS)
 
     def follower(self, say: Say, wake: Callable[[], None]) -> Follower:
         """What keeps a fleet in step with GitHub."""
@@ -243,12 +251,14 @@ class ProposingForge:
 class TrackedLedger(BlackboardLedger):
     """The blackboard as a run sees it whose task may have come back from its pull request."""
 
-    def __init__(self, board: TrackerBoard) -> None:
+    def __init__(self, board: TrackerBoard, moved: Callable[[], Awaitable[None]]) -> None:
         super().__init__(board.board)
         self.tracked = board
+        self.moved = moved
 
     async def begin(self, number: int, session: SessionStart, died: Died | None = None) -> Briefing:
         briefing = await super().begin(number, session, died)
+        await self.moved()
         gap = one_of(await asyncio.to_thread(self.tracked.findings, number))
         return msgspec.structs.replace(briefing, gap=gap) if gap is not None else briefing
 
