@@ -253,3 +253,23 @@ async def test_a_merge_follows_the_pull_request_that_it_is_of(
     desk.outbox.record("merge:1:c1", MergePullRequest(number=1, commit="c1", issue=1))
     await desk.sender(deeds).send()
     assert deeds.keys[-1] == "merge:1:c1"
+
+
+async def test_of_endless_talk_an_agent_reads_the_newest(board: Blackboard, desk: Desk, tracker: OutboxTracker) -> None:
+    def say(number: int, body: str) -> None:
+        values = {"author": "rita", "body": body, "remote": str(number), "trusted": True}
+        board.store.write(lambda tx: tx.do(_SAID, project=tx.project, **values))
+
+    for number in range(30):
+        say(number, f"word {number} " + "x" * 20_000)
+    read = (await tracker.read(1)).body
+    assert len(read) < 70_000
+    assert "(28 earlier comments are left out)" in read
+    assert "word 27 " not in read
+    assert read.index("word 28 ") < read.index("word 29 ")
+
+    say(30, "the longest one " + "y" * 65_000)
+    read = (await tracker.read(1)).body
+    assert len(read) < 70_000
+    assert "(30 earlier comments are left out)" in read
+    assert "the longest one" in read

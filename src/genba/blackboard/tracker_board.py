@@ -66,8 +66,9 @@ _UNSEEN = Statement(
     + "WHERE i.project_id = :project AND i.gone = :no AND i.seen_in <> :seen_in AND i.number > :after"
     + " ORDER BY i.number LIMIT :limit"
 )
-_TASKS_BETWEEN = Statement(
-    _COLUMNS + "WHERE i.project_id = :project AND i.task_id IS NOT NULL AND i.number BETWEEN :low AND :high"
+_AS_OLD = Statement(
+    _COLUMNS
+    + "WHERE i.project_id = :project AND i.number = :number AND i.task_id IS NOT NULL AND i.updated_at = :updated_at"
 )
 _EVERY = Statement(_COLUMNS + "WHERE i.project_id = :project AND i.gone = :no ORDER BY i.number")
 _BY_REFERENCE = Statement(_COLUMNS + "WHERE i.project_id = :project AND i.reference = :reference")
@@ -440,17 +441,13 @@ def card_of(issue: TrackedIssue, owner: str, project: int) -> BoardItem | None:
 
 def _changed_in_one_second(tx: Transaction, issues: Sequence[TrackedIssue]) -> list[int]:
     """Issues that are as old as the copy says and yet not the same: a tracker tells the time to the second."""
-    numbers = [issue.number for issue in issues]
-    if not numbers:
-        return []
-    values = {"project": tx.project, "low": min(numbers), "high": max(numbers)}
-    known = {found.number: found for found in map(_row, tx.all(_TASKS_BETWEEN, **values))}
-    alike = [(known[issue.number], issue) for issue in issues if issue.number in known]
-    return [
-        issue.number
-        for row, issue in alike
-        if row.updated_at == issue.updated_at and row.issue.detailed and _shown(row.issue) != _shown(issue)
-    ]
+    changed = []
+    for issue in issues:
+        found = tx.one(_AS_OLD, project=tx.project, number=issue.number, updated_at=seen(issue.updated_at))
+        known = _row(found).acted_on if found else None
+        if known is not None and _shown(known) != _shown(issue):
+            changed.append(issue.number)
+    return changed
 
 
 def _shown(issue: TrackedIssue) -> tuple[str, str, frozenset[str]]:

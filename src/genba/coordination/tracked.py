@@ -18,6 +18,7 @@ from genba.coordination.sending import Sender
 from genba.domain.issues import Issue, IssueChange
 from genba.domain.outbox import CloseIssue, PostComment, Relabel, SendResult
 from genba.domain.tasks import Task
+from genba.domain.texts import cut
 
 _COMMENTS = Statement("""
 SELECT author, body, remote_id, trusted FROM comments WHERE task_id = :task ORDER BY id
@@ -27,6 +28,8 @@ SELECT state FROM tracked_issues WHERE project_id = :project AND number = :numbe
 """)
 _OWN = "<!-- genba:"
 _PATIENCE = 5.0
+_LONGEST_TALK = 60_000
+"""Characters of comments that an agent gets to read."""
 
 
 class OutboxTracker:
@@ -73,7 +76,7 @@ class OutboxTracker:
         return Issue(
             number=task.number,
             title=task.title,
-            body="\n\n".join([task.body, *said]).strip() if said else task.body,
+            body="\n\n".join([task.body, *_newest(said)]).strip() if said else task.body,
             state="closed" if task.status.ended else "open",
             labels=task.labels,
         )
@@ -105,6 +108,18 @@ class OutboxTracker:
             outbox.record(tx, f"close:{number}:{after.version}", CloseIssue(issue=number), run=self.run)
             asked = True
         return asked
+
+
+def _newest(said: list[str]) -> list[str]:
+    """As much of what was said as fits, in its order: the newest counts most."""
+    room, kept = _LONGEST_TALK, list[str]()
+    for words in reversed(said):
+        if len(words) > room and kept:
+            break
+        kept.insert(0, cut(words, _LONGEST_TALK))
+        room -= len(words)
+    left_out = len(said) - len(kept)
+    return [f"({left_out} earlier comments are left out)", *kept] if left_out else kept
 
 
 def _is_closed(tx: Transaction, number: int) -> bool:
