@@ -233,7 +233,7 @@ def _all_parts_done(facts: IssueFacts) -> _Judged:
 
 def _goes_on(facts: IssueFacts, requests: Sequence[TrackedPullRequest], there: Landing | None) -> Iterator[Sign]:
     """What shows that more is made of it than what has landed. Drafts of the past do not."""
-    for session in facts.sessions:
+    for session in sorted(facts.sessions, key=lambda each: each.run):
         if session.alive and (told := session_told(session)):
             yield told
     for request in requests:

@@ -1,0 +1,57 @@
+"""Facts of issues by hand, for what is judged without git."""
+
+from typing import Any
+
+from genba.domain.facilitation import (
+    AgentOnOffer,
+    How,
+    IssueAssessment,
+    IssueFacts,
+    SeenCommit,
+    SeenSession,
+)
+from genba.domain.tracking import TrackedPullRequest
+from genba.judgement.assessing import assess_all
+
+NOW = "2026-01-08T08:00:00.000000Z"
+
+
+def at(day: int, hour: int = 8) -> str:
+    return f"2026-01-{day:02d}T{hour:02d}:00:00.000000Z"
+
+
+def issue(number: int = 12, **told: Any) -> IssueFacts:
+    return IssueFacts(number=number, **{"title": "Add login", "last_at": at(7, 10), **told})
+
+
+def field(*issues: IssueFacts) -> dict[int, IssueFacts]:
+    return {each.number: each for each in issues}
+
+
+def judged(*issues: IssueFacts) -> dict[int, IssueAssessment]:
+    return assess_all(field(*issues), NOW)
+
+
+def landed(number: int = 1, **told: Any) -> SeenCommit:
+    return SeenCommit(**{"sha": f"{number:040x}", "time": at(6), "how": How.TRAILER, "on_base": True, **told})
+
+
+def session(run: str = "iterator-12-1", **told: Any) -> SeenSession:
+    return SeenSession(run=run, **{"agent": "iterator", "status": "running", "branch": "genba/12-add-login", **told})
+
+
+def request(number: int = 31, **told: Any) -> TrackedPullRequest:
+    return TrackedPullRequest(number=number, reference=f"PR_{number}", url="", **{"target": "main", **told})
+
+
+def agent(name: str = "iterator", *capabilities: str, **told: Any) -> AgentOnOffer:
+    given: dict[str, Any] = {
+        "display_name": name.title(),
+        "description": "Works on one issue",
+        "parameters": {"issue": {"type": "number", "required": True}},
+        **told,
+    }
+    return AgentOnOffer(name=name, capabilities=capabilities or ("issue-action",), **given)
+
+
+REVIEWER = agent("reviewer", "review-action", description="Reads the work on an issue")
