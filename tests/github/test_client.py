@@ -399,3 +399,28 @@ async def test_an_answer_of_graphql_that_is_none_is_told(body: bytes) -> None:
     async with connected(settings("https://api.github.com"), transport=canned) as client:
         with pytest.raises(RemoteUnavailable):
             await client.query(VIEWER, {})
+
+
+@pytest.mark.parametrize("status", [422, 500])
+async def test_an_error_without_an_end_is_read_for_a_while(status: int) -> None:
+    read: list[int] = []
+
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            read.append(len(read))
+            assert len(read) < 1_000, "it goes on reading"
+            yield b"x" * 65_536
+
+    canned = Canned(lambda request: httpx.Response(status, content=endless(), request=request))
+    async with connected(settings("https://api.github.com"), transport=canned) as client:
+        with pytest.raises((Refused, RemoteUnavailable), match=str(status)):
+            await client.change("POST", client.repository("issues"), {"title": "x"})
+
+
+@pytest.mark.parametrize("status", [200, 422])
+async def test_an_answer_without_a_bottom_is_told(status: int) -> None:
+    deep = b'{"message": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    canned = Canned(lambda request: httpx.Response(status, content=deep, request=request))
+    async with connected(settings("https://api.github.com"), transport=canned) as client:
+        with pytest.raises((Refused, RemoteUnavailable)):
+            (await client.get(client.repository("issues"))).read(dict)

@@ -10,6 +10,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from genba.connections.git.access import origin_of
 from genba.connections.github.credentials import (
     AppCredentials,
     Credentials,
@@ -66,6 +67,45 @@ async def test_gh_is_asked_for_the_host_of_the_api() -> None:
     assert asked == [("auth", "token", "--hostname", "github.acme.example")]
     assert host_of("https://api.github.com") == "github.com"
     assert host_of("https://api.acme.ghe.com") == "acme.ghe.com"
+
+
+@pytest.mark.parametrize(
+    ("environ", "goes"),
+    [({}, False), ({"GITHUB_SERVER_URL": "https://ghe.example"}, True), ({"GH_HOST": "ghe.example"}, True)],
+)
+async def test_a_token_that_many_share_goes_to_no_server_that_only_a_file_names(
+    environ: dict[str, str], goes: bool
+) -> None:
+    wanted = GitHubSettings(repository=SHOP, url="https://ghe.example/api/v3")
+    with_it = {"GITHUB_TOKEN": SECRET, **environ}
+    if goes:
+        assert (await found(with_it, wanted=wanted)).source == "GITHUB_TOKEN"
+        return
+    with pytest.raises(AccessRefusedError, match=r"GITHUB_TOKEN is for github\.com"):
+        await found(with_it, wanted=wanted)
+    assert (await found({**with_it, "GENBA_GITHUB_TOKEN": "mine"}, wanted=wanted)).source == "GENBA_GITHUB_TOKEN"
+    of_ghe = GitHubSettings(repository=SHOP, url="https://api.acme.ghe.com")
+    assert (await found(with_it, wanted=of_ghe)).source == "GITHUB_TOKEN"
+
+
+@pytest.mark.parametrize(
+    ("api", "origin"),
+    [
+        ("https://api.github.com", "https://github.com"),
+        ("https://api.acme.ghe.com/", "https://acme.ghe.com"),
+        ("https://ghe.example:8443/api/v3", "https://ghe.example:8443"),
+        ("https://api.example/api/v3", "https://api.example"),
+    ],
+)
+def test_the_repositories_lie_beside_the_api(api: str, origin: str) -> None:
+    assert origin_of(api) == origin
+
+
+async def test_a_secret_in_the_address_is_refused_and_not_shown() -> None:
+    with pytest.raises(AccessRefusedError) as raised:
+        async with connected(settings(f"https://me:{SECRET}@ghe.example/api/v3")):
+            raise AssertionError("nobody gets here")
+    assert SECRET not in str(raised.value)
 
 
 async def test_without_any_all_four_ways_are_named() -> None:

@@ -17,10 +17,10 @@ _HELPER = (
 
 
 def origin_of(url: str) -> str:
-    """Where the repositories of a forge lie, by the address of its API."""
+    """Where the repositories of a forge lie, by the address of its API: on its host, or beside `api.`."""
     scheme, _, rest = url.partition("://")
-    host = rest.partition("/")[0]
-    return f"{scheme}://{'github.com' if host == 'api.github.com' else host}"
+    host, _, path = rest.partition("/")
+    return f"{scheme.lower()}://{host.lower() if path.strip('/') else host.lower().removeprefix('api.')}"
 
 
 class RemoteAccess:

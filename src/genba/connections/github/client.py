@@ -27,6 +27,7 @@ T = TypeVar("T")
 
 _TRIES = 3
 _LARGEST_ANSWER = 64 * 1024 * 1024
+_LARGEST_REFUSAL = 1024 * 1024
 _MOST_REDIRECTS = 3
 _REDIRECTS = (301, 302, 307, 308)
 _NOT_MODIFIED = 304
@@ -61,7 +62,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     def read(self, kind: type[T]) -> T:
         try:
             return msgspec.json.decode(self.body, type=kind, strict=False)
-        except (msgspec.DecodeError, ValueError) as error:
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
             raise RemoteUnavailable(f"the answer of GitHub to {self.asked} is not as it should be: {error}") from error
 
 
@@ -304,7 +305,10 @@ class GitHubClient:
 
 
 class _Connected(GitHub[Any]):
-    """githubkit with one set of connections for all requests of an event loop, whoever sends them."""
+    """githubkit with one set of connections for all requests of an event loop, whoever sends them.
+
+    It reads the whole of an answer that is an error; so that is read here first, and no more of it than is told.
+    """
 
     _kept: tuple[asyncio.AbstractEventLoop, httpx.AsyncClient] | None = None
 
@@ -315,10 +319,26 @@ class _Connected(GitHub[Any]):
             self._kept = (loop, await self._create_async_client())
         yield self._kept[1]
 
+    async def _arequest(self, *args: Any, **kwargs: Any) -> httpx.Response:
+        response = await super()._arequest(*args, **kwargs)
+        if response.is_error and kwargs.get("stream"):
+            response._content = await _beginning(response.aiter_bytes())  # what `aread` would set
+            await response.aclose()
+        return response
+
     async def disconnect(self) -> None:
         kept, self._kept = self._kept, None
         if kept is not None and kept[0] is asyncio.get_running_loop():
             await kept[1].aclose()
+
+
+async def _beginning(chunks: AsyncIterator[bytes]) -> bytes:
+    read = bytearray()
+    async for chunk in chunks:
+        read += chunk
+        if len(read) > _LARGEST_REFUSAL:
+            break
+    return bytes(read[:_LARGEST_REFUSAL])
 
 
 async def _bounded(chunks: AsyncIterator[bytes], asked: str) -> bytes:
@@ -379,6 +399,12 @@ def _place(parts: SplitResult) -> tuple[str, str, int | None]:
 
 def _refuse_plain_text(url: str) -> None:
     parts = urlsplit(url)
+    if parts.username or parts.password:
+        raise AccessRefusedError(
+            "the address of the API has a secret in it, for everybody who reads the settings",
+            unchanged="nothing was sent.",
+            hint="take it out of tracker.github.url in .genba/config.yaml, and set GENBA_GITHUB_TOKEN",
+        )
     if parts.scheme != "https" and (parts.hostname or "") not in _LOOPBACK:
         raise AccessRefusedError(
             f"{url} is not encrypted: whoever sits between could read the token",

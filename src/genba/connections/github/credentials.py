@@ -14,6 +14,7 @@ RunGh = Callable[[tuple[str, ...]], Awaitable[str]]
 
 _KEY_VARIABLE = "GENBA_GITHUB_APP_KEY"
 _LONGEST_TOKEN = 10_000
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class TokenCredentials:
@@ -54,16 +55,17 @@ async def find_credentials(settings: GitHubSettings, environ: Mapping[str, str],
         return own
     if settings.app is not None:
         return _app(settings.app, environ)
-    if general := _variable(environ, "GITHUB_TOKEN"):
+    if _is_meant_for(host, environ) and (general := _variable(environ, "GITHUB_TOKEN")):
         return general
-    of_gh = "GH_TOKEN" if host == "github.com" else "GH_ENTERPRISE_TOKEN"
+    of_gh = "GH_TOKEN" if _is_githubs(host) else "GH_ENTERPRISE_TOKEN"
     if known_to_gh := _variable(environ, of_gh):
         return known_to_gh
     said = (await run_gh(("auth", "token", "--hostname", host))).strip()
     if said:
         return TokenCredentials(_clean(said, "gh auth token"), "gh auth token")
+    why = "GITHUB_TOKEN is not set" if _is_meant_for(host, environ) else "GITHUB_TOKEN is for github.com"
     raise AccessRefusedError(
-        f"there is no token for {host}: GENBA_GITHUB_TOKEN and GITHUB_TOKEN are not set, `gh auth token` has none, "
+        f"there is no token for {host}: GENBA_GITHUB_TOKEN is not set, {why}, `gh auth token` has none, "
         "and no GitHub App is named under tracker.github.app",
         unchanged="nothing was read from GitHub, and nothing was changed there.",
         hint=f"gh auth login --hostname {host}",
@@ -95,6 +97,20 @@ def host_of(url: str) -> str:
     """The name under which gh knows the server of an API."""
     host = urlsplit(url).hostname or ""
     return "github.com" if host == "api.github.com" else host.removeprefix("api.")
+
+
+def _is_githubs(host: str) -> bool:
+    return host == "github.com" or host.endswith(".ghe.com")
+
+
+def _is_meant_for(host: str, environ: Mapping[str, str]) -> bool:
+    """Whether GITHUB_TOKEN, which many tools share, is for this host.
+
+    The address stands in a file of the repository. It alone must not lead such a token to any other server: the
+    environment has to name that one as well, as GitHub Actions does on an Enterprise server, and as gh wants it.
+    """
+    named = {urlsplit(environ.get("GITHUB_SERVER_URL", "")).hostname, environ.get("GH_HOST", "").lower()}
+    return _is_githubs(host) or host in _LOOPBACK or host in named
 
 
 def _variable(environ: Mapping[str, str], name: str) -> TokenCredentials | None:

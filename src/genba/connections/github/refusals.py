@@ -83,7 +83,7 @@ def words_of(body: bytes) -> str:
     """What GitHub says in an answer that is no success: one line, bounded, and safe to print."""
     try:
         told: Any = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return ""
     if not isinstance(told, dict):
         return ""
