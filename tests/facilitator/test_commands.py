@@ -1,10 +1,14 @@
 """`genba facilitate` and `genba status`, as people type them."""
 
+import inspect
 import json
 from pathlib import Path
 
 import pytest
 
+from genba.blackboard.field_board import FieldBoard
+from genba.coordination.facilitator import Eyes, Facilitator
+from genba.definitions.json_schema import problems_in_value
 from tests.project import Project
 
 
@@ -129,6 +133,21 @@ def test_a_program_gets_the_four_outputs(field: Project) -> None:
     assert {each["action"] for each in told["actions"]} == {"comment", "label"}
 
 
+def test_the_four_outputs_fit_the_schemas_that_are_printed(field: Project) -> None:
+    told = field.genba("facilitate", "--json").json
+    outputs = {
+        "issue-assessment": told["assessments"],
+        "facilitate-action": told["actions"],
+        "agent-registry": [told["agentRegistry"]],
+        "recommend-action": [told["recommendation"]],
+    }
+    for name, values in outputs.items():
+        schema = field.genba("schema", name, check=0).json
+        assert values
+        for value in values:
+            assert problems_in_value(schema, value) == ()
+
+
 def test_a_graph_shows_what_waits_for_what(field: Project) -> None:
     drawn = field.genba("facilitate", "--graph", check=0).out.splitlines()
     assert drawn[0] == "flowchart LR"
@@ -238,3 +257,15 @@ def test_of_a_hundred_agents_of_one_capability_one_is_recommended(project: Proje
     told = project.genba("facilitate", "--json").json["recommendation"]
     assert len(told["availableAgents"]) > 100
     assert [each["issue"] for each in told["suggestions"]] == [1]
+
+
+def test_nothing_that_it_is_given_can_start_close_land_or_test_anything() -> None:
+    """It gets a place on the blackboard, eyes, how things are done here, and a clock: no port that acts."""
+    given = inspect.signature(Facilitator.__init__).parameters
+    assert list(given) == ["self", "board", "eyes", "manner", "now"]
+    assert public(Eyes) == {"alive", "around", "discover", "journals", "scan"}
+    assert public(FieldBoard) == {"keep", "positions", "read", "say", "set_position"}
+
+
+def public(kind: type) -> set[str]:
+    return {name for name in vars(kind) if not name.startswith("_")}

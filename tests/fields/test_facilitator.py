@@ -2,20 +2,21 @@
 
 import json
 import time
+from typing import Any
 
 import pytest
 
 from tests.project import Project
 
 
-def report(project: Project, settings: str) -> dict[str, object]:
+def report(project: Project, settings: str) -> dict[str, Any]:
     project.write(".genba/config.yaml", f"facilitator: {settings}\n")
-    found: dict[str, object] = project.genba("facilitate", "--json").json
+    found: dict[str, Any] = project.genba("facilitate", "--json").json
     return found
 
 
 def freshness(project: Project, settings: str) -> str:
-    (only,) = report(project, settings)["assessments"]  # type: ignore[misc]
+    (only,) = report(project, settings)["assessments"]
     return str(only["freshness"])
 
 
@@ -43,7 +44,7 @@ def test_a_state_is_shown_by_its_label(project: Project, state: str) -> None:
     in_state(project, state)
     labelled = [
         (action["issue"], action["label"])
-        for action in report(project, f"{{labels: {{{state}: 'as: {state}'}}}}")["actions"]  # type: ignore[attr-defined]
+        for action in report(project, f"{{labels: {{{state}: 'as: {state}'}}}}")["actions"]
         if action["action"] == "label" and action.get("label", "").startswith("as")
     ]
     assert labelled == [(1, f"as: {state}")]

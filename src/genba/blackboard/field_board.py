@@ -196,6 +196,9 @@ class FieldBoard:
     def positions(self) -> dict[str, str]:
         return self.store.read(lambda tx: dict(tx.all(_POSITIONS, project=tx.project)))
 
+    def set_position(self, name: str, value: str) -> None:
+        self.store.write(lambda tx: tx.do(_KEEP_POSITION, project=tx.project, name=name, value=value, at=now()))
+
     def read(self) -> Ground:
         return self.store.read(_read)
 

@@ -6,6 +6,7 @@ cannot start an agent, close an issue, touch a branch, run a test or merge. What
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Protocol
 
 import msgspec
@@ -75,6 +76,8 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     label: str = ""
     board: tuple[str, int] | None = None
     """The owner and the number of a board."""
+    numbers: frozenset[int] | None = None
+    """The issues on that board, where it was read."""
 
 
 class Manner(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,8 +130,11 @@ class Facilitator:
         report = self._report(ground, field, assessments, now, scope, (*notes, *scanned.notes, *kept))
         return Look(report=report, field=field)
 
-    async def apply(self, look: Look) -> FieldReport:
-        """Say what was proposed. Whoever dies in between leaves the rest to the next look, and nothing twice."""
+    async def apply(self, look: Look, words: Mapping[tuple[str, int], str] = MappingProxyType({})) -> FieldReport:
+        """Say what was proposed. Whoever dies in between leaves the rest to the next look, and nothing twice.
+
+        `words` by action and issue are better ones for the same; what counts as said is what was to be said.
+        """
         by_issue: dict[int, list[FacilitateAction]] = {}
         for action in look.report.actions:
             by_issue.setdefault(action.issue, []).append(action)
@@ -138,7 +144,8 @@ class Facilitator:
             kept = ground.kept.get(issue)
             said = [digest_of(action.body) for action in wanted if action.action in _COMMENTS]
             digest = said[-1] if said else (kept.said if kept is not None else "")
-            await asyncio.to_thread(self.board.say, issue, wanted, states[issue], digest)
+            spoken = [msgspec.structs.replace(each, body=words.get((each.action, issue), each.body)) for each in wanted]
+            await asyncio.to_thread(self.board.say, issue, spoken, states[issue], digest)
         report = msgspec.structs.replace(look.report, applied=True)
         if len(look.report.actions) < self.manner.keeping.most_actions:
             return msgspec.structs.replace(report, incomplete=tuple(_incomplete(report, waiting=0)))
@@ -209,6 +216,8 @@ class Facilitator:
             return False
         if scope.label and scope.label.casefold() not in (label.casefold() for label in facts.labels):
             return False
+        if scope.numbers is not None:
+            return facts.number in scope.numbers
         if scope.board is not None:
             cards = tracked[2].cards if tracked is not None else ()
             return any(is_board(card.owner, card.project, scope.board) for card in cards)

@@ -4,12 +4,13 @@ Law: nothing is judged here. What was read before is kept; what is not on the ba
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
 
 from genba.blackboard.field_board import Ground, SessionSeen, TaskSeen
-from genba.domain.facilitation import IssueFacts, Scanned, SeenCommit, SeenSession
+from genba.domain.facilitation import How, IssueFacts, Scanned, SeenCommit, SeenSession
 from genba.domain.tasks import Priority, TaskStatus
 from genba.domain.tracking import TrackedIssue, TrackedPullRequest
 from genba.judgement.moments import moment, written
@@ -167,29 +168,29 @@ def _facts(
     sessions = _sessions(task, ground, sight, number)
     told = _told(task, issue, children, ground)
     kept = ground.kept.get(number)
-    times = [
-        told["created_at"],
-        told["closed_at"],
-        kept.last_at if kept is not None else "",
-        uniform(ground.happened.get(task.id, "")) if task is not None else "",
-        *(commit.time for commit in commits),
-        *(branch.time for branch in branches),
-        *(uniform(request.updated_at) for request in requests),
-        *(session.last_at for session in sessions),
-    ]
-    requests = tuple(msgspec.structs.replace(each, merged_at=uniform(each.merged_at)) for each in requests)
+    times = [told["created_at"], told["closed_at"], kept.last_at if kept is not None else ""]
+    if task is not None and (happened := ground.happened.get(task.id)):
+        times.append(uniform(happened))
+    if commits:
+        times.append(commits[-1].time)
+    if branches or requests or sessions:
+        times += [branch.time for branch in branches]
+        times += [uniform(request.updated_at) for request in requests]
+        times += [session.last_at for session in sessions]
+    if requests:
+        requests = tuple(msgspec.structs.replace(each, merged_at=uniform(each.merged_at)) for each in requests)
     facts = IssueFacts(
         number=number,
         commits=commits,
         branches=branches,
-        pull_requests=requests,
+        pull_requests=tuple(requests),
         sessions=sessions,
         last_at=max(times),
         card_status=_card(issue, sight.board),
         missing=(),
         **told,
     )
-    missing = tuple(_missing(facts, issue, sight))
+    missing = tuple(_missing(facts, issue, sight)) if issue is not None or sight.horizon else ()
     return msgspec.structs.replace(facts, missing=missing) if missing else facts
 
 
@@ -271,12 +272,14 @@ def _commits(
 ) -> tuple[SeenCommit, ...]:
     """Oldest first, each once; what was taken back says by which commit."""
     own = on_base.get(number, ())
-    found = {commit.sha: commit for commit in own if commit.how != "pull_request"} if own else {}
+    if not requests and not sight.reverts and number not in sight.scanned.off_base:
+        return _in_order([commit for commit in own if commit.how is not How.PULL_REQUEST])
+    found = {commit.sha: commit for commit in own if commit.how is not How.PULL_REQUEST} if own else {}
     gone: dict[str, str] = {}
     for request in requests:
         by = sight.reverts.of_request(request.number) if sight.reverts else ""
         for commit in on_base.get(request.number, ()):
-            if commit.how == "pull_request":
+            if commit.how is How.PULL_REQUEST:
                 found.setdefault(commit.sha, commit)
                 if by:
                     gone[commit.sha] = by
@@ -289,13 +292,22 @@ def _commits(
                 found[sha] = msgspec.structs.replace(commit, reverted_by=by)
     for commit in sight.scanned.off_base.get(number, ()):
         found.setdefault(commit.sha, commit)
-    if len(found) < 2:  # noqa: PLR2004  (nothing to put in order)
-        return tuple(found.values())
-    return tuple(sorted(found.values(), key=lambda commit: commit.time))
+    return _in_order(list(found.values()))
+
+
+def _in_order(commits: list[SeenCommit]) -> tuple[SeenCommit, ...]:
+    if len(commits) > 1:
+        commits.sort(key=_time_of)
+    return tuple(commits)
+
+
+_time_of = attrgetter("time")
 
 
 def _sessions(task: TaskSeen | None, ground: Ground, sight: Sight, number: int) -> tuple[SeenSession, ...]:
     seen = ground.sessions.get(task.id, []) if task is not None else []
+    if not seen and number not in sight.runs:
+        return ()
     found = [_session(each, sight) for each in seen]
     known = {each.run for each in found}
     found += [each for each in sight.runs.get(number, ()) if each.run not in known]

@@ -33,6 +33,7 @@ from genba.judgement.moments import hours_between, written
 if TYPE_CHECKING:
     from genba.blackboard.field_board import SessionSeen
     from genba.domain.outbox import SendResult
+    from genba.wiring.github import GitHubOffice
     from genba.wiring.house import House
 
 _MOST_JOURNALS = 500
@@ -250,22 +251,52 @@ def scope_of(house: House, label: str | None, project: int | None, owner: str | 
     return Scope(label=label or "", board=(owner or github.repository.partition("/")[0], project))
 
 
-async def fresh_copy(house: House, scope: Scope, offline: bool) -> tuple[str, ...]:
+async def fresh_copy(house: House, scope: Scope, offline: bool) -> tuple[Scope, tuple[str, ...]]:
     """Bring the copy of the tracker up to date. Where that cannot be, the copy serves, and its age is told."""
     office = house.office()
     if office is None:
-        return ()
+        return scope, ()
+    board = FieldBoard(house.board())
     if offline:
-        return (_age(house),)
+        return _as_kept(board, scope), (_age(house),)
     try:
         await office.synchronizer().sync(label=scope.label or None, board=scope.board)
+        if scope.board is not None:
+            scope = msgspec.structs.replace(scope, numbers=await _on_board(office, *scope.board))
+            board.set_position(_board_name(scope), msgspec.json.encode(sorted(scope.numbers or ())).decode())
     except NotFoundError:
         raise
     except (RecoverableError, AccessRefusedError, StateConflictError) as error:
-        return (f"GitHub was not asked: {error.message}; {_age(house)}",)
+        return _as_kept(board, scope), (f"GitHub was not asked: {error.message}; {_age(house)}",)
     finally:
         await office.close()
-    return ()
+    return scope, ()
+
+
+async def _on_board(office: GitHubOffice, owner: str, project: int) -> frozenset[int]:
+    """The issues of the repository that have a card on a board."""
+    field = office.settings.board.field if office.settings.board is not None else "Status"
+    found: set[int] = set()
+    following = ""
+    while True:
+        page = await office.issues.cards(owner, project, field, following=following)
+        found |= {number for number, _ in page.cards}
+        following = page.following
+        if not following:
+            return frozenset(found)
+
+
+def _as_kept(board: FieldBoard, scope: Scope) -> Scope:
+    """The board as it was read last."""
+    kept = board.positions().get(_board_name(scope), "") if scope.board is not None else ""
+    return (
+        msgspec.structs.replace(scope, numbers=frozenset(msgspec.json.decode(kept, type=list[int]))) if kept else scope
+    )
+
+
+def _board_name(scope: Scope) -> str:
+    owner, number = scope.board or ("", 0)
+    return f"board:{owner.casefold()}/{number}"
 
 
 def _age(house: House) -> str:

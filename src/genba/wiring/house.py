@@ -167,7 +167,7 @@ class House:
         """Everything a run needs, before it touches anything. `dress` changes the world that it sees."""
         definition = plan.definition
         self.check_writable()
-        adapter = self.adapter(definition)
+        adapter = self._told(plan, self.adapter(definition))
         completion_handlers, action_handlers = self._handlers(definition)
         self._check_plan(plan, alone=dress is None)
         choice = choose(definition, self.layout, self.processes, plan.accepts_risk)
@@ -211,6 +211,14 @@ class House:
             world = office.dress(world, plan, alone=dress is None)
         world = dress(world, keeper) if dress is not None else world
         return PreparedRun(Run(plan, world, _fits), journal, trees, keeper, office if dress is None else None)
+
+    def _told(self, plan: RunPlan, adapter: Any) -> Any:
+        """The adapter; the facilitator's is given what is seen of the field."""
+        if plan.definition.name != "facilitator" and plan.definition.adapter_type != "facilitator":
+            return adapter
+        from genba.wiring.field_agent import answered_by_code  # noqa: PLC0415  (only the facilitator needs it)
+
+        return answered_by_code(self, plan, adapter)
 
     def quarters(
         self, plan: RunPlan, kind: SandboxKind, adapter: Any, emit: Callable[[Event], None]

@@ -12,6 +12,7 @@ ADAPTERS = {
     "claude-code": "genba.connections.agents.claude_code:ClaudeCodeAdapter",
     "codex": "genba.connections.agents.codex:CodexAdapter",
     "custom": "genba.connections.agents.custom:CustomAdapter",
+    "facilitator": "genba.connections.agents.field:FieldAdapter",
     "opencode": "genba.connections.agents.opencode:OpenCodeAdapter",
     "scripted": "genba.connections.agents.scripted:ScriptedAdapter",
 }

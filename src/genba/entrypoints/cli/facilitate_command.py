@@ -10,7 +10,7 @@ import msgspec
 
 from genba.coordination.facilitator import Look, Scope
 from genba.domain.errors import UsageError
-from genba.domain.facilitation import FieldReport
+from genba.domain.facilitation import AgentsOnOffer, FieldReport
 from genba.entrypoints.cli.deciding import people_only
 from genba.entrypoints.cli.failures import show_hint, show_warning
 from genba.entrypoints.cli.field_views import facilitate_lines, mermaid, screen
@@ -92,7 +92,7 @@ def _check(
 
 async def one_look(house: House, scope: Scope, *, applied: bool, offline: bool) -> Look:
     """Look; where it is told to, say what is to be said, and send it."""
-    notes = await fresh_copy(house, scope, offline)
+    scope, notes = await fresh_copy(house, scope, offline)
     who = await facilitator(house)
     look = await who.look(scope, notes)
     if not applied:
@@ -125,8 +125,9 @@ async def _watch(house: House, scope: Scope, applied: bool, offline: bool, minut
 def as_told(report: FieldReport) -> dict[str, Any]:
     """The report for a program: the four outputs by their names, and what else was seen."""
     told: dict[str, Any] = msgspec.to_builtins(report)
-    told["agentRegistry"] = {"agents": told.pop("agents"), "discoveredAt": report.looked_at}
-    return told
+    del told["agents"]
+    registry = AgentsOnOffer(agents=report.agents, discovered_at=report.looked_at)
+    return {**told, "agentRegistry": msgspec.to_builtins(registry)}
 
 
 def _show(report: FieldReport) -> None:

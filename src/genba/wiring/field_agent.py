@@ -1,0 +1,86 @@
+"""`genba run facilitator`: the steps of its definition, each answered by what was seen of the field."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from genba.connections.agents.field import FieldAdapter, PhrasingAdapter
+from genba.domain.errors import UnrecoverableError
+from genba.domain.facilitation import FieldReport, Freshness, IssueState
+from genba.wiring.facilitating import facilitator, fresh_copy, scope_of, send
+
+if TYPE_CHECKING:
+    from genba.coordination.facilitator import Look
+    from genba.execution.running import RunPlan
+    from genba.wiring.house import House
+
+ACTION = "facilitate-action"
+"""Agents that may propose this get the facts of the field."""
+
+
+def answered_by_code(house: House, plan: RunPlan, adapter: Any) -> Any:
+    """The adapter of a run, with what the facilitator sees where it is the one who runs."""
+    if isinstance(adapter, FieldAdapter):
+        adapter.answers = FieldAnswers(house, plan)
+        return adapter
+    if plan.definition.name == "facilitator" and ACTION in plan.definition.capabilities:
+        return PhrasingAdapter(adapter, FieldAnswers(house, plan))
+    return adapter
+
+
+class FieldAnswers:
+    """One look for a whole run, taken anew where a step asks for that."""
+
+    def __init__(self, house: House, plan: RunPlan) -> None:
+        self.house = house
+        self.parameters = plan.parameters
+        self._look: Look | None = None
+        self._looking = asyncio.Lock()
+
+    async def answer(self, step: str) -> dict[str, Any]:
+        async with self._looking:
+            if self._look is None or step == "recheck":
+                self._look = await self._take()
+        report = self._look.report
+        if step == "complete" and report.incomplete:
+            raise UnrecoverableError(f"the field is not ready: {'; '.join(report.incomplete)}")
+        way = "closing" if step == "complete" else "next"
+        return {**_said(step, report), "next_action": {"action": way}}
+
+    async def settle(self, step: str, answered: dict[str, Any]) -> None:
+        """Say what was proposed, in the words that were found for it."""
+        if step != "facilitate" or not self.parameters.get("apply") or self._look is None:
+            return
+        words = {(each["action"], each["issue"]): str(each["body"]) for each in answered["actions"]}
+        who = await facilitator(self.house)
+        self._look = msgspec.structs.replace(self._look, report=await who.apply(self._look, words))
+        await send(self.house)
+
+    async def _take(self) -> Look:
+        given = self.parameters
+        scope = scope_of(self.house, given.get("label"), given.get("project"), given.get("projectOwner"))
+        scope, notes = await fresh_copy(self.house, scope, offline=False)
+        return await (await facilitator(self.house)).look(scope, notes)
+
+
+def _said(step: str, report: FieldReport) -> dict[str, Any]:
+    match step:
+        case "discover":
+            return {"agents": msgspec.to_builtins(report.agents), "discoveredAt": report.looked_at}
+        case "statuscheck" | "recheck":
+            return {"assessments": msgspec.to_builtins(report.assessments)}
+        case "blockercheck":
+            blocked = [each for each in report.assessments if each.state is IssueState.BLOCKED]
+            found = [{"issue": each.issue, "blocker": blocker.detail} for each in blocked for blocker in each.blockers]
+            return {"blockers": found}
+        case "stalecheck":
+            left = [each for each in report.assessments if not each.closed and each.freshness is Freshness.STALE]
+            return {"stale": [{"issue": each.issue, "since": each.last_at} for each in left]}
+        case "facilitate":
+            return {"actions": msgspec.to_builtins(report.actions)}
+        case "report":
+            return {"recommendations": [msgspec.to_builtins(report.recommendation)]}
+    return {}

@@ -1,0 +1,122 @@
+"""The facilitator on issues that live on GitHub: it reads the copy, and what it says goes out by the outbox, once."""
+
+import os
+import signal
+import subprocess
+from typing import Any
+
+import pytest
+
+from genba.testing.github.faults import Fault
+from genba.testing.github.server import GitHub
+from tests.github.shops import SHOP, Shop, settled
+from tests.project import GENBA, Project, ordinary_environment, until
+
+
+@pytest.fixture
+def shop(project: Project, hub: GitHub) -> Shop:
+    made = settled(project, hub)
+    made.publish()
+    return made
+
+
+def said(shop: Shop, number: int) -> list[str]:
+    return [comment.body for comment in shop.hub.issue(SHOP, number).comments]
+
+
+def report(shop: Shop, *words: str) -> dict[str, Any]:
+    found: dict[str, Any] = shop.project.genba("facilitate", "--json", *words).json
+    return found
+
+
+def states(shop: Shop, *words: str) -> dict[int, str]:
+    return {each["issue"]: each["state"] for each in report(shop, *words)["assessments"]}
+
+
+def test_it_looks_at_github_first_and_says_nothing_there_unasked(shop: Shop) -> None:
+    one, two = shop.issue("Add green tea"), shop.issue("Add black tea")
+    shop.hub.close(SHOP, two)
+    assert states(shop) == {one: "incomplete", two: "done"}
+    assert shop.hub.mutations == []
+
+
+def test_one_comment_is_kept_on_each_open_issue(shop: Shop) -> None:
+    number = shop.issue()
+    shop.project.genba("facilitate", "--apply", check=0)
+    (first,) = said(shop, number)
+    assert "State: incomplete" in first
+    sent = len(shop.hub.mutations)
+    shop.project.genba("facilitate", "--apply", check=0)
+    assert len(shop.hub.mutations) == sent
+
+    shop.project.write("tea.txt", "sencha\n")
+    shop.project.commit(f"Add green tea\n\nCloses #{number}")
+    shop.project.genba("facilitate", "--apply", check=0)
+    (second,) = said(shop, number)
+    assert "State: done" in second
+
+
+def test_a_blocked_issue_gets_its_label_and_loses_it(shop: Shop) -> None:
+    first, second = shop.issue("Boil water"), shop.issue("Add green tea")
+    shop.hub.block(SHOP, second, first)
+    shop.project.genba("facilitate", "--apply", check=0)
+    assert "blocked" in shop.labels(second)
+    shop.hub.advance(3600)
+    shop.hub.close(SHOP, first)
+    shop.project.genba("facilitate", "--apply", check=0)
+    assert "blocked" not in shop.labels(second)
+
+
+def test_without_a_network_the_copy_serves_and_its_age_is_told(shop: Shop) -> None:
+    number = shop.issue()
+    shop.sync()
+    shop.hub.faults.add(Fault(status=503, times=1000))
+    done = shop.project.genba("facilitate")
+    assert "GitHub was not asked" in done.err
+    assert "the copy of the issues is fresh" in done.err
+    assert f"#{number}" in done.out
+
+
+def test_offline_nothing_is_asked(shop: Shop) -> None:
+    assert "the issues were never read: genba sync" in shop.project.genba("facilitate", "--offline").err
+    assert shop.hub.requests == []
+
+
+def test_a_board_narrows_the_report_and_one_that_is_not_there_is_told(shop: Shop) -> None:
+    shop.issue("Not on the board")
+    carded = shop.issue("On the board")
+    shop.hub.add_organization("acme", members=["octocat"])
+    board = shop.hub.add_project("acme")
+    shop.hub.set_card("acme", board, SHOP, carded, "Todo")
+    assert list(states(shop, "--project", str(board))) == [carded]
+    refused = shop.project.genba("facilitate", "--project", "77")
+    assert refused.code == 4
+    assert "77" in refused.err
+
+
+def test_whoever_is_killed_while_it_speaks_leaves_no_comment_twice(shop: Shop) -> None:
+    numbers = [shop.issue(f"Add tea {each}") for each in range(4)]
+    shop.sync()
+    fault = shop.hub.faults.add(Fault(method="POST", path="*/comments", hang=True, effect=True, skip=1))
+    environment = {**ordinary_environment(), **shop.project.environment}
+    dying = subprocess.Popen(
+        [str(GENBA), "facilitate", "--apply", "--offline"],
+        cwd=shop.project.root,
+        env=environment,
+        start_new_session=True,
+    )
+    dying.wait(60)
+    sending = subprocess.Popen(
+        [str(GENBA), "outbox", "send"], cwd=shop.project.root, env=environment, start_new_session=True
+    )
+    until(lambda: fault.struck)
+    os.killpg(sending.pid, signal.SIGKILL)
+    sending.wait(30)
+    shop.hub.faults.clear()
+
+    def settled_() -> bool:
+        shop.project.genba("facilitate", "--apply")
+        return all(said(shop, number) for number in numbers)
+
+    until(settled_, 60)
+    assert [len(said(shop, number)) for number in numbers] == [1, 1, 1, 1]
