@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from genba.wiring.house import House
 
 Say = Callable[[str], None]
+T = TypeVar("T")
 _PATIENCE_SECONDS, _ASK_AGAIN_SECONDS = 10.0, 0.2
 
 
@@ -57,6 +58,8 @@ class GitHubOffice:
         self.issues = LazyIssues(self)
         self.deeds = LazyDeeds(self)
         self._client: GitHubClient | None = None
+        self._left: list[GitHubClient] = []
+        """Those whose credentials were refused. Somebody may still wait for an answer to one of them."""
         self._credentials: Credentials | None = None
 
     async def credentials(self) -> Credentials:
@@ -73,11 +76,17 @@ class GitHubOffice:
             self._client = GitHubClient(self.settings, await self.credentials(), self.clock)
         return self._client
 
+    def start_over(self) -> None:
+        """The credentials were refused: whoever asks next looks for them anew, as somebody may have logged in again."""
+        self._left += [self._client] if self._client is not None else []
+        self._client = self._credentials = None
+
     async def close(self) -> None:
         """Let go of the connections. Safe to repeat."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
+        clients, self._client, self._left = [*self._left, self._client], None, []
+        for client in clients:
+            if client is not None:
+                await client.close()
 
     # ── git ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -270,30 +279,35 @@ class LazyIssues:
         self.office = office
         self._issues: GitHubIssues | None = None
 
-    async def _open(self) -> GitHubIssues:
-        if self._issues is None:
-            from genba.connections.github.issues import GitHubIssues  # noqa: PLC0415  (see client)
+    async def _ask(self, work: Callable[[GitHubIssues], Awaitable[T]]) -> T:
+        from genba.connections.github.issues import GitHubIssues  # noqa: PLC0415  (see client)
 
-            self._issues = GitHubIssues(await self.office.client())
-        return self._issues
+        client = await self.office.client()
+        if self._issues is None or self._issues.client is not client:
+            self._issues = GitHubIssues(client)
+        try:
+            return await work(self._issues)
+        except AccessRefusedError:
+            self.office.start_over()
+            raise
 
     async def page(self, *, since: str = "", following: str = "", etag: str = "", label: str = "") -> IssuePage:
-        return await (await self._open()).page(since=since, following=following, etag=etag, label=label)
+        return await self._ask(lambda one: one.page(since=since, following=following, etag=etag, label=label))
 
     async def details(self, references: Sequence[str]) -> Details:
-        return await (await self._open()).details(references)
+        return await self._ask(lambda one: one.details(references))
 
     async def issue(self, number: int) -> Details:
-        return await (await self._open()).issue(number)
+        return await self._ask(lambda one: one.issue(number))
 
     async def pull_requests(self, numbers: Sequence[int]) -> tuple[TrackedPullRequest, ...]:
-        return await (await self._open()).pull_requests(numbers)
+        return await self._ask(lambda one: one.pull_requests(numbers))
 
     async def pull_request_of(self, branch: str) -> TrackedPullRequest | None:
-        return await (await self._open()).pull_request_of(branch)
+        return await self._ask(lambda one: one.pull_request_of(branch))
 
     async def cards(self, owner: str, project: int, field: str, following: str = "", since: str = "") -> CardPage:
-        return await (await self._open()).cards(owner, project, field, following=following, since=since)
+        return await self._ask(lambda one: one.cards(owner, project, field, following=following, since=since))
 
     @property
     def spent(self) -> tuple[int, int]:
@@ -311,15 +325,20 @@ class LazyDeeds:
         self.office = office
         self._deeds: GitHubDeeds | None = None
 
-    async def _open(self) -> GitHubDeeds:
-        if self._deeds is None:
-            from genba.connections.github.deeds import GitHubDeeds  # noqa: PLC0415  (see client)
+    async def _ask(self, work: Callable[[GitHubDeeds], Awaitable[T]]) -> T:
+        from genba.connections.github.deeds import GitHubDeeds  # noqa: PLC0415  (see client)
 
-            self._deeds = GitHubDeeds(await self.office.client())
-        return self._deeds
+        client = await self.office.client()
+        if self._deeds is None or self._deeds.client is not client:
+            self._deeds = GitHubDeeds(client)
+        try:
+            return await work(self._deeds)
+        except AccessRefusedError:
+            self.office.start_over()
+            raise
 
     async def made(self, deed: Deed, key: str) -> Made | None:
-        return await (await self._open()).made(deed, key)
+        return await self._ask(lambda one: one.made(deed, key))
 
     async def do(self, deed: Deed, key: str) -> Made:
-        return await (await self._open()).do(deed, key)
+        return await self._ask(lambda one: one.do(deed, key))

@@ -1,0 +1,38 @@
+"""All that a project has to do with GitHub, through one door."""
+
+import os
+import stat
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from genba.connections.process.supervisor import ProcessSupervisor
+from genba.domain.errors import AccessRefusedError
+from genba.testing.github.server import GitHub
+from genba.wiring.github import GitHubOffice
+from tests.github.offices import SHOP, TOKEN, settings, settle
+
+
+async def test_who_logged_in_anew_is_let_in_without_a_new_start(
+    hub: GitHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = settle(hub).add_issue(SHOP, title="One")
+    for name in ("GENBA_GITHUB_TOKEN", "GITHUB_TOKEN", "GH_TOKEN", "GH_ENTERPRISE_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    gh = tmp_path / "gh"
+    gh.write_text(f"#!/bin/sh\ncat {tmp_path}/token\n")
+    gh.chmod(gh.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    (tmp_path / "token").write_text("expired")
+    house: Any = SimpleNamespace(processes=ProcessSupervisor(), layout=SimpleNamespace(top=tmp_path))
+    office = GitHubOffice(house, settings(hub.url))
+    try:
+        with pytest.raises(AccessRefusedError):
+            await office.issues.page()
+        (tmp_path / "token").write_text(TOKEN)
+        assert [issue.number for issue in (await office.issues.page()).issues] == [number]
+        assert await office.token() == TOKEN
+    finally:
+        await office.close()
