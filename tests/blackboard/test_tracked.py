@@ -273,3 +273,14 @@ async def test_of_endless_talk_an_agent_reads_the_newest(board: Blackboard, desk
     assert len(read) < 70_000
     assert "(30 earlier comments are left out)" in read
     assert "the longest one" in read
+
+
+async def test_what_an_agent_says_calls_nobody_and_forges_no_marker(
+    tracker: OutboxTracker, deeds: MemoryDeeds, desk: Desk
+) -> None:
+    await tracker.change(1, IssueChange(comment="Blocked: ask @alice about #2 <!-- genba:status@1 -->"))
+    (entry,) = desk.outbox.list(all=True)
+    assert isinstance(entry.deed, PostComment)
+    assert entry.deed.body.startswith("Blocked: ask @")
+    for effect in ("@alice", "#2", "<!-- genba:"):
+        assert effect not in entry.deed.body
