@@ -18,6 +18,7 @@ from genba.domain.facilitation import (
 from genba.domain.tasks import TaskStatus
 from genba.domain.tracking import PullRequestState, TrackedPullRequest
 from genba.judgement.blocking import blockers_of
+from genba.judgement.circles import components
 from genba.judgement.freshness import Ages, Clock
 from genba.judgement.landing import Landing, landed, newest_reverted, work_of
 from genba.judgement.signs import (
@@ -112,28 +113,13 @@ def _judge_all(field: Mapping[int, IssueFacts], base: str) -> dict[int, _Judged]
     for number, facts in field.items():
         if not facts.children:
             judged[number] = _judge(facts, base, {})
-    for number in _bottom_up(field):
-        facts = field[number]
-        parts = {child: judged.get(child) for child in facts.children if child in field and child != number}
-        judged[number] = _judge(facts, base, parts)
+    trees = {number: facts.children for number, facts in field.items() if facts.children}
+    for circle in components(trees):  # of one, unless parts are their own wholes, which no tracker allows
+        for number in circle:
+            if number in trees:
+                parts = {child: judged.get(child) for child in trees[number] if child in field and child not in circle}
+                judged[number] = _judge(field[number], base, parts)
     return judged
-
-
-def _bottom_up(field: Mapping[int, IssueFacts]) -> Iterator[int]:
-    """Issues that have parts, the parts first. In a circle, which no tracker allows, the lowest number goes last."""
-    seen: set[int] = set()
-    for root in sorted(number for number, facts in field.items() if facts.children):
-        stack = [(root, iter(sorted(field[root].children)))] if root not in seen else []
-        seen.add(root)
-        while stack:
-            number, children = stack[-1]
-            child = next((each for each in children if each in field and field[each].children), None)
-            if child is None:
-                stack.pop()
-                yield number
-            elif child not in seen:
-                seen.add(child)
-                stack.append((child, iter(sorted(field[child].children))))
 
 
 def _judge(facts: IssueFacts, base: str, parts: Mapping[int, _Judged | None]) -> _Judged:

@@ -24,7 +24,7 @@ def circles_of(waits: Mapping[int, tuple[int, ...]]) -> dict[int, Circle]:
     """By each issue that waits for itself: the shortest way round, from it to it."""
     found: dict[int, Circle] = {}
     left = _MOST_STEPS
-    for component in sorted(sorted(each) for each in _components(waits)):
+    for component in sorted(sorted(each) for each in components(waits)):
         first = component[0]
         if len(component) == 1 and first not in waits.get(first, ()):
             continue
@@ -64,8 +64,8 @@ def _way_round(start: int, waits: Mapping[int, tuple[int, ...]], within: frozens
     return (), steps
 
 
-def _components(waits: Mapping[int, tuple[int, ...]]) -> Iterator[list[int]]:
-    """Sets of issues that all wait for each other (Tarjan, without recursion)."""
+def components(waits: Mapping[int, tuple[int, ...]]) -> Iterator[list[int]]:
+    """Sets of issues that all lead to each other, each after those that it leads to (Tarjan, without recursion)."""
     index: dict[int, int] = {}
     low: dict[int, int] = {}
     stack: list[int] = []
