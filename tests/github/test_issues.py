@@ -7,8 +7,8 @@ import pytest
 from genba.connections.github.client import GitHubClient
 from genba.connections.github.credentials import TokenCredentials
 from genba.connections.github.issues import GitHubIssues
-from genba.connections.github.shapes import PullNode, ReviewNode, Reviews
-from genba.connections.github.translation import pull_of_node
+from genba.connections.github.shapes import Issue, PullNode, ReviewNode, Reviews
+from genba.connections.github.translation import issue_of_row, pull_of_node
 from genba.definitions.tracker_file import BoardSettings
 from genba.domain.errors import AccessRefusedError, NotFoundError, RemoteUnavailable
 from genba.domain.tracking import Details, IssuePage, PullRequestState, ReviewVerdict, TrackedIssue
@@ -368,6 +368,7 @@ def test_a_word_that_nobody_knows_ends_no_reading() -> None:
     odd = pull_of_node(PullNode(number=1, state="ARCHIVED", latest_opinionated_reviews=said), {})
     assert odd.state is PullRequestState.OPEN
     assert odd.reviews[0].verdict is ReviewVerdict.COMMENTED
+    assert issue_of_row(Issue(number=1, state="archived")).state == "open"
 
 
 async def test_nothing_is_green_because_there_is_too_much_of_it(shop: GitHub) -> None:

@@ -11,7 +11,7 @@ from genba.blackboard import escalations, gateway, pull_request_terms, tasks
 from genba.blackboard.outbox import drop, in_lane, record
 from genba.blackboard.rows import look
 from genba.blackboard.store import Statement, Transaction
-from genba.blackboard.texts import now
+from genba.blackboard.texts import now, seen
 from genba.blackboard.tracker_board import (
     TrackerBoard,
     add_findings,
@@ -26,7 +26,7 @@ from genba.blackboard.tracker_board import (
     value,
 )
 from genba.definitions.tracker_file import GitHubSettings
-from genba.domain.errors import GenbaError, NotFoundError, StateConflictError
+from genba.domain.errors import GenbaError, NotFoundError, StateConflictError, UsageError
 from genba.domain.fleet import Escalation, EscalationKind
 from genba.domain.outbox import (
     CloseIssue,
@@ -39,6 +39,7 @@ from genba.domain.outbox import (
 )
 from genba.domain.ports import Clock, RemoteIssues
 from genba.domain.tasks import Actor, ActorKind, Blocker, BlockerKind, StatusChange, Task, TaskEdit, TaskStatus
+from genba.domain.texts import one_line
 from genba.domain.tracking import PullRequestNews, PullRequestState, Terms, TrackedPullRequest
 from genba.judgement.moments import hours_between
 from genba.judgement.pull_requests import (
@@ -92,7 +93,7 @@ class Reader:
         for terms, found in await self._look():
             try:
                 told = await asyncio.to_thread(self._settle, terms, found)
-            except StateConflictError as error:
+            except (StateConflictError, UsageError) as error:  # what is odd about one keeps nobody from the others
                 told = _news(terms.task, found, Wait(why=error.message))
             if told is not None:
                 news.append(told)
@@ -126,14 +127,14 @@ class Reader:
         for terms in unknown:
             newest = await self.remote.pull_request_of(terms.branch)
             if newest is not None:
-                looked.append((terms, newest))
+                looked.append((terms, _clean(newest)))
         return looked
 
     async def _requests(self, numbers: Sequence[int]) -> dict[int, TrackedPullRequest]:
         found: dict[int, TrackedPullRequest] = {}
         for at in range(0, len(numbers), _BATCH):
             for request in await self.remote.pull_requests(numbers[at : at + _BATCH]):
-                found[request.number] = request
+                found[request.number] = _clean(request)
         return found
 
     def _settle(self, terms: Terms, found: TrackedPullRequest) -> PullRequestNews | None:
@@ -210,6 +211,25 @@ def settle(tx: Transaction, terms: Terms, found: TrackedPullRequest) -> PullRequ
         case _:
             assert_never(verdict)
     return _news(task.number, found, verdict)
+
+
+def _clean(found: TrackedPullRequest) -> TrackedPullRequest:
+    """What the databases can keep, with names that stand in one line."""
+    reviews = tuple(
+        msgspec.structs.replace(
+            review,
+            author=one_line(review.author),
+            body=seen(review.body),
+            findings=tuple(seen(finding) for finding in review.findings),
+        )
+        for review in found.reviews
+    )
+    checks = tuple(
+        msgspec.structs.replace(check, name=one_line(check.name), detail=seen(check.detail), url=one_line(check.url))
+        for check in found.checks
+    )
+    names = {"author": one_line(found.author), "merged_by": one_line(found.merged_by), "title": seen(found.title)}
+    return msgspec.structs.replace(found, reviews=reviews, checks=checks, **names)
 
 
 def _checks_to_come(tx: Transaction, found: TrackedPullRequest) -> bool:

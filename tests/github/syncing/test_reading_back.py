@@ -373,3 +373,19 @@ def _hold_to(board: Blackboard, number: int, **terms: str) -> None:
 
 
 _FAIL = Statement("UPDATE outbox SET status = 'failed', error = 'no' WHERE id = :id")
+
+
+async def test_words_that_no_database_keeps_hold_up_nothing(
+    board: Blackboard, copy: TrackerBoard, remote: MemoryIssues, syncing: Syncing, task: int
+) -> None:
+    odd = "a\x00b\nsecond line\x1b[31m"
+    wanted = _review(ReviewVerdict.CHANGES, author=odd, body=odd, findings=(odd,))
+    failed = RemoteCheck(name=odd, state="failed", detail=odd, url=odd)
+    remote.change_request(2, title=odd, reviews=(wanted,), checks=(failed,))
+
+    (news,) = (await syncing().sync()).news
+
+    assert news.verdict == "rework"
+    assert news.told == "pull request #2: a b second line [31m wants changes; failed: a b second line [31m"
+    assert board.get(task).status is TaskStatus.IN_PROGRESS
+    assert len(copy.findings(task)) == 1

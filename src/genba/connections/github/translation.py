@@ -57,7 +57,7 @@ def issue_of_row(row: shapes.Issue) -> TrackedIssue:
         reference=row.node_id or f"#{row.number}",
         title=cut(row.title, _LONGEST_TITLE),
         body=cut(row.body),
-        state=row.state.lower(),
+        state=_issue_state(row.state),
         state_reason=(row.state_reason or "").lower(),
         labels=tuple(label if isinstance(label, str) else label.name for label in row.labels),
         assignees=tuple(user.login for user in row.assignees or ()),
@@ -193,7 +193,7 @@ def issue_of_node(node: shapes.IssueNode, links: shapes.Links | None, talk: shap
         reference=node.id,
         title=cut(node.title, _LONGEST_TITLE),
         body=cut(node.body),
-        state=node.state.lower(),
+        state=_issue_state(node.state),
         state_reason=(node.state_reason or "").lower(),
         labels=tuple(label.name for label in there(node.labels.nodes if node.labels else ())),
         assignees=tuple(actor.login for actor in there(node.assignees.nodes)),
@@ -299,6 +299,10 @@ def _review(node: shapes.ReviewNode, lines: shapes.ReviewLines | None, may_write
         may_write=may_write,
         findings=tuple(_finding(line) for line in there(lines.comments.nodes)) if lines else (),
     )
+
+
+def _issue_state(state: str) -> str:
+    return "closed" if state.lower() == "closed" else "open"
 
 
 def _verdict(state: str) -> ReviewVerdict:
