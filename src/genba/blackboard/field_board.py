@@ -4,7 +4,7 @@ Law: one look is read in one transaction, with so many statements whatever the n
 status; what is said about an issue is written down together with the deed that says it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -16,7 +16,7 @@ from genba.blackboard.rows import look
 from genba.blackboard.store import Statement, Transaction
 from genba.blackboard.texts import as_json, now, seen
 from genba.domain.errors import NotFoundError
-from genba.domain.facilitation import FacilitateAction, IssueAssessment, IssueFacts, SeenCommit
+from genba.domain.facilitation import FacilitateAction, IssueAssessment, SeenCommit
 from genba.domain.outbox import KeepComment, Relabel
 from genba.domain.tasks import Actor, ActorKind, TaskEdit, TaskStatus
 from genba.domain.tracking import TrackedIssue, TrackedPullRequest
@@ -24,6 +24,8 @@ from genba.domain.tracking import TrackedIssue, TrackedPullRequest
 FACILITATOR = "facilitator"
 """The name under which it comments and labels."""
 _ACTOR = Actor(ActorKind.ORCHESTRATOR, FACILITATOR)
+_OWN_NAME = "genba:facilitator"
+"""How the one comment of the facilitator on a task is known."""
 _OVERLAP = 200
 """Lines of history that are read again: on PostgreSQL one with a lower id may be seen later."""
 
@@ -75,7 +77,7 @@ WHERE t.project_id = :project AND s.status = 'ended' GROUP BY a.name
 """)
 
 _KEPT = Statement("""
-SELECT number, last_at, assessment, said, said_state FROM field_issues WHERE project_id = :project
+SELECT number, last_at, assessment, said, said_state, stamp FROM field_issues WHERE project_id = :project
 """)
 _COMMITS = Statement("SELECT number, commits FROM field_commits WHERE project_id = :project")
 _POSITIONS = Statement("SELECT name, value FROM field_positions WHERE project_id = :project")
@@ -87,10 +89,10 @@ INSERT INTO field_commits (project_id, number, commits) VALUES (:project, :numbe
 ON CONFLICT (project_id, number) DO UPDATE SET commits = excluded.commits
 """)
 _KEEP_ISSUE = Statement("""
-INSERT INTO field_issues (project_id, number, state, last_at, facts, assessment)
-VALUES (:project, :number, :state, :last_at, :facts, :assessment)
+INSERT INTO field_issues (project_id, number, state, last_at, stamp, assessment)
+VALUES (:project, :number, :state, :last_at, :stamp, :assessment)
 ON CONFLICT (project_id, number) DO UPDATE SET state = excluded.state, last_at = excluded.last_at,
-  facts = excluded.facts, assessment = excluded.assessment
+  stamp = excluded.stamp, assessment = excluded.assessment
 """)
 _FORGET_ISSUE = Statement("DELETE FROM field_issues WHERE project_id = :project AND number = :number")
 _SAY = Statement("""
@@ -103,7 +105,7 @@ ON CONFLICT (project_id, name) DO UPDATE SET value = excluded.value, updated_at 
 """)
 _OWN_COMMENT = Statement("""
 INSERT INTO comments (task_id, author_kind, author, body, created_at, remote_id, updated_at, trusted)
-VALUES (:task, 'orchestrator', 'facilitator', :body, :at, 'genba:facilitator', :at, :yes)
+VALUES (:task, 'orchestrator', 'facilitator', :body, :at, :remote, :at, :yes)
 ON CONFLICT (task_id, remote_id) DO UPDATE SET body = excluded.body, updated_at = excluded.updated_at
 """)
 
@@ -164,6 +166,26 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     assessment: IssueAssessment | None
     said: str
     said_state: str
+    stamp: str = ""
+
+
+class KeptCommits(Mapping[int, list[SeenCommit]]):
+    """Commits as they are kept; those of an issue that nobody asks for are never read."""
+
+    def __init__(self, written: dict[int, str]) -> None:
+        self._written = written
+
+    def __getitem__(self, number: int) -> list[SeenCommit]:
+        return _commits.decode(self._written[number])
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._written)
+
+    def __len__(self) -> int:
+        return len(self._written)
+
+    def __contains__(self, number: object) -> bool:
+        return number in self._written
 
 
 class Ground(msgspec.Struct, kw_only=True):
@@ -182,7 +204,7 @@ class Ground(msgspec.Struct, kw_only=True):
     requests: list[tuple[int | None, TrackedPullRequest]]
     ends: dict[str, tuple[int, int]]
     kept: dict[int, Kept]
-    commits: dict[int, list[SeenCommit]]
+    commits: Mapping[int, list[SeenCommit]]
     positions: dict[str, str]
     tracker_read_at: str
 
@@ -204,7 +226,7 @@ class FieldBoard:
 
     def keep(
         self,
-        facts: Mapping[int, IssueFacts],
+        stamps: Mapping[int, str],
         assessments: Mapping[int, IssueAssessment],
         commits: Mapping[int, list[SeenCommit]],
         positions: Mapping[str, str],
@@ -224,7 +246,7 @@ class FieldBoard:
                     for number, all_ in commits.items()
                 ],
             )
-            tx.do_each(_KEEP_ISSUE, [_row(tx, facts[number], assessments[number]) for number in assessments])
+            tx.do_each(_KEEP_ISSUE, [_row(tx, each, stamps.get(number, "")) for number, each in assessments.items()])
             tx.do_each(_FORGET_ISSUE, [{"project": tx.project, "number": number} for number in gone])
             at = now()
             tx.do_each(
@@ -240,13 +262,13 @@ class FieldBoard:
         self.store.write(lambda tx: _say(tx, issue, wanted, state, digest))
 
 
-def _row(tx: Transaction, facts: IssueFacts, assessment: IssueAssessment) -> dict[str, Any]:
+def _row(tx: Transaction, assessment: IssueAssessment, stamp: str) -> dict[str, Any]:
     return {
         "project": tx.project,
-        "number": facts.number,
+        "number": assessment.issue,
         "state": str(assessment.state),
-        "last_at": facts.last_at,
-        "facts": as_json(facts),
+        "last_at": assessment.last_at,
+        "stamp": stamp,
         "assessment": as_json(assessment),
     }
 
@@ -277,19 +299,20 @@ def _read(tx: Transaction) -> Ground:
         requests=[(task, _request.decode(data)) for task, data in tx.all(_REQUESTS, **project)],
         ends={name: (int(good), int(all_) - int(good)) for name, good, all_ in tx.all(_ENDS, **project)},
         kept={row[0]: _kept(row) for row in tx.all(_KEPT, **project)},
-        commits={number: _commits.decode(data) for number, data in tx.all(_COMMITS, **project)},
+        commits=KeptCommits(dict(tx.all(_COMMITS, **project))),
         positions=positions,
         tracker_read_at=str(read_at[1]) if read_at else "",
     )
 
 
 def _kept(row: tuple[Any, ...]) -> Kept:
-    _, last_at, assessment, said, said_state = row
+    _, last_at, assessment, said, said_state, stamp = row
     return Kept(
         last_at=last_at,
         assessment=_assessment.decode(assessment) if assessment != "{}" else None,
         said=said,
         said_state=said_state,
+        stamp=stamp,
     )
 
 
@@ -370,7 +393,7 @@ def _say(tx: Transaction, issue: int, actions: list[FacilitateAction], state: st
                     tx, f"facilitator:{issue}", KeepComment(issue=issue, name=FACILITATOR, body=body), run=FACILITATOR
                 )
             case "comment" | "update" if task is not None:
-                tx.do(_OWN_COMMENT, task=task.id, body=seen(action.body), at=now(), yes=True)
+                tx.do(_OWN_COMMENT, task=task.id, body=seen(action.body), remote=_OWN_NAME, at=now(), yes=True)
             case "label" if task is not None:
                 _relabel(tx, issue, action, elsewhere)
             case _:

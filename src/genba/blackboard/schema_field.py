@@ -11,12 +11,15 @@ field_issues = Table(
     Column("number", BigInteger, primary_key=True, autoincrement=False),
     prose("state"),
     prose("last_at"),
-    structured("facts", "{}"),
+    prose("stamp"),
     structured("assessment", "{}"),
     prose("said"),
     prose("said_state"),
 )
-"""An issue as it was judged last. `said` is the digest of the comment that is kept on it."""
+"""An issue as it was judged last.
+
+`stamp` changes with what the blackboard and the tracker tell of it; `said` is the digest of the comment that is kept.
+"""
 
 field_commits = Table(
     "field_commits",

@@ -5,6 +5,7 @@ cannot start an agent, close an issue, touch a branch, run a test or merge. What
 """
 
 import asyncio
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Protocol
@@ -12,7 +13,7 @@ from typing import Protocol
 import msgspec
 
 from genba.blackboard.field_board import FACILITATOR, FieldBoard, Ground, Kept, SessionSeen
-from genba.coordination.grasping import Reverts, Sight, commits_now, facts_of, is_board
+from genba.coordination.grasping import Reverts, Sight, commits_now, facts_of, is_board, settled, stamps_of
 from genba.domain.errors import StateConflictError
 from genba.domain.facilitation import (
     AgentOnOffer,
@@ -28,9 +29,9 @@ from genba.domain.facilitation import (
     SeenSession,
 )
 from genba.judgement.assessing import assess_all
+from genba.judgement.freshness import Ages, Clock
 from genba.judgement.health import health_of
 from genba.judgement.maintaining import Keeping, Said, actions, digest_of
-from genba.judgement.moments import hours_between
 from genba.judgement.recommending import Surroundings, recommend
 from genba.judgement.stranding import stranded
 
@@ -100,6 +101,16 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     field: dict[int, IssueFacts]
 
 
+class _Grasp(msgspec.Struct, kw_only=True):
+    """What one look saw, and what of it is new."""
+
+    facts: dict[int, IssueFacts]
+    ended: frozenset[int]
+    commits: dict[int, list[SeenCommit]]
+    positions: dict[str, str]
+    stamps: dict[int, str]
+
+
 class Facilitator:
     """Looks, judges, proposes, recommends; and says what it proposes where it is told to."""
 
@@ -119,11 +130,10 @@ class Facilitator:
         finally:
             scanned = await scanning
         journals = await asyncio.to_thread(self.eyes.journals, positions.get("journals", ""))
-        found, on_base, positions = await self._grasp(ground, scanned, journals, scope)
-        now = self.now()
-        before = {number: kept.assessment for number, kept in ground.kept.items() if kept.assessment is not None}
-        judged = self._dated(assess_all(_without_own_labels(found, ground.kept), now, before), now)
-        kept = await asyncio.to_thread(self._keep, ground, found, judged, on_base, positions, scanned.anew)
+        grasp = await self._grasp(ground, scanned, journals, scope)
+        found, now = grasp.facts, self.now()
+        judged = self._judge(grasp, ground.kept, now, scanned.position.base)
+        kept = await asyncio.to_thread(self._keep, ground, grasp, judged, scanned.anew)
         shown = [number for number in found if self._is_shown(found[number], ground, scope)]
         field = {number: found[number] for number in shown}
         assessments = {number: judged[number] for number in shown}
@@ -151,11 +161,9 @@ class Facilitator:
             return msgspec.structs.replace(report, incomplete=tuple(_incomplete(report, waiting=0)))
         return msgspec.structs.replace(report, incomplete=(*_incomplete(report, waiting=0), _REST))
 
-    async def _grasp(
-        self, ground: Ground, scanned: Scanned, journals: Journals, scope: Scope
-    ) -> tuple[dict[int, IssueFacts], dict[int, list[SeenCommit]], dict[str, str]]:
+    async def _grasp(self, ground: Ground, scanned: Scanned, journals: Journals, scope: Scope) -> "_Grasp":
         new = commits_now(ground.commits, scanned)
-        on_base = new if scanned.anew else {**ground.commits, **new}
+        on_base: Mapping[int, list[SeenCommit]] = new if scanned.anew else ChainMap(new, ground.commits)  # type: ignore[arg-type]
         reverts = Reverts.read(ground.positions.get("reverts", ""), scanned)
         resting = (each for sessions in ground.sessions.values() for each in sessions if each.status != "waiting")
         dirty, horizon = await self.eyes.around(frozenset(each.branch for each in resting if each.branch))
@@ -175,40 +183,42 @@ class Facilitator:
             "journals": journals.position,
         }
         changed = {name: value for name, value in positions.items() if ground.positions.get(name, "") != value}
-        return facts_of(ground, on_base, sight), new, changed
+        stamps = stamps_of(ground)
+        ended = settled(ground, sight, stamps)
+        facts = facts_of(ground, on_base, sight, ended)
+        return _Grasp(facts=facts, ended=ended, commits=new, positions=changed, stamps=stamps)
+
+    def _judge(self, grasp: "_Grasp", kept: Mapping[int, Kept], now: str, base: str) -> dict[int, IssueAssessment]:
+        """Judge what may have changed. What ended and was left alone since is as it was, but for its age."""
+        facts, ended = grasp.facts, grasp.ended
+        before = {number: each.assessment for number, each in kept.items() if each.assessment is not None}
+        left = {number: each for number, each in facts.items() if number not in ended} if ended else facts
+        beside = {n for each in left.values() for n in (*each.dependencies, *each.children) if n in ended}
+        part = {**left, **{number: facts[number] for number in beside}} if beside else left
+        ages = Ages(active_hours=self.manner.active_hours, stale_days=self.manner.stale_days)
+        judged = assess_all(_without_own_labels(part, kept), now, before, base=base, ages=ages)
+        if not ended:
+            return judged
+        clock = Clock(now, ages)
+        return {number: _aged(before[number], clock) if number in ended else judged[number] for number in facts}
 
     def _keep(
-        self,
-        ground: Ground,
-        found: Mapping[int, IssueFacts],
-        judged: Mapping[int, IssueAssessment],
-        commits: Mapping[int, list[SeenCommit]],
-        positions: Mapping[str, str],
-        anew: bool,
+        self, ground: Ground, grasp: "_Grasp", judged: Mapping[int, IssueAssessment], anew: bool
     ) -> tuple[str, ...]:
         """Write down what is new. Where nobody may write, the look is as good, and only the next one is no quicker."""
-        changed = {number: each for number, each in judged.items() if not _is_kept(each, ground.kept.get(number))}
-        gone = [number for number in ground.kept if number not in found]
-        if not (changed or positions or gone or anew):
+        changed = {
+            number: each
+            for number, each in judged.items()
+            if number not in grasp.ended and not _is_kept(each, ground.kept.get(number), grasp.stamps.get(number, ""))
+        }
+        gone = [number for number in ground.kept if number not in judged]
+        if not (changed or grasp.positions or gone or anew):
             return ()
         try:
-            self.board.keep(found, changed, commits, positions, anew=anew, gone=gone)
+            self.board.keep(grasp.stamps, changed, grasp.commits, grasp.positions, anew=anew, gone=gone)
         except StateConflictError as error:
             return (f"what was seen cannot be kept: {error.message}",)
         return ()
-
-    def _dated(self, judged: dict[int, IssueAssessment], now: str) -> dict[int, IssueAssessment]:
-        """How fresh each issue is, by the hours and days of the settings."""
-        manner = self.manner
-        if (manner.active_hours, manner.stale_days) == (24, 7):
-            return judged
-        found = {}
-        for number, each in judged.items():
-            hours = hours_between(each.last_at, now)
-            fresh = Freshness.ACTIVE if hours <= manner.active_hours else Freshness.RECENT
-            fresh = Freshness.STALE if hours > max(manner.active_hours, manner.stale_days * 24) else fresh
-            found[number] = msgspec.structs.replace(each, freshness=fresh)
-        return found
 
     def _is_shown(self, facts: IssueFacts, ground: Ground, scope: Scope) -> bool:
         tracked = ground.issues.get(facts.number)
@@ -299,9 +309,17 @@ def _labelled(kept: Kept) -> bool:
     return kept.said_state == IssueState.BLOCKED and all(each.kind != "label" for each in blockers)
 
 
-def _is_kept(judged: IssueAssessment, kept: Kept | None) -> bool:
+def _aged(assessment: IssueAssessment, clock: Clock) -> IssueAssessment:
+    """The same, as fresh as it is now; what is stale stays so."""
+    fresh = assessment.freshness if assessment.freshness is Freshness.STALE else clock.freshness_of(assessment.last_at)
+    if fresh is assessment.freshness and not assessment.changed:
+        return assessment
+    return msgspec.structs.replace(assessment, freshness=fresh, changed=False)
+
+
+def _is_kept(judged: IssueAssessment, kept: Kept | None, stamp: str) -> bool:
     """Whether the last look saw the same."""
-    before = kept.assessment if kept is not None else None
+    before = kept.assessment if kept is not None and kept.stamp == stamp else None
     if before is None:
         return False
     return msgspec.structs.replace(judged, changed=False) == msgspec.structs.replace(before, changed=False)

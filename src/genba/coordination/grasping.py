@@ -3,14 +3,14 @@
 Law: nothing is judged here. What was read before is kept; what is not on the base is seen anew at every look.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
 
 from genba.blackboard.field_board import Ground, SessionSeen, TaskSeen
-from genba.domain.facilitation import How, IssueFacts, Scanned, SeenCommit, SeenSession
+from genba.domain.facilitation import How, IssueFacts, IssueState, Scanned, SeenCommit, SeenSession
 from genba.domain.tasks import Priority, TaskStatus
 from genba.domain.tracking import TrackedIssue, TrackedPullRequest
 from genba.judgement.moments import moment, written
@@ -113,8 +113,45 @@ def commits_now(kept: Mapping[int, list[SeenCommit]], scanned: Scanned) -> dict[
     return found
 
 
-def facts_of(ground: Ground, on_base: Mapping[int, list[SeenCommit]], sight: Sight) -> dict[int, IssueFacts]:
-    """Every issue of the tracker, and every task, with all that was seen of it."""
+def stamps_of(ground: Ground) -> dict[int, str]:
+    """By issue: what changes with whatever the blackboard and the tracker tell of it."""
+    found = {task.number: task.updated_at for task in ground.tasks.values()}
+    for number, (_, _, issue) in ground.issues.items():
+        found[number] = f"{found.get(number, '')} {issue.updated_at} {issue.state}"
+    for number, requests in _requests(ground).items():
+        if number in found:
+            found[number] += " ".join(f" {each.number} {each.updated_at} {each.state}" for each in requests)
+    return found
+
+
+def settled(ground: Ground, sight: Sight, stamps: Mapping[int, str]) -> frozenset[int]:
+    """Issues that were closed and done at the last look, and to which nothing has happened since."""
+    scanned = sight.scanned
+    if scanned.anew or scanned.reverts or scanned.reverted_requests:
+        return frozenset()
+    seen = {*scanned.on_base, *scanned.off_base, *scanned.branches, *sight.runs}
+    if scanned.of_requests:
+        seen |= {n for n, all_ in _requests(ground).items() if any(each.number in scanned.of_requests for each in all_)}
+    seen |= {ground.tasks[task].number for task in ground.sessions if task in ground.tasks}
+    return frozenset(
+        number
+        for number, kept in ground.kept.items()
+        if kept.assessment is not None
+        and kept.assessment.closed
+        and kept.assessment.state is IssueState.DONE
+        and number not in seen
+        and kept.stamp
+        and kept.stamp == stamps.get(number)
+    )
+
+
+def facts_of(
+    ground: Ground,
+    on_base: Mapping[int, list[SeenCommit]],
+    sight: Sight,
+    but: Collection[int] = (),
+) -> dict[int, IssueFacts]:
+    """Every issue of the tracker, and every task, with all that was seen of it; of some, only that they ended."""
     by_number = {task.number: task for task in ground.tasks.values()}
     requests = _requests(ground)
     children: dict[int, list[int]] = {}
@@ -124,6 +161,9 @@ def facts_of(ground: Ground, on_base: Mapping[int, list[SeenCommit]], sight: Sig
     found: dict[int, IssueFacts] = {}
     for number in sorted({*ground.issues, *by_number}):
         tracked = ground.issues.get(number)
+        if number in but:
+            found[number] = _ended(number, by_number.get(number), tracked[2] if tracked is not None else None)
+            continue
         found[number] = _facts(
             number,
             by_number.get(number),
@@ -135,6 +175,15 @@ def facts_of(ground: Ground, on_base: Mapping[int, list[SeenCommit]], sight: Sig
             sight,
         )
     return found
+
+
+def _ended(number: int, task: TaskSeen | None, issue: TrackedIssue | None) -> IssueFacts:
+    """As much of an issue that ended as others need."""
+    status = _STATUSES[task.status] if task is not None else None
+    labels = task.labels if task is not None else issue.labels if issue is not None else ()
+    dropped = "not_planned" if status is TaskStatus.CANCELLED else ""
+    reason = issue.state_reason if issue is not None else dropped
+    return IssueFacts(number=number, state="closed", state_reason=reason, status=status, labels=labels)
 
 
 def _requests(ground: Ground) -> dict[int, list[TrackedPullRequest]]:

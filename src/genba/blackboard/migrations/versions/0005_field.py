@@ -28,7 +28,7 @@ def upgrade() -> None:
         _number(),
         _text("state"),
         _text("last_at"),
-        _text("facts", "{}"),
+        _text("stamp"),
         _text("assessment", "{}"),
         _text("said"),
         _text("said_state"),
