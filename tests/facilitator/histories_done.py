@@ -65,6 +65,16 @@ def squash_changed_again(story: Story) -> None:
     story.issue()
 
 
+@history(DONE, "the work of 12-login is on the base")
+def squash_and_brought_up_to_date(story: Story) -> None:
+    """Its branch was squashed without a name, and the base was merged into the branch later."""
+    story.git.commit("Work", on="12-login")
+    story.git.squash("12-login", "Add login")
+    story.git.commit("Something else")
+    story.git.commit("Bring main in", on="12-login", merge="main", files={})
+    story.issue()
+
+
 @history(DONE, "is on the base (branch)")
 def merged_outside(story: Story) -> None:
     """Its verified branch was merged by hand, outside of Genba."""

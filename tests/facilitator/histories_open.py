@@ -195,6 +195,22 @@ def branch(story: Story) -> None:
     story.issue()
 
 
+@history(IN_PROGRESS, "12-login has 1 commit that is not on the base")
+def empty_commit(story: Story) -> None:
+    """A branch of it has one commit, and that one is empty."""
+    story.git.commit("Begin", on="12-login", files={})
+    story.issue()
+
+
+@history(IN_PROGRESS, "12-login has 2 commits that are not on the base")
+def taken_back_on_its_branch(story: Story) -> None:
+    """A branch of it took back what it had done."""
+    before = story.git.tips["main"]
+    sha = story.git.commit("Try", on="12-login")
+    story.git.revert(sha, to=before, on="12-login")
+    story.issue()
+
+
 @history(IN_PROGRESS, "fix/12-login has 1 commit that is not on the base")
 def remote_branch(story: Story) -> None:
     """A branch of it is on a remote only."""
@@ -336,6 +352,37 @@ def goes_on_after_a_squash(story: Story) -> None:
     story.git.commit("One", on="12-login")
     story.git.squash("12-login", "Add login")
     story.git.commit("Two", on="12-login")
+    story.issue()
+
+
+@history(IN_PROGRESS, "12-login has 1 commit that is not on the base")
+def squash_without_a_name_reverted(story: Story) -> None:
+    """Its branch was squashed without a name, and that commit was reverted."""
+    before = story.git.tips["main"]
+    story.git.commit("Work", on="12-login")
+    sha = story.git.squash("12-login", "Add login")
+    story.git.revert(sha, to=before)
+    story.issue()
+
+
+@history(IN_PROGRESS, "12-login has 1 commit that is not on the base")
+def squash_without_a_name_undone(story: Story) -> None:
+    """Its branch was squashed without a name, and somebody undid it without saying so."""
+    before = story.git.tips["main"]
+    story.git.commit("Work", on="12-login")
+    story.git.squash("12-login", "Add login")
+    story.git.revert("", to=before, message="Back to how it was")
+    story.issue()
+
+
+@history(IN_PROGRESS, "12-login has 1 commit that is not on the base")
+def squash_reverted_and_changed(story: Story) -> None:
+    """Its branch was squashed without a name, reverted, and the same lines were changed otherwise."""
+    before = story.git.commit("Text", files={"page.txt": "one\ntwo\nthree\n"})
+    story.git.commit("Work", on="12-login", files={"page.txt": "one\n2\nthree\n"})
+    sha = story.git.squash("12-login", "Say 2")
+    story.git.revert(sha, to=before)
+    story.git.commit("Say zwei", files={"page.txt": "one\nzwei\nthree\n"})
     story.issue()
 
 

@@ -127,14 +127,26 @@ class GitScan:
     async def _has_landed(self, branch: str, base: str) -> bool:
         """Merging it would change nothing; or the whole of it is one commit of the base, which went on from there."""
         done = await self.git.run("merge-tree", "--write-tree", base, branch, allow=(0, 1, 128))
-        if done.returncode == 0:
-            tree = done.stdout.split("\n", 1)[0].strip()
-            if tree == await self.git.text("rev-parse", f"{base}^{{tree}}"):
-                return True
-        return await self._is_one_commit(branch, base)
+        merged = done.stdout.split("\n", 1)[0].strip() if done.returncode == 0 else ""
+        if merged and merged == await self.git.text("rev-parse", f"{base}^{{tree}}"):
+            return await self._brings_something(branch, base)
+        return await self._is_one_commit(branch, base, merged)
 
-    async def _is_one_commit(self, branch: str, base: str) -> bool:
-        """Whether some commit of the base since the fork is the whole of a branch."""
+    async def _brings_something(self, branch: str, base: str) -> bool:
+        """Whether anything on a branch could have landed. Empty commits and what it took back itself are nothing.
+
+        A branch that the base was merged into is compared commit by commit, since it forked only there.
+        """
+        fork = (await self.git.run("merge-base", base, branch, allow=(0, 1))).stdout.strip()
+        if not fork or (await self.git.run("diff", "--quiet", fork, branch, allow=(0, 1))).returncode:
+            return True
+        span = f"{base}..{branch}"
+        if not await self.git.text("rev-list", "--merges", "--max-count=1", span, "--"):
+            return False
+        return bool(await self.git.text("rev-list", "--full-history", "--no-merges", "--max-count=1", span, "--", ":/"))
+
+    async def _is_one_commit(self, branch: str, base: str, merged: str) -> bool:
+        """Whether some commit of the base since the fork is the whole of a branch, and was not taken back."""
         fork = (await self.git.run("merge-base", base, branch, allow=(0, 1))).stdout.strip()
         if not fork:
             return False
@@ -143,24 +155,37 @@ class GitScan:
         if not paths or len(paths) > _MOST_PATHS:
             return False
         whole = await self._patches(("diff", *_PATCH, fork, branch))
-        span = (
-            "log",
-            *_PATCH,
-            "--no-merges",
-            f"--max-count={_MOST_PATCHES}",
-            "--format=commit %H",
-            f"{fork}..{base}",
-            "--",
-        )
-        return bool(whole) and not whole.isdisjoint(await self._patches((*span, *paths)))
+        span = f"{fork}..{base}"
+        most = f"--max-count={_MOST_PATCHES}"
+        there = await self._patches(("log", *_PATCH, "--no-merges", most, "--format=commit %H", span, "--", *paths))
+        same = {commit for patch in whole for commit in there.get(patch, ())}
+        if not same:
+            return False
+        if merged and whole.keys() == (await self._patches(("diff", *_PATCH, base, merged))).keys():
+            return False  # all of it would come again: none of it is there
+        back = await self._taken_back(span)
+        return any(not _is_taken_back(commit, back) for commit in same)
 
-    async def _patches(self, words: tuple[str, ...]) -> set[str]:
-        """What changes have in common that are the same, wherever they are made."""
+    async def _taken_back(self, span: str) -> dict[str, str]:
+        """By commit: the one within a span that says that it takes it back."""
+        words = ("log", *_PLAIN, _FORMAT, "--fixed-strings", "--grep=This reverts commit", span, "--")
+        found: dict[str, str] = {}
+        for head, message in await asyncio.to_thread(lambda: list(_records(self.git.pieces(*words)))):
+            for match in _REVERTS.finditer(message, 0, _LONGEST):
+                found[match[1].decode()] = head.split(b" ", 1)[0].decode()
+        return found
+
+    async def _patches(self, words: tuple[str, ...]) -> dict[str, list[str]]:
+        """What changes have in common that are the same, wherever they are made; and the commits that made them."""
         said = await asyncio.to_thread(lambda: b"".join(itertools.islice(self.git.pieces(*words), _MOST_PIECES)))
         if not said.startswith(b"commit "):
             said = b"commit " + b"0" * 40 + b"\n" + said
         told = await self.git.run("patch-id", "--stable", stdin=said.decode("utf-8", "surrogateescape"))
-        return {line.split(" ", 1)[0] for line in told.stdout.splitlines() if line}
+        found: dict[str, list[str]] = {}
+        for line in told.stdout.splitlines():
+            patch, _, commit = line.partition(" ")
+            found.setdefault(patch, []).append(commit)
+        return found
 
     async def _revert_merges(self, found: Scanned) -> None:
         """Whoever takes a merge back takes back everything that it brought."""
@@ -171,6 +196,17 @@ class GitScan:
                 brought = await self.git.text("rev-list", f"{words[1]}..{sha}", "--")
                 for commit in brought.split():
                     found.reverts.setdefault(commit, by)
+
+
+def _is_taken_back(commit: str, back: dict[str, str]) -> bool:
+    """Whether a commit was reverted, and that revert was not."""
+    taken, seen = False, {""}
+    while True:
+        commit = next((by for sha, by in back.items() if commit.startswith(sha)), "")
+        if commit in seen:
+            return taken
+        seen.add(commit)
+        taken = not taken
 
 
 def _records(pieces: Iterator[bytes]) -> Iterator[tuple[bytes, bytes]]:
