@@ -15,6 +15,9 @@ _FIND = Statement("SELECT value FROM tracker_state WHERE project_id = :project A
 _ALL = Statement(
     "SELECT value FROM tracker_state WHERE project_id = :project AND name >= 'terms:' AND name < 'terms;' ORDER BY name"
 )
+_OVER = Statement("""
+SELECT coalesce(max(number), 0) FROM pull_requests WHERE project_id = :project AND branch = :branch AND state <> 'open'
+""")
 _FORGET = Statement("DELETE FROM tracker_state WHERE project_id = :project AND name = :name")
 
 
@@ -24,7 +27,12 @@ def keep(tx: Transaction, terms: Terms) -> None:
     What was said of the work before was heard by whoever proposes another commit, and is over with that.
     """
     before = find(tx, terms.task)
-    told = msgspec.json.encode(terms).decode()
+    if before is not None and before.commit == terms.commit:
+        after = before.after
+    else:
+        row = tx.one(_OVER, project=tx.project, branch=terms.branch)
+        after = int(row[0]) if row else 0
+    told = msgspec.json.encode(msgspec.structs.replace(terms, after=after)).decode()
     tx.do(_KEEP, project=tx.project, name=f"{_PREFIX}{terms.task}", value=told, now=now())
     if before is None or before.commit != terms.commit:
         tx.do(_FORGET, project=tx.project, name=f"findings:{terms.task}")

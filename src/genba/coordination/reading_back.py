@@ -126,7 +126,7 @@ class Reader:
         looked = [(terms, found[number]) for terms, number in wanted if number and number in found]
         for terms in unknown:
             newest = await self.remote.pull_request_of(terms.branch)
-            if newest is not None:
+            if newest is not None and terms.about(newest):
                 looked.append((terms, _clean(newest)))
         return looked
 
@@ -369,6 +369,8 @@ def _number_of(tx: Transaction, terms: Terms) -> int | None:
     if requests and requests[0].state is PullRequestState.OPEN:
         return requests[0].number
     opened = _opened(tx, terms.branch)
+    if opened is not None and 0 < opened <= terms.after:
+        opened = None
     if opened == 0 or not requests:
         return opened
     return max(opened or 0, requests[0].number)
@@ -376,7 +378,7 @@ def _number_of(tx: Transaction, terms: Terms) -> int | None:
 
 def _requests(tx: Transaction, terms: Terms) -> list[TrackedPullRequest]:
     """The pull requests of its branch: the open one first, then the newest."""
-    found = pull_requests_of_branch(tx, terms.branch) if terms.branch else []
+    found = [one for one in pull_requests_of_branch(tx, terms.branch) if terms.about(one)] if terms.branch else []
     return sorted(found, key=lambda one: one.state is not PullRequestState.OPEN)
 
 

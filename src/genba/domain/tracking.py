@@ -175,6 +175,12 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """The first line of the merge commit."""
     body: str = ""
     """The rest of it, with the trailers."""
+    after: int = 0
+    """The newest pull request of the branch that was over before: what became of it says nothing of this work."""
+
+    def about(self, found: TrackedPullRequest) -> bool:
+        """Whether a pull request of the branch brings this work, and not what was proposed before it."""
+        return found.number > self.after or found.state is PullRequestState.OPEN
 
 
 class IssuePage(msgspec.Struct, frozen=True, kw_only=True):

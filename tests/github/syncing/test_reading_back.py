@@ -373,6 +373,44 @@ def _hold_to(board: Blackboard, number: int, **terms: str) -> None:
 
 
 _FAIL = Statement("UPDATE outbox SET status = 'failed', error = 'no' WHERE id = :id")
+_DONE = Statement("UPDATE outbox SET status = 'done', made = :made WHERE id = :id")
+
+
+@pytest.mark.parametrize("refused", [False, True])
+async def test_work_on_a_reopened_issue_is_not_done_by_what_was_merged_before(
+    board: Blackboard, remote: MemoryIssues, syncing: Syncing, task: int, refused: bool
+) -> None:
+    first = OpenPullRequest(branch=f"genba/{task}", target="main", title="t", body="b", issue=task)
+    entry = board.store.write(lambda tx: outbox.record(tx, "pull-request:1", first))
+    board.store.write(lambda tx: tx.do(_DONE, id=entry.id, made='{"number":2}'))
+    remote.change_request(2, state=PullRequestState.MERGED, merged_commit="b" * 40, merged_by="bob")
+    remote.close(task)
+    await syncing().sync()
+    remote.change(task, state="open", state_reason="reopened")
+    await syncing().sync()
+    assert board.get(task).status is TaskStatus.OPEN
+
+    again = "e" * 40
+    start = SessionStart(run="run-again", agent="builder", branch=f"genba/{task}", base="c0", workdir="/nowhere")
+    board.begin_session(task, start)
+    board.record_verification(task, start.run, a_verification(again))
+    board.change_status(task, a_move(TaskStatus.REVIEW, commit=again))
+    held = Terms(task=task, run=start.run, branch=start.branch, target="main", commit=again)
+    for _ in range(2):
+        board.store.write(lambda tx: pull_request_terms.keep(tx, held))
+    if refused:
+        second = msgspec.structs.replace(first, title="again")
+        entry = board.store.write(lambda tx: outbox.record(tx, "pull-request:2", second))
+        board.store.write(lambda tx: tx.do(_FAIL, id=entry.id))
+    board.end_session(SessionEnd(run=start.run, outcome=Outcome.COMPLETED, reason=""))
+    assert (await syncing().sync()).news == ()
+    assert board.get(task).status is TaskStatus.REVIEW
+
+    number = remote.propose(start.branch, again)
+    assert (await syncing().sync()).news[0].number == number
+    remote.change_request(number, state=PullRequestState.MERGED, merged_commit="f" * 40, merged_by="bob")
+    await syncing().sync()
+    assert board.get(task).status is TaskStatus.DONE
 
 
 async def test_words_that_no_database_keeps_hold_up_nothing(
