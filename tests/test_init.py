@@ -120,3 +120,17 @@ def test_who_has_no_token_is_told_the_ways_to_give_one(project: Project) -> None
     done = project.genba("init", "--github", "acme/shop", GENBA_GITHUB_TOKEN="", GITHUB_TOKEN="", GH_TOKEN="", check=0)
     assert "GENBA_GITHUB_TOKEN" in done.err
     assert "genba doctor" in done.err
+
+
+def test_another_forge_gets_no_token(project: Project) -> None:
+    project.git("remote", "add", "origin", "git@gitlab.com:acme/shop.git")
+    refused = project.genba("init", "--github", GENBA_GITHUB_TOKEN="token", check=2)
+    assert "gitlab.com is no GitHub" in refused.err
+    assert "`forge`" in refused.err
+    assert not (project.root / ".genba").exists()
+
+
+@pytest.mark.parametrize("word", ["acme/shop/extra", "../../etc", "acme:8/shop/extra"])
+def test_a_path_is_no_address(project: Project, word: str) -> None:
+    assert "is no repository" in project.genba("init", "--github", word, check=2).err
+    assert not (project.root / ".genba").exists()

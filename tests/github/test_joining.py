@@ -41,6 +41,22 @@ def test_a_repository_that_is_not_there_is_told(joined: Project, hub: GitHub) ->
     assert "acme/nothing" in github(joined)["detail"]
 
 
+def test_a_token_that_may_only_read_is_told(joined: Project, hub: GitHub) -> None:
+    hub.add_token("ghp_readsreadsreadsreads00", "reader")
+    row = github(joined, "ghp_readsreadsreadsreads00")
+    assert row["health"] == "missing"
+    assert row["detail"] == "acme/shop: GENBA_GITHUB_TOKEN may only read: no work can be pushed"
+
+
+def test_joining_what_is_not_there_says_so_in_one_sentence(joined: Project, hub: GitHub) -> None:
+    joined.write(".genba/config.yaml", "")
+    done = joined.genba("init", "--github", f"{hub.url}/acme/nothing", check=0)
+    assert (
+        "warning: acme/nothing cannot be worked on yet: GitHub has no repository acme/nothing, "
+        "or does not show it to this token\nhint: check tracker.github.repository" in done.err
+    )
+
+
 def test_who_is_not_there_does_not_keep_anybody_from_working(joined: Project) -> None:
     joined.write(".genba/config.yaml", f"tracker: {{github: {{repository: {SHOP}, url: 'http://127.0.0.1:9'}}}}\n")
     row = github(joined)

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from genba.domain.errors import GenbaError
+from genba.domain.errors import GenbaError, NotFoundError
 from genba.wiring.github import GitHubOffice
 from genba.wiring.house import House
 
@@ -26,7 +26,8 @@ class _Repository(msgspec.Struct, frozen=True):
     open_issues_count: int = 0
     has_issues: bool = True
     archived: bool = False
-    permissions: _Permissions = _Permissions()
+    permissions: _Permissions | None = None
+    """What the token may; not everybody who asks is told."""
 
 
 async def try_access(house: House) -> Access:
@@ -40,19 +41,24 @@ async def try_access(house: House) -> Access:
         source = (await office.credentials()).source
         client = await office.client()
         found = (await client.get(client.repository())).read(_Repository)
+    except NotFoundError as error:
+        told = f"GitHub has no repository {settings.repository}, or does not show it to this token"
+        return Access(repository=settings.repository, source=source, problem=told, hint=error.hint)
     except GenbaError as error:
         return Access(repository=settings.repository, source=source, problem=error.message, hint=error.hint)
     finally:
         await office.close()
-    return Access(repository=settings.repository, source=source, seen=_seen(found, source), problem=_problem(found))
+    seen = f"{found.open_issues_count} open issues and pull requests, by {source}"
+    problem, hint = _problem(found, source)
+    return Access(repository=settings.repository, source=source, seen=seen, problem=problem, hint=hint)
 
 
-def _seen(found: _Repository, source: str) -> str:
-    may = "" if found.permissions.push else ", which may not push"
-    return f"{found.open_issues_count} open issues and pull requests, by {source}{may}"
-
-
-def _problem(found: _Repository) -> str:
+def _problem(found: _Repository, source: str) -> tuple[str, str]:
+    """What would stand in the way of work, and the way out."""
     if found.archived:
-        return "the repository is archived: nothing can be changed there"
-    return "" if found.has_issues else "the repository has no issues: they are turned off there"
+        return "the repository is archived: nothing can be changed there", ""
+    if not found.has_issues:
+        return "the repository has no issues: they are turned off there", ""
+    if found.permissions is not None and not found.permissions.push:
+        return f"{source} may only read: no work can be pushed", "give it a token that may write to the repository"
+    return "", ""

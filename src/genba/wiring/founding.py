@@ -23,6 +23,9 @@ _ADDRESS = re.compile(
     r"(?:(?P<scheme>\w+)://)?(?:[^@/]+@)?(?P<host>[^/:]+)(?::(?P<port>\d+))?[/:](?P<name>[\w.-]+/[\w.-]+?)(?:\.git)?/?"
 )
 _GITHUB = "github.com"
+_OTHERS = ("gitlab.com", "bitbucket.org", "codeberg.org", "gitea.com", "git.sr.ht", "dev.azure.com")
+"""Known to speak another language. They get no token of GitHub's."""
+_HOST = re.compile(r"[\w-]+(?:\.[\w-]+)+")
 _LOOPBACK = ("localhost", "127.0.0.1")
 """The only hosts that are asked without TLS."""
 _PLAIN = re.compile(r"[A-Za-z0-9][\w.-]*")
@@ -159,7 +162,7 @@ def repository_of(house: House, word: str) -> Repository:
         near = _address_of_remote(house)
         return _at(near) if near is not None and near["name"].lower() == word.lower() else Repository(word)
     match = _ADDRESS.fullmatch(word)
-    if match is None:
+    if match is None or not (match["scheme"] or "@" in word or _HOST.fullmatch(match["host"])):
         raise UsageError(
             f'"{word[:100]}" is no repository', unchanged="nothing was changed.", hint="--github owner/name"
         )
@@ -170,7 +173,7 @@ def _of_remote(house: House) -> Repository:
     match = _address_of_remote(house)
     if match is None:
         raise NotFoundError(
-            "the remote origin of this repository is none on GitHub",
+            "this repository has no remote origin, or none on GitHub",
             unchanged="nothing was changed.",
             hint="name it: genba init --github owner/name",
         )
@@ -191,6 +194,12 @@ def _at(address: re.Match[str]) -> Repository:
     host, name, scheme = address["host"].lower(), address["name"], (address["scheme"] or "").lower()
     if host in (_GITHUB, f"ssh.{_GITHUB}", f"www.{_GITHUB}"):
         return Repository(name)
+    if host in _OTHERS:
+        raise UsageError(
+            f"{host} is no GitHub: its issues cannot be read",
+            unchanged="nothing was changed, and nobody was asked.",
+            hint="genba init   keeps the tasks here; pull requests there are opened by a command of yours: `forge`",
+        )
     plain = scheme == "http" and host in _LOOPBACK
     port = f":{address['port']}" if address["port"] and (scheme == "https" or plain) else ""
     return Repository(name, f"{'http' if plain else 'https'}://{host}{port}/api/v3")

@@ -29,12 +29,12 @@ def init(repository: str | None, name: str, adapter: str, as_json: bool) -> None
     house = house_here()
     named = None if repository is None else repository_of(house, "" if repository == _HERE else repository)
     founded = found(house, name=name, adapter=adapter, repository=named)
-    problem, seen = "", ""
+    problem, seen, hint = "", "", ""
     if named is not None:
         from genba.wiring.access import try_access  # noqa: PLC0415  (only who joins GitHub needs it)
 
         access = run_async(try_access(house_here()))
-        problem, seen = access.problem, access.seen
+        problem, seen, hint = access.problem, access.seen, access.hint
     if as_json:
         print_json({"founded": founded, "access": {"problem": problem, "seen": seen}})
         return
@@ -42,8 +42,8 @@ def init(repository: str | None, name: str, adapter: str, as_json: bool) -> None
     for line in table(_rows(founded, seen)):
         click.echo(f" {in_one_line(line)}")
     if problem:
-        show_warning(f"GitHub cannot be reached with what is here: {problem}")
-    show_hint(_next(founded, bool(problem)))
+        show_warning(f"{founded.repository} cannot be worked on yet: {problem}")
+    show_hint(f"{hint}\n{_next(founded, True)}" if hint else _next(founded, bool(problem)))
 
 
 def _rows(founded: Founded, seen: str) -> list[tuple[str, str, str]]:
