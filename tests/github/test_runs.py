@@ -1,6 +1,8 @@
 """`genba run` on an issue of GitHub, from its label to its merge."""
 
+import json
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -232,6 +234,7 @@ def test_an_issue_that_is_closed_meanwhile_gets_no_pull_request(shop: Shop) -> N
     assert "its work stays on its branch" in out
     assert shop.pulls() == []
     assert shop.status(number) == "cancelled"
+    assert json.loads(out)["hint"].splitlines()[0] == f"genba task show {number}"
 
 
 def test_without_github_the_copy_serves_and_without_a_copy_nothing_starts(shop: Shop) -> None:
@@ -250,6 +253,18 @@ def test_without_github_the_copy_serves_and_without_a_copy_nothing_starts(shop: 
     assert any("is taken from the copy" in line for line in told)
 
 
+def test_a_run_tells_what_becomes_of_its_pull_request(shop: Shop) -> None:
+    shop.agent()
+    number = shop.issue()
+    done = shop.project.genba("run", "iterator", "--issue", str(number), check=0)
+    assert "hint: genba sync   once it is reviewed or merged" in done.err
+    settings = shop.project.read(".genba/config.yaml")
+    shop.project.write(".genba/config.yaml", settings.replace("sync_seconds: 0.3", "send: false"))
+    shop.publish()
+    done = shop.project.genba("run", "iterator", "--issue", str(shop.issue("Add white tea")), check=0)
+    assert "warning: 2 changes wait in the outbox\nhint: genba outbox send\n" in done.err
+
+
 def test_a_token_that_expires_in_mid_run_loses_nothing(shop: Shop) -> None:
     gate = shop.project.root.parent / "gate"
     shop.agent(do=f"touch {gate}.waits; while ! test -e {gate}; do sleep 0.02; done; {REWORK}")
@@ -260,6 +275,7 @@ def test_a_token_that_expires_in_mid_run_loses_nothing(shop: Shop) -> None:
     gate.touch()
     _, err = running.communicate(timeout=60)
     assert running.returncode == 1, err
+    assert re.search(r"warning: \d changes? waits? in the outbox: GitHub does not take the credentials", err), err
     assert shop.pulls() == []
     fresh = "ghp_anotheranotheranother01"
     shop.hub.add_token(fresh, "octocat")

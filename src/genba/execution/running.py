@@ -421,7 +421,7 @@ class Run:
             case Outcome.BUDGET_EXHAUSTED:
                 return f"{again} --set {raised_limit(self.state, self.definition)}"
         spent = exhausted(self.state, self.definition)
-        if spent is not None:
+        if spent is not None and not (outcome is Outcome.FAILED and self.state.hint):  # an error has its own way out
             return f"{again} --set {spent.setting}"
         hint = self.state.hint
         if outcome is Outcome.BLOCKED and self.state.denied:

@@ -111,7 +111,10 @@ class TaskKeeper:
         """
         task = await self.ledger.look(self.number)
         if task.status not in (TaskStatus.IN_PROGRESS, TaskStatus.REVIEW):
-            raise StateConflictError(f"task #{self.number} is {task.status} by now: its work stays on its branch")
+            raise StateConflictError(
+                f"task #{self.number} is {task.status} by now: its work stays on its branch",
+                hint=f"genba task show {self.number}",
+            )
         if not _ends(action):
             return ""
         await self.reach_review()

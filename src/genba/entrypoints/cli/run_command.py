@@ -14,6 +14,7 @@ from genba.definitions.definition import AgentDefinition
 from genba.definitions.layers import Layer, at_path, merge
 from genba.definitions.parameters import ISSUE, RUN_OPTIONS, is_issue_number, option_name, settings_from
 from genba.domain.errors import ConfigurationError, GenbaError, UsageError
+from genba.domain.outbox import DeedStatus
 from genba.domain.outcomes import Outcome
 from genba.domain.problems import Problem, did_you_mean, nearest
 from genba.domain.shapes import DEEPEST, plain_problems
@@ -329,7 +330,23 @@ def execute(house: House, plan: RunPlan, as_json: bool, quiet: bool) -> RunResul
         click.echo(printable(f"{result.outcome}: {result.reason}"), err=True)
     if result.hint:
         show_hint(result.hint)
+    if house.project.file.tracker.github is not None and not quiet:
+        _tell_of_github(house, result)
     return result
+
+
+def _tell_of_github(house: House, result: RunResult) -> None:
+    """What of this run is not there yet, and how its pull request goes on."""
+    office = house.office()
+    waiting = [] if office is None else [one for one in office.outbox().list() if one.run == result.run]
+    if waiting:
+        count = f"{len(waiting)} change{'s wait' if len(waiting) > 1 else ' waits'} in the outbox"
+        why = next((one.error for one in waiting if one.error), "")
+        show_warning(f"{count}: {why}" if why else count)
+        failed = any(one.status is DeedStatus.FAILED for one in waiting)
+        show_hint("genba outbox list" if failed else "genba outbox send")
+    elif result.pull_request and result.outcome is Outcome.COMPLETED:
+        show_hint("genba sync   once it is reviewed or merged")
 
 
 def exit_code(result: RunResult) -> int:

@@ -29,7 +29,7 @@ def task_lines(
     """`outside`: what its tracker and its forge show, each with its name."""
     yield in_one_line(f"#{task.number} {task.title}")
     yield in_one_line("   " + " · ".join(_facts(task)))
-    for name, value in (*_more(task, last, session), *outside):
+    for name, value in (*_more(task, last, session, any(name == "pull request" for name, _ in outside)), *outside):
         yield in_one_line(f"   {name:<12} {value}")
     for part in parts:
         whose = f"  @{part.assignee}" if part.assignee else ""
@@ -87,7 +87,7 @@ def _facts(task: Task) -> Iterator[str]:
         yield f"@{task.assignee}"
 
 
-def _more(task: Task, last: Verification | None, session: SessionStart) -> Iterator[tuple[str, str]]:
+def _more(task: Task, last: Verification | None, session: SessionStart, proposed: bool) -> Iterator[tuple[str, str]]:
     if task.blocker is not None:
         yield "blocked", f"{task.blocker.kind}: {task.blocker.reason}"
     if task.parent is not None:
@@ -108,7 +108,7 @@ def _more(task: Task, last: Verification | None, session: SessionStart) -> Itera
     if task.review_of is not None:
         yield "reviews", f"#{task.review_of} at {task.review_commit[:7]}"
     if session.run:
-        onward = "run --resume" if task.status is TaskStatus.REVIEW else "logs"
+        onward = "run --resume" if task.status is TaskStatus.REVIEW and not proposed else "logs"
         yield "last run", f"{session.run} on {session.branch}   genba {onward} {session.run}"
     if last is not None:
         yield "verdict", f"{last.verdict} on {last.subject.commit[:7]}   genba verify {task.number}"
