@@ -166,6 +166,18 @@ def revert_of_a_reverted_merge(story: Story) -> None:
     story.issue(state="closed", state_reason="completed")
 
 
+@history(DONE, "pull request #31 was merged")
+def revert_of_a_reverted_request(story: Story) -> None:
+    """Its pull request was reverted by another one, and that one by a third."""
+    before = story.git.tips["main"]
+    sha = story.git.commit("Add login (#31)")
+    story.request(state=MERGED, merged_commit=sha)
+    back = story.git.revert(sha, to=before, message='Revert "Add login" (#33)\n\nReverts acme/shop#31\n')
+    again = 'Revert "Revert "Add login"" (#34)\n\nReverts acme/shop#33\n'
+    story.git.revert(back, to=sha, message=again)
+    story.issue(state="closed", state_reason="completed")
+
+
 @history(DONE, "is on the base (trailer)")
 def done_anew(story: Story) -> None:
     """Its work was reverted, and done anew by another commit."""

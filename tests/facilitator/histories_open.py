@@ -132,6 +132,18 @@ def reverted_request(story: Story) -> None:
 
 
 @history(INCOMPLETE, "was reverted by")
+def reverted_request_of_commits(story: Story) -> None:
+    """Its merged pull request had commits with trailers, and was reverted by another one."""
+    before = story.git.tips["main"]
+    story.git.commit(TRAILERS, on="12-login")
+    merged = story.git.commit("Merge pull request #31 from acme/12-login\n\nAdd login", merge="12-login")
+    story.request(state=MERGED, merged_commit=merged)
+    story.git.delete("12-login")
+    story.git.revert(merged, to=before, message='Revert "Add login" (#33)\n\nReverts acme/shop#31\n')
+    story.issue()
+
+
+@history(INCOMPLETE, "was reverted by")
 def reverted_three_times(story: Story) -> None:
     """Its work was reverted, the revert was reverted, and that one too."""
     before = story.git.tips["main"]

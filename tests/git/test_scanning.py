@@ -270,3 +270,27 @@ async def test_settings_of_the_user_change_nothing(field: Field) -> None:
 )
 def test_a_branch_tells_its_issue(branch: str, number: int | None) -> None:
     assert issue_of_branch(branch) == number
+
+
+async def test_a_pull_request_that_was_read_before_is_taken_back_with_all_that_it_brought(field: Field) -> None:
+    field.change("Begin")
+    work = field.change("Work\n\nIssue: 12\n", on="topic")
+    field.git("switch", "-q", "main")
+    field.git("merge", "-q", "--no-ff", "-m", "Merge pull request #31 from acme/topic", "topic")
+    merged = field.git("rev-parse", "HEAD")
+    field.git("branch", "-D", "topic")
+    first = await field.look()
+    back = field.change('Revert "Add login" (#33)\n\nReverts acme/shop#31\n')
+    second = await field.look(first)
+    assert second.reverts == {merged: back, work: back}
+    again = field.change('Revert "Revert it" (#34)\n\nReverts #33\n')
+    assert (await field.look(second)).reverts == {back: again}
+    assert (await field.look()).reverts == {merged: back, work: back, back: again}
+
+
+@pytest.mark.parametrize("message", ["Begin", 'Revert "it"'])
+async def test_a_branch_that_brings_nothing_has_not_landed(field: Field, message: str) -> None:
+    field.change("First")
+    field.git("switch", "-qc", "12-login")
+    field.git("commit", "-q", "--allow-empty", "-m", message)
+    assert not (await field.look()).branches[12][0].landed

@@ -68,6 +68,7 @@ class GitScan:
         found = Scanned(position=now, anew=not since)
         await asyncio.to_thread(self._read, found, tip, since)
         await self._look_for_landed(found, tip)
+        await self._revert_requests(found, tip)
         await self._revert_merges(found)
         if shallow:
             found.notes = ("the clone is shallow: what is older is not seen",)
@@ -187,6 +188,16 @@ class GitScan:
             found.setdefault(patch, []).append(commit)
         return found
 
+    async def _revert_requests(self, found: Scanned, tip: str) -> None:
+        """Whoever takes a pull request back takes back the commits that it was, also those that were read before."""
+        for number, by in found.reverted_requests.items():
+            known = [commit.sha for commit in found.of_requests.get(number, ())]
+            if not known and not found.anew:
+                told = rf"--grep=\(#{number}\)$|^Merge pull request #{number} from "
+                known = (await self.git.text("log", "--format=%H", "-E", told, "--max-count=1", tip, "--")).split()
+            for sha in known:
+                found.reverts.setdefault(sha, by)
+
     async def _revert_merges(self, found: Scanned) -> None:
         """Whoever takes a merge back takes back everything that it brought."""
         for sha, by in list(found.reverts.items()):
@@ -246,6 +257,12 @@ def _read_revert(found: Scanned, head: bytes, message: bytes) -> bool:
     requests = [int(match[1]) for match in _REVERTS_REQUEST.finditer(message, 0, _LONGEST)]
     found.reverts.update(dict.fromkeys(commits, sha))
     found.reverted_requests.update(dict.fromkeys(requests, sha))
+    if commits or requests:
+        subject, _, _ = message.partition(b"\n")
+        itself = _REQUEST.search(subject)
+        if itself:  # so that it is known when somebody takes this one back
+            own = SeenCommit(sha=sha, time=_time(int(head.split(b" ")[1])), how=How.PULL_REQUEST, on_base=True)
+            found.of_requests.setdefault(int(itself[1]), []).append(own)
     return bool(commits or requests)
 
 
