@@ -42,10 +42,11 @@ def test_what_is_kept_is_there_at_the_next_look(board: Blackboard) -> None:
     kept.keep({}, {}, {1: [COMMIT, COMMIT]}, {"git": "there"}, anew=False)
     ground = kept.read()
     assert (ground.kept[2].assessment, ground.kept[2].stamp) == (BLOCKED, "stamp")
-    assert dict(ground.commits) == {1: [COMMIT, COMMIT]}
+    assert dict(kept.commits([1, 2])) == {1: [COMMIT, COMMIT]}
+    assert dict(kept.commits([2])) == {}
     assert ground.positions == {"git": "there"}
     kept.keep({}, {}, {}, {}, anew=True, gone=[2])
-    assert (dict(kept.read().kept), dict(kept.read().commits)) == ({}, {})
+    assert (kept.read().kept, dict(kept.commits([1]))) == ({}, {})
 
 
 def test_what_is_said_twice_stands_there_once(board: Blackboard) -> None:

@@ -109,6 +109,15 @@ def test_the_second_look_reads_on_and_sees_what_is_new(field: Project) -> None:
     assert states(field)[3] == "blocked"
 
 
+def test_what_ended_is_looked_at_again_when_something_happens_to_it(field: Project) -> None:
+    field.sql("UPDATE tasks SET status = 'done' WHERE number = 2")
+    before = states(field)
+    assert (before[2], states(field)) == ("done", before)
+    field.git("revert", "--no-edit", "HEAD")
+    assert states(field)[2] == "unknown"
+    assert states(field)[2] == "unknown"
+
+
 def test_history_that_was_rewritten_is_read_anew(field: Project) -> None:
     assert states(field)[2] == "done"
     field.git("branch", "-q", "-D", "4-tidy-up")
@@ -155,6 +164,19 @@ def test_a_graph_shows_what_waits_for_what(field: Project) -> None:
     assert '  i3["#3 Write docs<br/>blocked"]:::blocked' in drawn
 
 
+def test_what_happened_is_told_in_the_order_of_time(field: Project) -> None:
+    field.sql("UPDATE tasks SET status = 'done' WHERE number = 2")
+    first = field.genba("facilitate", "--events", check=0).out
+    assert field.genba("facilitate", "--events", check=0).out == first
+    told = [json.loads(line) for line in first.splitlines()]
+    assert [each["time"] for each in told] == sorted(each["time"] for each in told)
+    seen = [(each["type"], each["issue"], each["source"]) for each in told]
+    assert ("issue_created", 1, "blackboard") in seen
+    assert ("merged", 2, "git") in seen
+    assert ("commit_pushed", 4, "git") in seen
+    assert len({each["key"] for each in told}) == len(told)
+
+
 def test_a_run_that_only_its_journal_tells_of_is_seen(project: Project) -> None:
     project.issue(1, "Add a page")
     folder = project.root / ".git/genba/runs/worker-1"
@@ -185,7 +207,7 @@ def test_a_run_that_only_its_journal_tells_of_is_seen(project: Project) -> None:
         (("--project-owner", "acme"), "--project-owner belongs to --project"),
         (("--apply", "--dry-run"), "--apply does it and --dry-run only shows it"),
         (("--watch", "0"), "a number of minutes above zero"),
-        (("--graph", "--apply"), "--graph only shows"),
+        (("--graph", "--apply"), "only show: they go with neither"),
     ],
 )
 def test_what_cannot_be_is_refused(project: Project, words: tuple[str, ...], told: str) -> None:
@@ -264,7 +286,7 @@ def test_nothing_that_it_is_given_can_start_close_land_or_test_anything() -> Non
     given = inspect.signature(Facilitator.__init__).parameters
     assert list(given) == ["self", "board", "eyes", "manner", "now"]
     assert public(Eyes) == {"alive", "around", "discover", "journals", "scan"}
-    assert public(FieldBoard) == {"keep", "positions", "read", "say", "set_position"}
+    assert public(FieldBoard) == {"commits", "keep", "positions", "read", "say", "set_position"}
 
 
 def public(kind: type) -> set[str]:

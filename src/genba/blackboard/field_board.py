@@ -79,7 +79,16 @@ WHERE t.project_id = :project AND s.status = 'ended' GROUP BY a.name
 _KEPT = Statement("""
 SELECT number, last_at, assessment, said, said_state, stamp FROM field_issues WHERE project_id = :project
 """)
-_COMMITS = Statement("SELECT number, commits FROM field_commits WHERE project_id = :project")
+_COMMITS = Statement(
+    """
+SELECT number, commits FROM field_commits
+WHERE project_id = :project AND number IN (SELECT value FROM json_each(:numbers))
+""",
+    """
+SELECT number, commits FROM field_commits WHERE project_id = :project
+  AND number IN (SELECT CAST(n.value AS bigint) FROM json_array_elements_text(CAST(:numbers AS json)) AS n(value))
+""",
+)
 _POSITIONS = Statement("SELECT name, value FROM field_positions WHERE project_id = :project")
 _STATE = Statement("SELECT value, updated_at FROM tracker_state WHERE project_id = :project AND name = :name")
 
@@ -205,6 +214,7 @@ class Ground(msgspec.Struct, kw_only=True):
     ends: dict[str, tuple[int, int]]
     kept: dict[int, Kept]
     commits: Mapping[int, list[SeenCommit]]
+    """Those that were asked for: see `FieldBoard.commits`."""
     positions: dict[str, str]
     tracker_read_at: str
 
@@ -223,6 +233,11 @@ class FieldBoard:
 
     def read(self) -> Ground:
         return self.store.read(_read)
+
+    def commits(self, numbers: Iterable[int]) -> Mapping[int, list[SeenCommit]]:
+        """The commits on the base that are known of some issues and pull requests."""
+        asked = as_json(sorted(numbers))
+        return self.store.read(lambda tx: KeptCommits(dict(tx.all(_COMMITS, project=tx.project, numbers=asked))))
 
     def keep(
         self,
@@ -299,7 +314,7 @@ def _read(tx: Transaction) -> Ground:
         requests=[(task, _request.decode(data)) for task, data in tx.all(_REQUESTS, **project)],
         ends={name: (int(good), int(all_) - int(good)) for name, good, all_ in tx.all(_ENDS, **project)},
         kept={row[0]: _kept(row) for row in tx.all(_KEPT, **project)},
-        commits=KeptCommits(dict(tx.all(_COMMITS, **project))),
+        commits={},
         positions=positions,
         tracker_read_at=str(read_at[1]) if read_at else "",
     )

@@ -79,6 +79,8 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     """The owner and the number of a board."""
     numbers: frozenset[int] | None = None
     """The issues on that board, where it was read."""
+    whole: bool = False
+    """Whether all facts are wanted, also of what ended and was left alone since."""
 
 
 class Manner(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,8 +164,6 @@ class Facilitator:
         return msgspec.structs.replace(report, incomplete=(*_incomplete(report, waiting=0), _REST))
 
     async def _grasp(self, ground: Ground, scanned: Scanned, journals: Journals, scope: Scope) -> "_Grasp":
-        new = commits_now(ground.commits, scanned)
-        on_base: Mapping[int, list[SeenCommit]] = new if scanned.anew else ChainMap(new, ground.commits)  # type: ignore[arg-type]
         reverts = Reverts.read(ground.positions.get("reverts", ""), scanned)
         resting = (each for sessions in ground.sessions.values() for each in sessions if each.status != "waiting")
         dirty, horizon = await self.eyes.around(frozenset(each.branch for each in resting if each.branch))
@@ -184,7 +184,13 @@ class Facilitator:
         }
         changed = {name: value for name, value in positions.items() if ground.positions.get(name, "") != value}
         stamps = stamps_of(ground)
-        ended = settled(ground, sight, stamps)
+        ended = settled(ground, sight, stamps) if not scope.whole else frozenset()
+        if not scanned.anew:
+            wanted = {*stamps, *(request.number for _, request in ground.requests)} - ended
+            wanted |= {*scanned.on_base, *scanned.of_requests}
+            ground.commits = await asyncio.to_thread(self.board.commits, wanted)
+        new = commits_now(ground.commits, scanned)
+        on_base: Mapping[int, list[SeenCommit]] = new if scanned.anew else ChainMap(new, ground.commits)  # type: ignore[arg-type]
         facts = facts_of(ground, on_base, sight, ended)
         return _Grasp(facts=facts, ended=ended, commits=new, positions=changed, stamps=stamps)
 

@@ -1,6 +1,7 @@
 """`genba facilitate`: how each issue stands, what is in its way, what to do next; and, told to, it says so there."""
 
 import asyncio
+import gc
 import shutil
 from datetime import UTC, datetime
 from typing import Any
@@ -16,6 +17,7 @@ from genba.entrypoints.cli.failures import show_hint, show_warning
 from genba.entrypoints.cli.field_views import facilitate_lines, mermaid, screen
 from genba.entrypoints.cli.houses import house_here, run_async
 from genba.entrypoints.cli.json_output import print_json
+from genba.judgement.chronicle import chronicle
 from genba.wiring import House
 from genba.wiring.facilitating import facilitator, fresh_copy, scope_of, send
 
@@ -38,6 +40,7 @@ _BY_SETTINGS = -1.0
     help="Look again after so many minutes; by default as facilitator.check_interval says.",
 )
 @click.option("--graph", is_flag=True, help="Print a Mermaid graph of what waits for what.")
+@click.option("--events", is_flag=True, help="Print what happened, oldest first: one line of JSON each.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; with --watch, one line for each look.")
 def facilitate(
     project: int | None,
@@ -48,20 +51,25 @@ def facilitate(
     offline: bool,
     watch: float | None,
     graph: bool,
+    events: bool,
     as_json: bool,
 ) -> int:
     """Say of each issue its state, the evidence, what is in its way, and the next command.
 
     It never starts an agent, closes an issue, touches a branch, runs a test or merges.
     """
-    _check(project, project_owner, applied, dry_run, watch, graph)
+    _check(project, project_owner, applied, dry_run, watch, graph or events)
     house = house_here()
     if applied:
         people_only(house, "speak for the facilitator")
     scope = scope_of(house, label, project, project_owner)
     if watch is not None:
         return run_async(_watch(house, scope, applied, offline, watch, as_json))
-    look = run_async(one_look(house, scope, applied=applied, offline=offline))
+    look = run_async(one_look(house, msgspec.structs.replace(scope, whole=events), applied=applied, offline=offline))
+    if events:
+        for fact in chronicle(look.field.values()):
+            click.echo(msgspec.json.encode(fact).decode())
+        return 0
     if graph:
         for line in mermaid(look.report.assessments, look.field):
             click.echo(line)
@@ -74,7 +82,7 @@ def facilitate(
 
 
 def _check(
-    project: int | None, owner: str | None, applied: bool, dry_run: bool, watch: float | None, graph: bool
+    project: int | None, owner: str | None, applied: bool, dry_run: bool, watch: float | None, shown: bool
 ) -> None:
     if owner is not None and project is None:
         raise UsageError(
@@ -84,14 +92,22 @@ def _check(
         raise UsageError("--apply does it and --dry-run only shows it", hint="genba facilitate --apply")
     if watch is not None and watch != _BY_SETTINGS and not watch > 0:
         raise UsageError("--watch takes a number of minutes above zero", hint="genba facilitate --watch 30")
-    if graph and (watch is not None or applied):
+    if shown and (watch is not None or applied):
         raise UsageError(
-            "--graph only shows: it goes with neither --watch nor --apply", hint="genba facilitate --graph"
+            "--graph and --events only show: they go with neither --watch nor --apply", hint="genba facilitate --graph"
         )
 
 
 async def one_look(house: House, scope: Scope, *, applied: bool, offline: bool) -> Look:
     """Look; where it is told to, say what is to be said, and send it."""
+    gc.disable()  # a look makes many things, and none of them is garbage before it ends
+    try:
+        return await _looked(house, scope, applied, offline)
+    finally:
+        gc.enable()
+
+
+async def _looked(house: House, scope: Scope, applied: bool, offline: bool) -> Look:
     scope, notes = await fresh_copy(house, scope, offline)
     who = await facilitator(house)
     look = await who.look(scope, notes)
