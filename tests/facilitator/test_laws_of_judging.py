@@ -199,18 +199,6 @@ def test_an_issue_is_judged_the_same_in_any_part_of_the_field_that_holds_what_it
         assert assess_all(part, NOW, base="main")[number] == whole[number]
 
 
-def test_what_is_settled_stands_as_it_was_and_the_others_are_judged_by_it() -> None:
-    dropped = issue(1, state="closed", state_reason="not_planned")
-    last = judged(dropped, issue(2, state="closed"), issue(3, dependencies=(2,)), issue(4, children=(1,)))
-    little = (issue(1, state="closed"), issue(2, state="closed"))
-    facts = field(*little, issue(3, dependencies=(2,)), issue(4, children=(1,)))
-    again = assess_all(facts, NOW, last, {1, 2})
-    assert again == last
-    assert again[1] is last[1]
-    much_later = assess_all(facts, "2027-01-01T00:00:00.000000Z", last, {1, 2})
-    assert (much_later[1].state, much_later[1].freshness) == (IssueState.DONE, Freshness.STALE)
-
-
 def test_what_changed_since_the_last_look_is_told() -> None:
     first = judged(issue(1), issue(2))
     assert not any(each.changed for each in first.values())

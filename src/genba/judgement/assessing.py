@@ -5,7 +5,7 @@ itself, and what could not be read, is `unknown`. The same facts always give the
 were found. An issue depends on nothing but its own facts, its parts, and what it waits for.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -38,7 +38,6 @@ ISSUE_ACTION = "issue-action"
 REVIEW_ACTION = "review-action"
 _DROPPED = ("not_planned", "duplicate")
 _REOPENED = "reopened"
-_CLOSED_AS = "closed as "
 _MAY_BE_BLOCKED = (IssueState.IN_PROGRESS, IssueState.INCOMPLETE)
 _BEGUN = (IssueState.IN_PROGRESS, IssueState.REVIEW_PENDING, IssueState.DONE)
 _CAPABILITIES = {
@@ -60,7 +59,6 @@ def assess_all(
     field: Mapping[int, IssueFacts],
     now: str,
     last: Mapping[int, IssueAssessment] | None = None,
-    settled: Collection[int] = (),
     *,
     base: str = "",
     ages: Ages = Ages(),  # noqa: B008  (a frozen value)
@@ -68,27 +66,15 @@ def assess_all(
     """Every issue of the field.
 
     An issue is judged the same in any part of the field that holds, with it, its parts and what it waits for, and
-    theirs. Those that are settled stand as they were at the last look. With the name of the base, a pull request that
-    was merged into another branch has not landed.
+    theirs. With the name of the base, a pull request that was merged into another branch has not landed.
     """
-    before = last or {}
-    kept = {number: before[number] for number in settled if number in before and number in field}
-    judged = _judge_all(field, base, kept)
+    judged = _judge_all(field, base)
     found = blockers_of(field, {number: each.state is IssueState.DONE for number, each in judged.items()})
     clock = Clock(now, ages)
     return {
-        number: _as_it_was(kept[number], clock)
-        if number in kept
-        else _assessment(facts, judged[number], found.get(number, ()), clock, last)
+        number: _assessment(facts, judged[number], found.get(number, ()), clock, last)
         for number, facts in field.items()
     }
-
-
-def _as_it_was(last: IssueAssessment, clock: Clock) -> IssueAssessment:
-    fresh = clock.freshness_of(last.last_at)
-    if fresh is last.freshness and not last.changed:
-        return last
-    return msgspec.structs.replace(last, freshness=fresh, changed=False)
 
 
 def _assessment(
@@ -121,24 +107,16 @@ def _assessment(
     )
 
 
-def _judge_all(field: Mapping[int, IssueFacts], base: str, kept: Mapping[int, IssueAssessment]) -> dict[int, _Judged]:
+def _judge_all(field: Mapping[int, IssueFacts], base: str) -> dict[int, _Judged]:
     """Each issue by its own facts; one with parts after its parts."""
-    judged = {number: _judged_before(each) for number, each in kept.items()}
-    for number, facts in field.items():
-        if not facts.children and number not in kept:
-            judged[number] = _judge(facts, base, {})
-    trees = {number: facts.children for number, facts in field.items() if facts.children and number not in kept}
+    judged = {number: _judge(facts, base, {}) for number, facts in field.items() if not facts.children}
+    trees = {number: facts.children for number, facts in field.items() if facts.children}
     for circle in components(trees):  # of one, unless parts are their own wholes, which no tracker allows
         for number in circle:
             if number in trees:
                 parts = {child: judged.get(child) for child in trees[number] if child in field and child not in circle}
                 judged[number] = _judge(field[number], base, parts)
     return judged
-
-
-def _judged_before(last: IssueAssessment) -> _Judged:
-    dropped = bool(last.evidence) and last.evidence[0].startswith(_CLOSED_AS)
-    return _Judged(last.state, last.evidence, dropped=dropped)
 
 
 def _judge(facts: IssueFacts, base: str, parts: Mapping[int, _Judged | None]) -> _Judged:
@@ -157,7 +135,7 @@ def _judge(facts: IssueFacts, base: str, parts: Mapping[int, _Judged | None]) ->
 def _closed(facts: IssueFacts, there: Landing | None) -> _Judged:
     by = f" by {facts.closed_by}" if facts.closed_by else ""
     if facts.state_reason in _DROPPED:
-        told = f"{_CLOSED_AS}{facts.state_reason.replace('_', ' ')}{by}"
+        told = f"closed as {facts.state_reason.replace('_', ' ')}{by}"
         return _Judged(IssueState.DONE, (told,), dropped=True)
     if there is not None:
         return _Judged(IssueState.DONE, (f"closed{by}", *there.told))
