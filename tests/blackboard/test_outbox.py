@@ -15,6 +15,7 @@ from genba.blackboard.outbox_turns import Turn
 from genba.blackboard.store import Transaction
 from genba.domain.errors import (
     AccessRefusedError,
+    NotAllowedError,
     NotFoundError,
     RateLimited,
     RemoteUnavailable,
@@ -409,6 +410,29 @@ async def test_credentials_that_are_not_taken_lose_nothing_and_are_said(desk: De
     desk.outbox.unpause()
     await desk.sender(deeds).send(patience=30)
     assert deeds.keys == ["c1", "c2"]
+
+
+async def test_what_alone_is_not_allowed_keeps_nothing_else_from_being_sent(desk: Desk) -> None:
+    deeds = MemoryDeeds(issues=(1, 2))
+    deeds.faults.append(Fault(error=NotAllowedError("the token may not do this")))
+    desk.comment("c1", issue=1)
+    desk.comment("c2", issue=1)
+    desk.comment("c3", issue=2)
+    result = await desk.sender(deeds).send()
+    assert (result.refused, result.left) == ("the token may not do this", 2)
+    assert deeds.keys == ["c3"]
+    desk.outbox.retry_all()
+    assert (await desk.sender(deeds).send()).left == 0
+    assert deeds.keys == ["c3", "c1", "c2"]
+
+
+async def test_who_waits_for_what_is_not_allowed_is_told_at_once(desk: Desk) -> None:
+    deeds = MemoryDeeds()
+    deeds.faults.append(Fault(error=NotAllowedError("the token may not do this")))
+    desk.comment("c1")
+    result = await desk.sender(deeds).send(900, key="c1")
+    assert result.refused == "the token may not do this"
+    assert desk.clock.elapsed() - desk.begun < 10
 
 
 # ── one at a time ────────────────────────────────────────────────────────────────────────────────────────────────────

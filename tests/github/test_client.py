@@ -10,7 +10,14 @@ import pytest
 from genba.connections.github.client import GitHubClient
 from genba.connections.github.credentials import TokenCredentials
 from genba.connections.github.refusals import NoGraphQL, Refused, TooHeavy, refusal, words_of
-from genba.domain.errors import AccessRefusedError, GenbaError, NotFoundError, RateLimited, RemoteUnavailable
+from genba.domain.errors import (
+    AccessRefusedError,
+    GenbaError,
+    NotAllowedError,
+    NotFoundError,
+    RateLimited,
+    RemoteUnavailable,
+)
 from genba.testing.doubles import ManualClock
 from genba.testing.github.faults import Fault
 from genba.testing.github.server import GitHub
@@ -57,7 +64,7 @@ def refused(status: int, headers: Mapping[str, str] | None = None, message: str 
     [
         (400, Refused),
         (401, AccessRefusedError),
-        (403, AccessRefusedError),
+        (403, NotAllowedError),
         (404, NotFoundError),
         (405, Refused),
         (408, RemoteUnavailable),

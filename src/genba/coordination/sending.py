@@ -16,7 +16,7 @@ from genba.blackboard.outbox import Outbox
 from genba.blackboard.outbox_turns import LEASE_SECONDS, Turn
 from genba.coordination.lease_owners import lives, one_here
 from genba.definitions.tracker_file import GitHubSettings
-from genba.domain.errors import AccessRefusedError, GenbaError, RateLimited, RecoverableError
+from genba.domain.errors import AccessRefusedError, GenbaError, NotAllowedError, RateLimited, RecoverableError
 from genba.domain.outbox import DeedStatus, Made, OutboxEntry, Pace, SendResult
 from genba.domain.ports import Clock, Deeds
 
@@ -30,6 +30,8 @@ _RATE_LIMITED = 60.0
 _REFUSED = 60.0
 _LOOK_AGAIN = 0.5
 """How often somebody who waits for another sender looks whether it has ended."""
+_SHORT = 10.0
+"""Who was refused something waits no longer than this for what else there is."""
 _GRACE = 5.0
 """How long a wish to stop waits for a request that is under way."""
 
@@ -51,6 +53,8 @@ class _Outcome(msgspec.Struct, frozen=True, kw_only=True):
     entry: OutboxEntry | None = None
     """The entry, where it has ended or failed."""
     refused: str = ""
+    alone: bool = False
+    """Whether only this one is refused, and the others are not."""
 
 
 class Sender:
@@ -98,10 +102,11 @@ class Sender:
         begun = self.clock.elapsed()
         sent: list[OutboxEntry] = []
         failed: list[OutboxEntry] = []
+        refused = ""
         while True:
             lane, over = await self._lane(key)
             if over:
-                return await self._result(sent, failed, Turn())
+                return await self._result(sent, failed, Turn(), refused)
             turn = await self._claim(lane)
             if turn.entry is not None:
                 outcome = await _uncut(self._carry_out(turn, turn.entry))
@@ -109,13 +114,16 @@ class Sender:
                     (failed if outcome.entry.status is DeedStatus.FAILED else sent).append(outcome.entry)
                     if heard is not None:
                         heard(outcome.entry)
-                if outcome.refused:
+                if outcome.refused and not outcome.alone:
                     return await self._result(sent, failed, Turn(why=outcome.refused), outcome.refused)
+                refused = refused or outcome.refused
                 continue
             wait = min(turn.wait, _LOOK_AGAIN) if turn.holder else turn.wait
             late = patience is not None and self.clock.elapsed() - begun + wait > patience
             if not turn.until or late or (longest_wait is not None and turn.wait > longest_wait and not turn.holder):
-                return await self._result(sent, failed, turn)
+                return await self._result(sent, failed, turn, refused)
+            if refused and (key or turn.wait > _SHORT) and not turn.holder:
+                return await self._result(sent, failed, turn, refused)
             await self.clock.sleep(wait)
 
     async def _lane(self, key: str) -> tuple[str, bool]:
@@ -196,7 +204,7 @@ class Sender:
                 firm=trouble.firm,
             )
         )
-        return _Outcome(refused=trouble.message if trouble.refused else "")
+        return _Outcome(refused=trouble.message if trouble.refused else "", alone=not trouble.everyone)
 
 
 def pace_of(settings: GitHubSettings) -> Pace:
@@ -215,6 +223,9 @@ def _judged(error: BaseException, attempts: int) -> _Trouble:
             seconds = max(min(_FIRST_BACKOFF * 2.0**tries, _LONGEST_BACKOFF), named)
             everyone = max(min(seconds, _LONGEST_FOR_ALL), named)
             return _Trouble(message=error.message, seconds=seconds, everyone=everyone)
+        case NotAllowedError():
+            # It alone waits: a token that may not move cards must not keep comments from being sent.
+            return _Trouble(message=error.message, seconds=min(_REFUSED * 2.0**tries, _LONGEST_BACKOFF), refused=True)
         case AccessRefusedError():
             return _Trouble(message=error.message, everyone=_REFUSED, refused=True)
         case GenbaError():

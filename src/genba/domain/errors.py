@@ -87,6 +87,10 @@ class AccessRefusedError(UnrecoverableError):
     exit_code = 3
 
 
+class NotAllowedError(AccessRefusedError):
+    """The credentials are good, and do not allow this one thing. Others may go on."""
+
+
 class NotFoundError(UnrecoverableError):
     exit_code = 4
 

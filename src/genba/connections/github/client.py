@@ -20,7 +20,14 @@ from genba.connections.github.authentication import strategy_of
 from genba.connections.github.credentials import Credentials
 from genba.connections.github.refusals import NoGraphQL, Refused, TooHeavy, pause_of, plain, refusal
 from genba.connections.github.settings import GitHubSettings
-from genba.domain.errors import AccessRefusedError, GenbaError, NotFoundError, RateLimited, RemoteUnavailable
+from genba.domain.errors import (
+    AccessRefusedError,
+    GenbaError,
+    NotAllowedError,
+    NotFoundError,
+    RateLimited,
+    RemoteUnavailable,
+)
 from genba.domain.ports import Clock
 
 T = TypeVar("T")
@@ -376,7 +383,7 @@ def _trouble(trouble: Trouble, headers: Mapping[str, str]) -> GenbaError:
         pause = pause_of(known if "secondary" in lower else headers)
         return RateLimited(f"GitHub takes no more GraphQL for now ({words})", retry_after=pause)
     if trouble.type in ("INSUFFICIENT_SCOPES", "FORBIDDEN"):
-        return AccessRefusedError(
+        return NotAllowedError(
             f"the credentials do not allow what we ask for ({words})",
             unchanged="nothing was changed on GitHub; what is still to be sent stays in the outbox.",
             hint="gh auth refresh --scopes repo,project",

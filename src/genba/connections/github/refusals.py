@@ -9,6 +9,7 @@ from typing import Any
 from genba.domain.errors import (
     AccessRefusedError,
     GenbaError,
+    NotAllowedError,
     NotFoundError,
     RateLimited,
     RemoteUnavailable,
@@ -56,7 +57,7 @@ def refusal(asked: str, status: int, headers: Mapping[str, str], body: bytes) ->
     if status in (_FORBIDDEN, _TOO_MANY) and (pause := _pause(status, headers, words)) is not None:
         return RateLimited(f"GitHub takes no more requests for now ({said})", retry_after=pause)
     if status == _FORBIDDEN and not any(word in words.lower() for word in _FOR_GOOD):
-        return AccessRefusedError(
+        return NotAllowedError(
             f"the credentials do not allow {asked} ({said})",
             unchanged="nothing was changed on GitHub; what is still to be sent stays in the outbox.",
             hint="give the token access to issues, pull requests and contents of the repository",
