@@ -324,11 +324,19 @@ def _kept(row: tuple[Any, ...]) -> Kept:
     _, last_at, assessment, said, said_state, stamp = row
     return Kept(
         last_at=last_at,
-        assessment=_assessment.decode(assessment) if assessment != "{}" else None,
+        assessment=_read_assessment(assessment),
         said=said,
         said_state=said_state,
         stamp=stamp,
     )
+
+
+def _read_assessment(written: str) -> IssueAssessment | None:
+    """What another version of Genba wrote in words of its own counts as not judged yet."""
+    try:
+        return _assessment.decode(written) if written != "{}" else None
+    except msgspec.ValidationError:
+        return None
 
 
 def _task(row: tuple[Any, ...]) -> TaskSeen:

@@ -37,6 +37,9 @@ from genba.judgement.stranding import stranded
 
 _position = msgspec.json.Decoder(ScanPosition)
 _COMMENTS = ("comment", "update")
+_GIT = "git:2"
+"""The place that git was read to, with the number of the form in which its commits are kept: another form, and all is
+read anew."""
 
 
 class Journals(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,7 +128,7 @@ class Facilitator:
     async def look(self, scope: Scope = Scope(), notes: tuple[str, ...] = ()) -> Look:  # noqa: B008  (a frozen value)
         """One look at the whole field, and a report on the part of it that was asked for."""
         positions = await asyncio.to_thread(self.board.positions)
-        last = _position.decode(positions["git"]) if positions.get("git") else None
+        last = _position.decode(positions[_GIT]) if positions.get(_GIT) else None
         scanning = asyncio.create_task(self.eyes.scan(last))
         try:
             ground = await asyncio.to_thread(self.board.read)
@@ -177,7 +180,7 @@ class Facilitator:
             board=scope.board,
         )
         positions = {
-            "git": msgspec.json.encode(scanned.position).decode(),
+            _GIT: msgspec.json.encode(scanned.position).decode(),
             "reverts": reverts.written() if reverts else "",
             "event": str(ground.newest_event),
             "journals": journals.position,

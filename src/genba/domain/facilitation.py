@@ -68,7 +68,7 @@ class How(StrEnum):
     """#12 somewhere in its text: a hint, and no work on it by itself."""
 
 
-class SeenCommit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class SeenCommit(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     sha: str
     time: str
     how: How
