@@ -128,6 +128,8 @@ class GitHubOffice:
                 raise error
             say(f"issue #{number} is taken from the copy, as GitHub was not asked: {error.message}")
             return
+        # Whoever is let in and answered waits no longer for what went wrong before, such as a token that was replaced.
+        await asyncio.to_thread(self.outbox().unpause)
 
     async def _read(self, number: int) -> GenbaError | None:
         """Read an issue; what comes back is why GitHub was not asked."""
