@@ -74,7 +74,8 @@ _CHECKED = Statement("""
 SELECT 1 FROM pull_requests WHERE project_id = :project AND data LIKE :checked LIMIT 1
 """)
 _OPENED = Statement("""
-SELECT deed, made, status FROM outbox WHERE project_id = :project AND kind = 'pull_request' ORDER BY id DESC
+SELECT deed, made, status FROM outbox
+WHERE project_id = :project AND lane IN (:of_issue, :of_branch) AND kind = 'pull_request' ORDER BY id DESC
 """)
 
 
@@ -368,7 +369,7 @@ def _number_of(tx: Transaction, terms: Terms) -> int | None:
     requests = _requests(tx, terms)
     if requests and requests[0].state is PullRequestState.OPEN:
         return requests[0].number
-    opened = _opened(tx, terms.branch)
+    opened = _opened(tx, terms)
     if opened is not None and 0 < opened <= terms.after:
         opened = None
     if opened == 0 or not requests:
@@ -382,10 +383,11 @@ def _requests(tx: Transaction, terms: Terms) -> list[TrackedPullRequest]:
     return sorted(found, key=lambda one: one.state is not PullRequestState.OPEN)
 
 
-def _opened(tx: Transaction, branch: str) -> int | None:
+def _opened(tx: Transaction, terms: Terms) -> int | None:
     """The number under which the outbox opened the pull request of a branch; 0 while it is on its way."""
-    for deed, made, status in tx.all(_OPENED, project=tx.project):
-        if msgspec.json.decode(deed, type=OpenPullRequest).branch != branch:
+    lanes = {"of_issue": f"issue:{terms.task}", "of_branch": f"branch:{terms.branch}"}
+    for deed, made, status in tx.all(_OPENED, project=tx.project, **lanes):
+        if msgspec.json.decode(deed, type=OpenPullRequest).branch != terms.branch:
             continue
         if status in (DeedStatus.PENDING, DeedStatus.SENDING):
             return 0
