@@ -52,6 +52,15 @@ def test_a_blackboard_that_cannot_be_written_is_read_all_the_same(project: Proje
     assert "genba.db.executor.lock" in project.genba("work", "--until-empty", check=5).err
 
 
+def test_settings_that_cannot_be_written_are_not_begun(project: Project, freeze: Freeze) -> None:
+    (project.root / ".genba").mkdir()
+    freeze(project.root / ".genba")
+    refused = project.genba("init", check=5)
+    assert ".genba/config.yaml cannot be written: " in refused.err
+    assert "nothing was changed." in refused.err
+    assert f"ls -ld {project.root / '.genba'}" in refused.err
+
+
 def test_what_cannot_be_written_down_is_not_run(project: Project, freeze: Freeze) -> None:
     project.agent("worker", parameters={"issue": {"type": "number"}})
     project.write(".genba/config.yaml", "work: {agent: worker}\n")

@@ -178,6 +178,7 @@ class Copier:
         """What acting on this would come to; nothing is changed."""
 
         def look_at(tx: Transaction) -> Applied:
+            refuse_own_numbers(tx, [issue.number for issue in details.issues])
             parts = []
             for issue in map(_clean, details.issues):
                 row, task = row_of(tx, issue.number), task_of_issue(tx, issue.number)

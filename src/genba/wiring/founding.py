@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -146,12 +148,25 @@ def _add_tracker(house: House, there: str, repository: Repository) -> Founded:
 
 def _write(path: Path, text: str) -> None:
     """Whole, or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text(text, encoding="utf-8")
-    if path.exists():
-        shutil.copymode(path, beside)
-    beside.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside.write_text(text, encoding="utf-8")
+        if path.exists():
+            shutil.copymode(path, beside)
+        beside.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
+        raise StateConflictError(
+            f"{path} cannot be written: {error.strerror}",
+            unchanged="nothing was changed.",
+            hint=f"see who may write there: ls -ld {shlex.quote(str(_there(path.parent)))}",
+        ) from error
+
+
+def _there(folder: Path) -> Path:
+    return folder if folder.exists() else folder.parent
 
 
 def repository_of(house: House, word: str) -> Repository:

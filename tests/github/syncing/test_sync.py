@@ -289,6 +289,9 @@ async def test_own_tasks_with_the_number_of_an_issue_refuse_the_sync(
     assert "database" in refused.value.hint
     assert [task.title for task in board.find()] == ["here first"]
 
+    with pytest.raises(StateConflictError, match="#1"):  # who asks before is not told that it would go well
+        await syncing().preview()
+
 
 async def test_own_tasks_of_a_joined_project_begin_far_above(
     board: Blackboard, remote: MemoryIssues, syncing: Syncing
