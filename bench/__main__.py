@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import blackboard, fleet, large_trees, mcp, real_agents, sandbox, verification
+from bench import blackboard, field, fleet, large_trees, mcp, real_agents, sandbox, verification
 from bench.measuring import Row, clean_environment, command, report, side_by_side
 
 BIN = Path(sys.executable).parent
@@ -23,7 +23,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="genba-bench-") as folder:
         repository = _repository(Path(folder))
         rows = [_start_up(), *_whole_run(repository), *_iteration(repository)]
-    parts = (blackboard, verification, sandbox, large_trees, real_agents, mcp, fleet)
+    parts = (blackboard, verification, sandbox, large_trees, real_agents, mcp, fleet, field)
     return report([*rows, *(row for part in parts for row in part.rows())])
 
 

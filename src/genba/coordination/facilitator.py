@@ -5,6 +5,7 @@ cannot start an agent, close an issue, touch a branch, run a test or merge. What
 """
 
 import asyncio
+import gc
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
@@ -127,6 +128,15 @@ class Facilitator:
 
     async def look(self, scope: Scope = Scope(), notes: tuple[str, ...] = ()) -> Look:  # noqa: B008  (a frozen value)
         """One look at the whole field, and a report on the part of it that was asked for."""
+        collects = gc.isenabled()
+        gc.disable()  # a look makes many things, and none of them is garbage before it ends
+        try:
+            return await self._looked(scope, notes)
+        finally:
+            if collects:
+                gc.enable()
+
+    async def _looked(self, scope: Scope, notes: tuple[str, ...]) -> Look:
         positions = await asyncio.to_thread(self.board.positions)
         last = _position.decode(positions[_GIT]) if positions.get(_GIT) else None
         scanning = asyncio.create_task(self.eyes.scan(last))

@@ -1,7 +1,6 @@
 """`genba facilitate`: how each issue stands, what is in its way, what to do next; and, told to, it says so there."""
 
 import asyncio
-import gc
 import shutil
 from datetime import UTC, datetime
 from typing import Any
@@ -100,14 +99,6 @@ def _check(
 
 async def one_look(house: House, scope: Scope, *, applied: bool, offline: bool) -> Look:
     """Look; where it is told to, say what is to be said, and send it."""
-    gc.disable()  # a look makes many things, and none of them is garbage before it ends
-    try:
-        return await _looked(house, scope, applied, offline)
-    finally:
-        gc.enable()
-
-
-async def _looked(house: House, scope: Scope, applied: bool, offline: bool) -> Look:
     scope, notes = await fresh_copy(house, scope, offline)
     who = await facilitator(house)
     look = await who.look(scope, notes)
