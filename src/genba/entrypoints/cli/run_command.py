@@ -18,6 +18,7 @@ from genba.domain.outbox import DeedStatus
 from genba.domain.outcomes import Outcome
 from genba.domain.problems import Problem, did_you_mean, nearest
 from genba.domain.shapes import DEEPEST, plain_problems
+from genba.domain.tasks import TaskStatus
 from genba.domain.workspaces import MergeStatus
 from genba.entrypoints.cli.failures import show_hint, show_warning
 from genba.entrypoints.cli.houses import house_here, run_async
@@ -345,8 +346,13 @@ def _tell_of_github(house: House, result: RunResult) -> None:
         show_warning(f"{count}: {why}" if why else count)
         failed = any(one.status is DeedStatus.FAILED for one in waiting)
         show_hint("genba outbox list" if failed else "genba outbox send")
-    elif result.pull_request and result.outcome is Outcome.COMPLETED:
+    elif result.pull_request and _in_review(house, result.issue):
         show_hint("genba sync   once it is reviewed or merged")
+
+
+def _in_review(house: House, issue: int | None) -> bool:
+    """Whether its task follows the pull request: an agent that leaves issues alone moves none."""
+    return issue is not None and house.board().get(issue).status is TaskStatus.REVIEW
 
 
 def exit_code(result: RunResult) -> int:
