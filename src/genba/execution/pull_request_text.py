@@ -7,7 +7,6 @@ markup, and cannot pass for a marker of Genba's own.
 import msgspec
 
 from genba.domain.forge_texts import harmless, inline, quoted
-from genba.domain.goal_words import looked_at
 from genba.domain.issues import FIRST_OWN_NUMBER
 from genba.domain.outcomes import ClosureAction
 from genba.domain.texts import cut, one_line
@@ -83,6 +82,8 @@ def evidence_of(verification: Verification) -> Evidence:
 
 def _detail(found: GoalResult) -> str:
     """What was found; of a goal that passed and says no more, what it has looked at."""
+    from genba.domain.goal_words import looked_at  # noqa: PLC0415  (a run without goals does not load them)
+
     return found.result.detail or (looked_at(found.goal.goal) if found.result.passed else "")
 
 
