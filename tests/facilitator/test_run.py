@@ -43,6 +43,27 @@ def test_a_field_that_is_not_ready_ends_it_and_says_what_is_missing(project: Pro
     assert said(project, 2) == []
 
 
+def test_an_agent_cannot_have_it_speak(project: Project) -> None:
+    issues(project)
+    done = project.genba("run", "facilitator", "--apply", check=1, GENBA_RUN="worker-1", GENBA_AGENT="worker")
+    assert "an agent may not speak for the facilitator" in done.err
+    assert said(project, 2) == []
+
+
+def test_a_board_that_the_project_cannot_have_is_refused(project: Project) -> None:
+    issues(project)
+    done = project.genba("run", "facilitator", "--project", "5")
+    assert done.code != 0
+    assert "the issues of this project do not live there" in done.err
+
+
+def test_so_many_iterations_are_the_most(project: Project) -> None:
+    issues(project)
+    assert project.run("facilitator", "--iterate-max", "7", "--apply")["iterations"] == 7
+    refused = project.genba("run", "facilitator", "--iterate-max", "2", "--apply")
+    assert refused.code != 0
+
+
 def test_a_label_narrows_it(project: Project) -> None:
     project.issue(1, "Add a page", labels=("sprint-1",))
     project.issue(2, "Write docs")

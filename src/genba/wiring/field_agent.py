@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -54,6 +55,8 @@ class FieldAnswers:
         """Say what was proposed, in the words that were found for it."""
         if step != "facilitate" or not self.parameters.get("apply") or self._look is None:
             return
+        if os.environ.get("GENBA_RUN"):
+            raise UnrecoverableError("an agent may not speak for the facilitator")
         words = {(each["action"], each["issue"]): str(each["body"]) for each in answered["actions"]}
         who = await facilitator(self.house)
         self._look = msgspec.structs.replace(self._look, report=await who.apply(self._look, words))
