@@ -258,6 +258,8 @@ def test_a_run_tells_what_becomes_of_its_pull_request(shop: Shop) -> None:
     number = shop.issue()
     done = shop.project.genba("run", "iterator", "--issue", str(number), check=0)
     assert "hint: genba sync   once it is reviewed or merged" in done.err
+    shop.sync()
+    assert "genba run --resume" not in shop.told(number)  # there is nothing to resume while others judge it
     settings = shop.project.read(".genba/config.yaml")
     shop.project.write(".genba/config.yaml", settings.replace("sync_seconds: 0.3", "send: false"))
     shop.publish()
