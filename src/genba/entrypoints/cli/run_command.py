@@ -18,7 +18,6 @@ from genba.domain.outbox import DeedStatus
 from genba.domain.outcomes import Outcome
 from genba.domain.problems import Problem, did_you_mean, nearest
 from genba.domain.shapes import DEEPEST, plain_problems
-from genba.domain.tasks import TaskStatus
 from genba.domain.workspaces import MergeStatus
 from genba.entrypoints.cli.failures import show_hint, show_warning
 from genba.entrypoints.cli.houses import house_here, run_async
@@ -352,6 +351,8 @@ def _tell_of_github(house: House, result: RunResult) -> None:
 
 def _in_review(house: House, issue: int | None) -> bool:
     """Whether its task follows the pull request: an agent that leaves issues alone moves none."""
+    from genba.domain.tasks import TaskStatus  # noqa: PLC0415  (a run without a task does not load them)
+
     return issue is not None and house.board().get(issue).status is TaskStatus.REVIEW
 
 
