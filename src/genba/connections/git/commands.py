@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import os
 import re
@@ -170,7 +171,9 @@ class Git:
                 start_new_session=True,
             ) as process:  # fmt: skip
                 assert process.stdout is not None  # noqa: S101  (it is a pipe)
-                while piece := process.stdout.read(_PIECE):
+                pipe = process.stdout.fileno()
+                _widen(pipe)
+                while piece := os.read(pipe, _PIECE):
                     yield piece
             if process.returncode != 0:
                 said.seek(0)
@@ -260,6 +263,15 @@ def _bounded(memory: int) -> tuple[str, ...]:
     import shutil  # noqa: PLC0415  (it brings four compressors along)
 
     return ("prlimit", f"--as={memory}", "--") if shutil.which("prlimit") else ()
+
+
+def _widen(pipe: int) -> None:
+    """Room for git to go on while somebody reads what it has said, where the system gives it."""
+    import fcntl  # noqa: PLC0415  (see batch)
+
+    if hasattr(fcntl, "F_SETPIPE_SZ"):
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIECE)
 
 
 def branch_of(git_dir: str | Path) -> str:
