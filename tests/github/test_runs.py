@@ -351,3 +351,22 @@ def test_a_sync_that_is_killed_at_the_merge_merges_once(shop: Shop, took_effect:
     assert (pull.merged, shop.status(number), shop.labels(number)) == (True, "done", {"done"})
     merges = shop.project.git("--git-dir", str(shop.hub.git_dir(SHOP)), "rev-list", "--merges", "--count", "main")
     assert merges == "1"
+
+
+def test_commits_of_the_base_that_nobody_else_has_are_told(shop: Shop) -> None:
+    shop.agent()
+    shop.project.git("fetch", "-q", "origin")
+    shop.project.write("mine.txt", "not for others yet\n")
+    shop.project.commit("Keep this to myself")
+    number = shop.issue()
+    done = shop.project.genba("run", "iterator", "--issue", str(number), check=0)
+    assert "the pull request brings 1 commit of your main that origin does not have" in done.err
+
+
+def test_who_waits_for_long_for_a_pull_request_is_told_why(shop: Shop) -> None:
+    shop.agent()
+    number = shop.issue()
+    shop.hub.faults.limit("POST", "*/pulls", retry_after=7)
+    done = shop.project.genba("run", "iterator", "--issue", str(number), check=0)
+    assert "the pull request waits in the outbox until" in done.err
+    assert len(shop.pulls()) == 1

@@ -6,6 +6,7 @@ gets that entry; other words, or a pull request that people closed, make a new o
 
 import asyncio
 import hashlib
+from collections.abc import Callable
 
 import msgspec
 
@@ -31,6 +32,8 @@ SELECT data FROM pull_requests WHERE project_id = :project AND branch = :branch 
 ORDER BY number DESC LIMIT 1
 """)
 _STATE = Statement("SELECT state FROM pull_requests WHERE project_id = :project AND number = :number")
+_SHORT_WAIT = 5.0
+"""Seconds for which nobody minds that nothing is said."""
 _PATIENCE = 900.0
 
 _pull_request = msgspec.json.Decoder(TrackedPullRequest)
@@ -39,12 +42,20 @@ _pull_request = msgspec.json.Decoder(TrackedPullRequest)
 class OutboxForge:
     """Opens pull requests by the outbox, and waits until they are there."""
 
-    def __init__(self, outbox: Outbox, sender: Sender, run: str = "", patience: float | None = _PATIENCE) -> None:
+    def __init__(
+        self,
+        outbox: Outbox,
+        sender: Sender,
+        run: str = "",
+        patience: float | None = _PATIENCE,
+        say: Callable[[str], None] | None = None,
+    ) -> None:
         self.outbox = outbox
         self.sender = sender
         self.run = run
         self.patience = patience
         """How long to wait for the other side. After that the pull request is still in the outbox."""
+        self.say = say or (lambda _: None)
 
     async def find(self, branch: str) -> str:
         return await asyncio.to_thread(self.outbox.store.read, lambda tx: _address(tx, branch))
@@ -65,12 +76,20 @@ class OutboxForge:
             entry = await asyncio.to_thread(self.outbox.retry, entry.id)
         if not self.sender.settings.send and entry.status is not DeedStatus.DONE:
             return f"outbox:{entry.id}"
-        result = await self.sender.send(self.patience, key=entry.key)
+        result = await self._send(entry)
         entry = await asyncio.to_thread(self.outbox.show, entry.id)
         if entry.status is DeedStatus.DONE and entry.made is not None:
             return entry.made.address
         in_the_way = await asyncio.to_thread(self._in_the_way, entry)
         raise _not_opened(request.branch, entry, in_the_way, result)
+
+    async def _send(self, entry: OutboxEntry) -> SendResult:
+        """Send it, and say so before somebody waits for long."""
+        result = await self.sender.send(self.patience, key=entry.key, longest_wait=_SHORT_WAIT)
+        if not result.until or not result.left:
+            return result
+        self.say(f"the pull request waits in the outbox until {result.until[:19]}Z: {result.why}")
+        return await self.sender.send(self.patience, key=entry.key)
 
     def _in_the_way(self, entry: OutboxEntry) -> OutboxEntry | None:
         """What was refused before it on the same lane."""

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from genba.wiring.house import House
 
 Say = Callable[[str], None]
+Unpublished = Callable[[str, str], Awaitable[int]]
+"""How many commits of a branch here its remote does not have."""
 T = TypeVar("T")
 _PATIENCE_SECONDS, _ASK_AGAIN_SECONDS = 10.0, 0.2
 
@@ -164,8 +166,18 @@ class GitHubOffice:
     def tracker(self, run: str = "") -> OutboxTracker:
         return OutboxTracker(self.house.board(), self.sender(), run)
 
-    def forge(self, run: str = "") -> ProposingForge:
-        return ProposingForge(OutboxForge(self.outbox(), self.sender(), run), self.board())
+    def forge(self, run: str = "", say: Say | None = None) -> ProposingForge:
+        forge = OutboxForge(self.outbox(), self.sender(), run, say=say)
+        return ProposingForge(forge, self.board(), self._not_there_yet, say)
+
+    async def _not_there_yet(self, remote: str, target: str) -> int:
+        """How many commits of a branch here are not on the remote, as far as is known here: a proposal brings them."""
+        there = f"refs/remotes/{remote}/{target}"
+        git = self.house.layout.git
+        if await git.commit_of(there) is None:
+            return 0
+        done = await git.run("rev-list", "--count", f"{there}..refs/heads/{target}", "--", allow=(0, 128))
+        return int(done.stdout.strip() or 0) if done.returncode == 0 else 0
 
     def ledger(self) -> TrackedLedger:
         return TrackedLedger(self.board(), self.move_cards)
@@ -199,6 +211,8 @@ class GitHubOffice:
         def say(told: str) -> None:
             world.journal.emit(Notice(message=world.redact(told)))
 
+        if proposes:
+            dressed = msgspec.structs.replace(dressed, forge=self.forge(plan.run, say))
         tracker = FreshTracker(world.tracker, self, say)
         return msgspec.structs.replace(dressed, tracker=tracker, refresh=partial(self.refresh, say=say))
 
@@ -245,9 +259,13 @@ class FreshTracker:
 class ProposingForge:
     """A forge that is followed: what a pull request is held to is on the blackboard before it is open."""
 
-    def __init__(self, forge: OutboxForge, board: TrackerBoard) -> None:
+    def __init__(
+        self, forge: OutboxForge, board: TrackerBoard, unpublished: Unpublished, say: Say | None = None
+    ) -> None:
         self.forge = forge
         self.board = board
+        self.unpublished = unpublished
+        self.say = say or (lambda _: None)
 
     async def find(self, branch: str) -> str:
         return await self.forge.find(branch)
@@ -256,6 +274,10 @@ class ProposingForge:
         terms = request.terms
         if terms is not None:
             await asyncio.to_thread(self.board.store.write, lambda tx: pull_request_terms.keep(tx, terms))
+            count = await self.unpublished(terms.remote, request.target) if terms.remote else 0
+            if count:
+                some = "1 commit" if count == 1 else f"{count} commits"
+                self.say(f"the pull request brings {some} of your {request.target} that {terms.remote} does not have")
         return await self.forge.open(request)
 
 
