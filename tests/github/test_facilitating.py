@@ -109,9 +109,11 @@ def test_whoever_is_killed_while_it_speaks_leaves_no_comment_twice(shop: Shop) -
     sending = subprocess.Popen(
         [str(GENBA), "outbox", "send"], cwd=shop.project.root, env=environment, start_new_session=True
     )
-    until(lambda: fault.struck)
-    os.killpg(sending.pid, signal.SIGKILL)
-    sending.wait(30)
+    try:
+        until(lambda: fault.struck)
+    finally:
+        os.killpg(sending.pid, signal.SIGKILL)
+        sending.wait(30)
     shop.hub.faults.clear()
 
     def settled_() -> bool:
