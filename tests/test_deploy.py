@@ -33,7 +33,7 @@ DEADLINE = 180.0
 @pytest.fixture(scope="module")
 def services() -> dict[str, Any]:
     file: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))
-    assert set(file["volumes"]) == {"database", "remote", "worker-1", "worker-2"}
+    assert set(file["volumes"]) == {"database", "remote", "worker-1", "worker-2", "server"}
     found: dict[str, Any] = file["services"]
     return found
 
@@ -51,6 +51,14 @@ def test_the_database_is_there_before_its_tables_and_these_before_the_workers(se
         assert f"{name}:/srv/genba" in worker["volumes"], "a clone of its own"
         assert "remote:/remote" in worker["volumes"], "a remote that all share"
         assert worker["init"], "somebody takes in the orphans"
+
+
+def test_the_server_listens_to_this_machine_alone(services: dict[str, Any]) -> None:
+    server = services["server"]
+    assert server["ports"] == ["127.0.0.1:8765:8765"]
+    assert "genba mcp --http --host 0.0.0.0 --i-accept-the-risk" in server["command"][0]
+    assert server["depends_on"] == {"migrate": {"condition": "service_completed_successfully"}}
+    assert "server:/srv/genba" in server["volumes"], "a clone of its own"
 
 
 def test_no_password_is_in_the_compose_file() -> None:
@@ -229,5 +237,14 @@ def test_the_image_is_built_and_two_workers_of_it_work_off_tasks(
         assert {"task-1.txt", "task-2.txt", "task-3.txt"} <= set(names.split())
         walls = engine.ask("exec", workers[0], "sh", "-c", "cd /srv/genba/project && genba doctor")
         assert re.search(r"✓ bubblewrap +works", walls), "the security options of the compose file are what walls need"
+        server = deployed.start("server", project.root)
+
+        def lives() -> bool:
+            with contextlib.suppress(subprocess.CalledProcessError):
+                engine.ask("exec", server, *services["server"]["healthcheck"]["test"][1:])
+                return True
+            return False
+
+        until(lives, DEADLINE)
     finally:
         deployed.clear()
