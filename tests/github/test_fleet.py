@@ -43,10 +43,10 @@ def test_a_fleet_brings_two_issues_home_and_reworks_one(shop: Shop) -> None:
         until(lambda: len(shop.pulls()) == 2, 60)
         pulls = {pull.title: pull for pull in shop.pulls()}
         green, black = pulls["Add green tea"], pulls["Add black tea"]
+        before = green.head_sha
         shop.hub.review(SHOP, green.number, "CHANGES_REQUESTED", "Say which tea.", by="rita")
         shop.hub.review(SHOP, black.number, "APPROVED", by="rita")
         until(lambda: black.merged, 60)
-        before = green.head_sha
         until(lambda: green.head_sha != before and green.head_sha in green.body, 60)
         shop.hub.review(SHOP, green.number, "APPROVED", by="rita")
         until(lambda: green.merged, 60)

@@ -56,6 +56,11 @@ class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
         return self.state_driven and self.file.runner.flow.hierarchy == "manager"
 
     @property
+    def joins_fleets(self) -> bool:
+        """Whether a fleet can start it: somebody answers, in a working tree of its own."""
+        return self.adapter_type is not None and self.file.runner.execution.worktree.enabled
+
+    @property
     def adapter_type(self) -> str | None:
         adapter = self.file.runner.adapter
         return str(adapter["type"]) if adapter and "type" in adapter else None

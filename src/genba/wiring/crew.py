@@ -73,7 +73,7 @@ class ProjectCrew:
         found = []
         for info in infos:
             definition = self.house.registry.load(info.name)
-            if definition.adapter_type is not None:
+            if definition.joins_fleets:
                 self.asks = self.asks or definition.state_driven
                 found.append(
                     Agent(

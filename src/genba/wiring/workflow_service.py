@@ -49,7 +49,7 @@ def agents_here(house: House) -> tuple[Worker, ...]:
             definition = house.registry.load(info.name)
         except GenbaError:
             continue  # somebody writes at it just now
-        if definition.adapter_type is not None:
+        if definition.joins_fleets:
             found.append(
                 Worker(
                     name=info.name,
