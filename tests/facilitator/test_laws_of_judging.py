@@ -142,7 +142,7 @@ def test_every_field_is_judged_recommended_and_kept(facts: dict[int, IssueFacts]
     assert scores == sorted(scores, reverse=True)
     assert len(health_of(found, next_)) == 4
     assert all(each.command for each in stranded(found, facts, Surroundings()))
-    assert all(each.body for each in actions(found, facts, next_, {}, Keeping()) if each.action != "label")
+    assert all(each.body for each in actions(found, facts, {}, Keeping()) if each.action != "label")
 
 
 def shuffled(facts: IssueFacts, how: Any) -> IssueFacts:
@@ -282,7 +282,7 @@ def test_ten_thousand_ordinary_issues_take_little_time() -> None:
     next_ = recommend(found, facts, AGENTS)
     health_of(found, next_)
     stranded(found, facts, Surroundings())
-    actions(found, facts, next_, {}, Keeping())
+    actions(found, facts, {}, Keeping())
     assert time.process_time() - began < 3, "0.15 s on a quiet machine"
 
 

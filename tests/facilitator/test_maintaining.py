@@ -4,17 +4,15 @@ from typing import Any
 
 import pytest
 
-from genba.domain.facilitation import FacilitateAction, IssueAssessment, IssueFacts, IssueState, RecommendAction
+from genba.domain.facilitation import FacilitateAction, IssueAssessment, IssueFacts, IssueState
 from genba.domain.tasks import TaskStatus
 from genba.judgement.assessing import assess_all
 from genba.judgement.maintaining import Keeping, Said, actions, comment_of, digest_of
 from tests.facilitator.fields import NOW, field, issue, judged, landed, request, session
 
-NOTHING = RecommendAction(next_agent="none", target_issues=(), reason="", available_agents=(), suggestions=())
-
 
 def proposed(*issues: IssueFacts, said: dict[int, Said] | None = None, **keeping: Any) -> tuple[FacilitateAction, ...]:
-    return actions(judged(*issues), field(*issues), NOTHING, said or {}, Keeping(**keeping))
+    return actions(judged(*issues), field(*issues), said or {}, Keeping(**keeping))
 
 
 def after(found: tuple[FacilitateAction, ...], states: dict[int, IssueAssessment]) -> dict[int, Said]:

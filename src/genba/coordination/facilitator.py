@@ -285,7 +285,7 @@ class Facilitator:
             agents=offered,
             broken=discovered.broken,
             assessments=tuple(assessments.values()),
-            actions=actions(assessments, field, recommendation, said, self.manner.keeping),
+            actions=actions(assessments, field, said, self.manner.keeping),
             recommendation=recommendation,
             health=health_of(assessments, recommendation),
             stranded=stranded(assessments, field, around),

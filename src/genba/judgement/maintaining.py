@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from genba.domain.facilitation import FacilitateAction, IssueAssessment, IssueFacts, IssueState, RecommendAction
+from genba.domain.facilitation import FacilitateAction, IssueAssessment, IssueFacts, IssueState
 from genba.domain.forge_texts import inline
 from genba.domain.texts import cut
 
@@ -48,7 +48,6 @@ _NOTHING = Said()
 def actions(
     assessments: Mapping[int, IssueAssessment],
     field: Mapping[int, IssueFacts],
-    _recommendation: RecommendAction,
     said: Mapping[int, Said],
     keeping: Keeping,
 ) -> tuple[FacilitateAction, ...]:
