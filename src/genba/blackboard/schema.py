@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-from genba.blackboard import schema_field, schema_fleet, schema_tracking
+from genba.blackboard import schema_field, schema_fleet, schema_notices, schema_tracking
 from genba.blackboard.schema_columns import (
     flag,
     metadata,
@@ -44,12 +44,22 @@ from genba.domain.sessions import SessionStatus
 from genba.domain.tasks import ActorKind, BlockerKind, Priority, TaskStatus
 from genba.domain.verification import ArtifactType, RejectionReason, VerdictStatus
 
-__all__ = ["HEAD", "REVISIONS", "metadata", "schema_field", "schema_fleet", "schema_tracking", "tasks", "versions"]
+__all__ = [
+    "HEAD",
+    "REVISIONS",
+    "metadata",
+    "schema_field",
+    "schema_fleet",
+    "schema_notices",
+    "schema_tracking",
+    "tasks",
+    "versions",
+]
 
-HEAD = "0005"
+HEAD = "0006"
 """The newest revision: what `metadata` describes."""
 
-REVISIONS = ("0001", "0002", "0003", "0004", HEAD)
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", HEAD)
 """Every revision that this Genba knows, oldest first."""
 
 versions = Table(
