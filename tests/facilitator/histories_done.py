@@ -234,6 +234,15 @@ def landed_after_reopening(story: Story) -> None:
     story.task(status="review")
 
 
+@history(DONE, "is on the base")
+def landed_after_reopening_on_the_tracker(story: Story) -> None:
+    """It was reopened on its tracker, became a task then, and work on it has landed since."""
+    story.git.commit(TRAILERS)
+    story.issue(state_reason="reopened", reopened_at=story.git.time)
+    story.task()
+    story.git.commit(TRAILERS)
+
+
 @history(DONE, "nothing landed since it was reopened")
 def closed_again(story: Story) -> None:
     """It was reopened, and closed again without a commit."""

@@ -173,6 +173,14 @@ def reopened_after_a_request(story: Story) -> None:
     story.task()
 
 
+@history(INCOMPLETE, "reopened 2026-01-05: nothing was done since")
+def reopened_on_the_tracker(story: Story) -> None:
+    """It was reopened on its tracker after its work was merged, and it is no task."""
+    story.git.commit(TRAILERS)
+    story.git.hours += 1
+    story.issue(state_reason="reopened", reopened_at=story.git.time)
+
+
 @history(INCOMPLETE, "2 parts, and none is begun")
 def parts_not_begun(story: Story) -> None:
     """It has two parts, and nobody has begun one."""

@@ -232,3 +232,10 @@ def shallow(story: Story) -> None:
     """The clone is shallow, and it is older than what the clone knows."""
     story.issue()
     story.horizon = "2026-02-01T00:00:00.000000Z"
+
+
+@history(UNKNOWN, "it was reopened, and nothing says whether that was before")
+def reopened_some_time(story: Story) -> None:
+    """Work on it has landed, and it was reopened nobody knows when."""
+    story.git.commit(TRAILERS)
+    story.issue(state_reason="reopened")

@@ -122,3 +122,15 @@ def test_whoever_is_killed_while_it_speaks_leaves_no_comment_twice(shop: Shop) -
 
     until(settled_, 60)
     assert [len(said(shop, number)) for number in numbers] == [1, 1, 1, 1]
+
+
+def test_an_issue_that_was_reopened_there_is_not_done_by_what_had_landed_before(shop: Shop) -> None:
+    number = shop.issue()
+    shop.project.write("tea.txt", "sencha\n")
+    shop.project.commit(f"Add green tea\n\nCloses #{number}")
+    shop.hub.close(SHOP, number)
+    shop.hub.advance(3600)
+    shop.hub.reopen(SHOP, number)
+    (only,) = report(shop)["assessments"]
+    assert only["state"] == "incomplete"
+    assert only["evidence"][0].startswith("reopened ")

@@ -54,6 +54,8 @@ class TrackedIssue(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: str = ""
     closed_at: str = ""
     detailed: bool = False
+    reopened_at: str = ""
+    """When somebody opened it again last, where that is known."""
     comments: tuple[RemoteComment, ...] = ()
     blocked_by: tuple[int, ...] = ()
     blocked_elsewhere: tuple[str, ...] = ()

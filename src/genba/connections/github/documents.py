@@ -2,7 +2,8 @@
 
 What they cost (GitHub's formula): every connection inside of a list counts once per element of the list; the sum by
 100, rounded, is the number of points. So the details of an issue have four connections and no more, with a fifth where
-its cards are asked for; what few issues have (dependencies, parts, many comments) is asked for in a second document.
+its cards are asked for; what few issues have (dependencies, parts, many comments, a reopening) is asked for in a
+second document.
 """
 
 from collections.abc import Sequence
@@ -84,6 +85,18 @@ query Links($ids: [ID!]!) {{
       id
       blockedBy(first: 100) {{ nodes {{ number state url repository {{ nameWithOwner }} }} }}
       subIssues(first: 100) {{ nodes {{ number state url repository {{ nameWithOwner }} }} }}
+    }}
+  }}
+}}
+"""
+
+REOPENED = f"""
+query Reopened($ids: [ID!]!) {{
+  {_SPENT}
+  nodes(ids: $ids) {{
+    ... on Issue {{
+      id
+      timelineItems(itemTypes: [REOPENED_EVENT], last: 1) {{ nodes {{ ... on ReopenedEvent {{ createdAt }} }} }}
     }}
   }}
 }}

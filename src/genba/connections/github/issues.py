@@ -213,7 +213,11 @@ class GitHubIssues:
         links = {one.id: one for one in await self._nodes(documents.LINKS, linked, shapes.Links)}
         talkative = [node.id for node in nodes if node.comments.page_info.has_next_page]
         talks = {one.id: one for one in await self._nodes(documents.TALK, talkative, shapes.Talk)}
-        issues = tuple(issue_of_node(node, links.get(node.id), talks.get(node.id)) for node in nodes)
+        again = [node.id for node in nodes if (node.state_reason or "").upper() == "REOPENED"]
+        reopened = {one.id: one for one in await self._nodes(documents.REOPENED, again, shapes.Reopened)}
+        issues = tuple(
+            issue_of_node(node, links.get(node.id), talks.get(node.id), reopened.get(node.id)) for node in nodes
+        )
         seen: dict[int, TrackedPullRequest] = {}
         for node in nodes:
             for pull in there((node.closed_by_pull_requests_references or shapes.Pulls()).nodes):

@@ -381,6 +381,21 @@ class Links(_Node, frozen=True):
     sub_issues: LinkedIssues = LinkedIssues()
 
 
+class Moment(_Node, frozen=True):
+    created_at: str = ""
+
+
+class Moments(_Node, frozen=True):
+    nodes: list[Moment | None] = []
+
+
+class Reopened(_Node, frozen=True):
+    """When an issue was opened again last."""
+
+    id: str = ""
+    timeline_items: Moments = Moments()
+
+
 class Talk(_Node, frozen=True):
     id: str = ""
     comments: LastComments = LastComments()

@@ -180,7 +180,9 @@ def check_of_status(status: shapes.Status) -> RemoteCheck:
 # -------------------------------------------------------------------------------------------------------- of GraphQL
 
 
-def issue_of_node(node: shapes.IssueNode, links: shapes.Links | None, talk: shapes.Talk | None) -> TrackedIssue:
+def issue_of_node(
+    node: shapes.IssueNode, links: shapes.Links | None, talk: shapes.Talk | None, again: shapes.Reopened | None = None
+) -> TrackedIssue:
     home = node.repository.name_with_owner
 
     def here(issues: Iterable[shapes.LinkedIssue]) -> tuple[int, ...]:
@@ -206,6 +208,7 @@ def issue_of_node(node: shapes.IssueNode, links: shapes.Links | None, talk: shap
         updated_at=node.updated_at,
         closed_at=node.closed_at or "",
         detailed=True,
+        reopened_at=max((each.created_at for each in there(again.timeline_items.nodes)), default="") if again else "",
         comments=_comments([*there(node.comments.nodes), *there(talk.comments.nodes if talk else ())]),
         blocked_by=here(blocking),
         blocked_elsewhere=tuple(
