@@ -9,7 +9,7 @@ import asyncio
 import functools
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
 
 import msgspec
@@ -20,6 +20,12 @@ from genba.domain.errors import GitError
 from genba.domain.facilitation import How, Scanned, ScanPosition, SeenBranch, SeenCommit
 
 _ISSUE, _AGENT, _SESSION = b"\nIssue:", b"\nAgent:", b"\nSession:"
+_OURS = re.compile(
+    r"([0-9a-f]+) ([0-9]{1,11})\n([^\n]{0,120})\n(?:.*\n)?"
+    r"Issue: ?([0-9]{1,9})\nAgent: ?(\S{0,200})\nSession: ?(\S{0,200})\n*",
+    re.DOTALL,
+)
+"""A commit with the trailers that Genba writes at its end, and a subject that is not cut."""
 _REVERTS = re.compile(rb"This reverts commit ([0-9a-f]{7,64})")
 _REVERTS_REQUEST = re.compile(rb"^Reverts (?:[\w.-]+/[\w.-]+)?#(\d{1,9})\b", re.MULTILINE)
 _KEYWORD = re.compile(rb"(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+#(\d{1,9})\b")
@@ -49,6 +55,9 @@ _PATCH = ("-p", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", 
 _NEAR = 500
 """How far before the trailer of the issue the others are looked for."""
 _EPOCH = date(1970, 1, 1)
+_WITHIN = tuple(f"{minute:02d}:{second:02d}.000000Z" for minute in range(60) for second in range(60))
+"""The moments of an hour, by its seconds."""
+_BY_TRAILER = How.TRAILER
 
 
 class GitScan:
@@ -85,11 +94,19 @@ class GitScan:
         except GitError:
             return ""  # it is gone
 
+    async def again(self, commits: Iterable[str]) -> Scanned:
+        """What some commits of the base say, that were read before. One that is not there any more says nothing."""
+        found = Scanned(position=ScanPosition(base="", tip=""))
+        asked = "".join(f"{sha}\n" for sha in sorted(set(commits)))
+        if asked:
+            words = ("log", *_PLAIN, _FORMAT, "--no-walk=unsorted", "--ignore-missing", "--stdin", "--")
+            await asyncio.to_thread(lambda: _read_base(found, self.git.pieces(*words, stdin=asked)))
+        return found
+
     def _read(self, found: Scanned, tip: str, since: str) -> None:
         if since != tip:
             span = (f"{since}..{tip}",) if since else (tip,)
-            for head, message in _records(self.git.pieces("log", *_PLAIN, _FORMAT, *span, "--")):
-                _read_on_base(found, head, message)
+            _read_base(found, self.git.pieces("log", *_PLAIN, _FORMAT, *span, "--"))
         self._read_branches(found, tip)
 
     def _read_branches(self, found: Scanned, tip: str) -> None:
@@ -220,28 +237,57 @@ def _is_taken_back(commit: str, back: dict[str, str]) -> bool:
         taken = not taken
 
 
-def _records(pieces: Iterator[bytes]) -> Iterator[tuple[bytes, bytes]]:
-    """Each commit as its first line and its message."""
+def _lists(pieces: Iterator[bytes]) -> Iterator[list[bytes]]:
+    """The commits, as many at a time as came in one piece."""
     rest = b""
     for piece in pieces:
-        *whole, rest = (rest + piece if rest else piece).split(b"\0")
+        whole = (rest + piece if rest else piece).split(b"\0")
+        rest = whole.pop()
+        yield whole
+    if rest:
+        yield [rest]
+
+
+def _records(pieces: Iterator[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """Each commit as its first line and its message."""
+    for whole in _lists(pieces):
         for record in whole:
             head, _, message = record.partition(b"\n")
             yield head, message
-    if rest:
-        head, _, message = rest.partition(b"\n")
-        yield head, message
+
+
+def _read_base(found: Scanned, pieces: Iterator[bytes]) -> None:
+    """All commits of the base, a hundred thousand of them: what most say, and nothing else, is read at once."""
+    on_base, ours, hours, within = found.on_base, _OURS.fullmatch, _Hours(), _WITHIN
+    for whole in _lists(pieces):
+        for record in whole:
+            if b"#" in record or b"everts" in record or b"\nMerge" in record:
+                head, _, message = record.partition(b"\n")
+                _read_on_base(found, head, message)
+                continue
+            if _ISSUE not in record:
+                continue
+            told = ours(record.decode("utf-8", "replace"))
+            if told is None:
+                head, _, message = record.partition(b"\n")
+                at = message.rfind(_ISSUE)
+                number, commit = _number(_value(message, at + len(_ISSUE))), _trailed(head, message, at)
+            else:
+                sha, at_, subject, digits, agent, run = told.groups()
+                number, (hour, rest) = int(digits), divmod(int(at_), 3600)
+                commit = SeenCommit(
+                    sha=sha, time=hours[hour] + within[rest], how=_BY_TRAILER, subject=subject, on_base=True,
+                    agent=agent, run=run,
+                )  # fmt: skip
+            if number in on_base:
+                on_base[number].append(commit)
+            elif number:
+                on_base[number] = [commit]
 
 
 def _read_on_base(found: Scanned, head: bytes, message: bytes) -> None:
-    trailer = message.rfind(_ISSUE)
+    """A commit that says more than whose it is."""
     if b"everts" in message and _read_revert(found, head, message):
-        return
-    if b"#" not in message and not message.startswith(b"Merge"):
-        if trailer >= 0:  # what Genba and most tools write, a hundred thousand times
-            number = _number(_value(message, trailer + len(_ISSUE)))
-            if number:
-                found.on_base.setdefault(number, []).append(_trailed(head, message, trailer))
         return
     for number, commit in _named(head, message, on_base=True, by_name=None):
         if commit.how is How.PULL_REQUEST:
@@ -348,9 +394,22 @@ def _trailer(message: bytes, name: bytes) -> str:
 
 
 def _time(seconds: int) -> str:
-    """In the one form in which times compare as texts. A day is written once."""
-    days, rest = divmod(seconds, 86400)
-    return f"{_day(days)}T{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}.000000Z"
+    """In the one form in which times compare as texts."""
+    hour, rest = divmod(seconds, 3600)
+    return _hour(hour) + _WITHIN[rest]
+
+
+def _hour(hour: int) -> str:
+    days, rest = divmod(hour, 24)
+    return f"{_day(days)}T{rest:02d}:"
+
+
+class _Hours(dict[int, str]):
+    """Each hour is written once."""
+
+    def __missing__(self, hour: int) -> str:
+        told = self[hour] = _hour(hour)
+        return told
 
 
 @functools.lru_cache(maxsize=20_000)
