@@ -108,6 +108,13 @@ async def test_a_bug_needs_a_test_that_was_red_where_tests_can_be_run() -> None:
     assert (with_tests.must_fail_on_base, without.must_fail_on_base) == (True, False)  # type: ignore[union-attr]
 
 
+async def test_the_rule_of_a_type_runs_the_tests_as_the_project_does() -> None:
+    task = Task(id=1, number=1, title="x", type="refactor")
+    policy = await Bench("dod: [{tests_pass: python3 -m unittest}]\n", base=PYTHON).policy(task)
+    commands = [frozen.goal.command for frozen in policy.goals if frozen.type == "tests_pass"]  # type: ignore[union-attr]
+    assert commands == ["python3 -m unittest"], "one goal, and nothing that was only found out"
+
+
 async def test_commands_are_detected_on_the_base_and_not_on_the_branch() -> None:
     bench = Bench("dod: [tests_pass, lint_passes]\n", base=PYTHON, branch={"Makefile": "test:\n\ttrue\n"})
     policy = await bench.policy()

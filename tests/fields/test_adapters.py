@@ -201,6 +201,24 @@ def test_repeat_plays_the_last_turn_again(project: Project) -> None:
     assert project.run("worker")["iterations"] == 2
 
 
+def test_an_issue_can_have_turns_of_its_own(project: Project) -> None:
+    seven, eight, again, other = (
+        work(run=f"echo {name} >> {name}.txt; git add -A; git commit -qm {name}")
+        for name in ("seven", "eight", "again", "other")
+    )
+    own = {"7": {"turns": [seven], "repeat": True}, "8": {"steps": {"work": [eight, again]}}}
+    project.agent(
+        completion=TWICE,
+        parameters={"issue": {"type": "number", "cli": "--issue"}},
+        script={"turns": [other], "repeat": True, "issues": own},
+    )
+    for number in (7, 8, 9):
+        project.issue(number, title=f"Issue {number}")
+    done = {number: project.run("worker", "--issue", str(number), "--no-merge")["branch"] for number in (7, 8, 9)}
+    subjects = {number: project.git("log", "-2", "--format=%s", branch).splitlines() for number, branch in done.items()}
+    assert subjects == {7: ["seven", "seven"], 8: ["again", "eight"], 9: ["other", "other"]}
+
+
 @pytest.mark.parametrize("expect", ["no such words", ["# Your task", "no such words"]])
 def test_a_script_can_expect_words_in_the_prompt(project: Project, expect: str | list[str]) -> None:
     scripted(project, work(expect=expect))

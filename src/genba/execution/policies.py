@@ -115,7 +115,7 @@ class Rulebook:
         goals = [] if own_goals else _dod(rules, origin)
         settings = rules.task_types.get(task.type, TaskTypeSettings()) if task is not None else TaskTypeSettings()
         if task is not None and not own_goals:
-            goals += _type_rules(task.type, settings, origin, _test_command(rules) or detected.test)
+            goals += _type_rules(task.type, settings, origin, _test_command(rules), detected.test)
         if task is not None:
             goals += _acceptance(task)
         completed = tuple(_complete(frozen, rules, detected) for frozen in _each_once(goals))
@@ -175,21 +175,28 @@ def _dod(rules: RulesFile, origin: str) -> list[FrozenGoal]:
     return [*declared, *guards]
 
 
-def _type_rules(kind: str, settings: TaskTypeSettings, origin: str, test_command: Words | None) -> list[FrozenGoal]:
+def _type_rules(
+    kind: str, settings: TaskTypeSettings, origin: str, own_tests: Words | None, detected_tests: str | None
+) -> list[FrozenGoal]:
     level = GoalLevel.TYPE_RULE
     if settings.goals is not None:
         source = GoalSource.PROJECT_CONFIG
         told = f"{kind} rule, {origin}"
         return [FrozenGoal(level=level, source=source, origin=told, goal=goal) for goal in settings.goals]
     source, told = GoalSource.TYPE_DEFAULT, f"{kind} rule, built in"
-    goals = (_possible(goal, test_command) for goal in TYPE_RULES.get(kind, ()))
+    goals = (_possible(goal, own_tests, detected_tests) for goal in TYPE_RULES.get(kind, ()))
     return [FrozenGoal(level=level, source=source, origin=told, goal=goal) for goal in goals]
 
 
-def _possible(goal: Goal, test_command: Words | None) -> Goal:
-    """A built-in rule asks for no more than the project can show: without a test command nothing can be red."""
-    if isinstance(goal, TestAdded) and test_command is None:
+def _possible(goal: Goal, own_tests: Words | None, detected_tests: str | None) -> Goal:
+    """A built-in rule asks for no more than the project can show: without a test command nothing can be red.
+
+    It runs the tests as the project itself does; what would be found out by the files counts only where nobody said.
+    """
+    if isinstance(goal, TestAdded) and own_tests is None and detected_tests is None:
         return msgspec.structs.replace(goal, must_fail_on_base=False)
+    if isinstance(goal, TestsPass) and own_tests is not None:
+        return msgspec.structs.replace(goal, command=own_tests)
     return goal
 
 

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 UNEXPECTED = 97
 """The exit code when the prompt is not what the script expects."""
@@ -18,7 +18,9 @@ def main() -> None:
     _compare(part)
     for deed in part["do"]:
         for kind, value in deed.items():
-            if value is not None:
+            if kind == "run" and value is not None:
+                _run(value, part["prompt"])
+            elif value is not None:
                 _DEEDS[kind](value)
 
 
@@ -63,8 +65,20 @@ def _commit(value: str) -> None:
     subprocess.run(["git", "commit", "-q", "--no-verify", "-m", value], check=True)
 
 
-def _run(value: str) -> None:
-    subprocess.run(["sh", "-c", value], check=True)
+def _run(value: str, prompt: str) -> None:
+    """The prompt is its standard input: a file, so that nobody waits for a line that never reads it."""
+    with _nameless_file() as file:
+        file.write(prompt.encode("utf-8", "replace"))
+        file.seek(0)
+        subprocess.run(["sh", "-c", value], check=True, stdin=file)
+
+
+def _nameless_file() -> IO[bytes]:
+    if hasattr(os, "memfd_create"):
+        return open(os.memfd_create("prompt"), "w+b")  # noqa: PTH123  (a number, not a path)
+    import tempfile  # noqa: PLC0415  (slow to import; only where the kernel has nothing better)
+
+    return tempfile.TemporaryFile()
 
 
 def _print(value: str) -> None:
@@ -83,7 +97,6 @@ _DEEDS: dict[str, Callable[[Any], None]] = {
     "replace": _replace,
     "delete": _delete,
     "commit": _commit,
-    "run": _run,
     "print": _print,
     "sleep": time.sleep,
     "crash": _crash,

@@ -67,12 +67,18 @@ class Turn(_Node, frozen=True):
     rate_limit: Annotated[float, Meta(gt=0, description="Refuse, and name these seconds to wait.")] | None = None
 
 
-class Script(_Node, frozen=True):
+class Part(_Node, frozen=True):
     """Turns for the run as a whole, or for each step."""
 
     turns: tuple[Turn, ...] = ()
     steps: dict[str, tuple[Turn, ...]] = {}
     repeat: Annotated[bool, Meta(description="Play the last turn again when there are no more.")] = False
+
+
+class Script(Part, frozen=True):
+    """What one agent plays; an issue may have turns of its own."""
+
+    issues: Annotated[dict[str, Part], Meta(description="By issue, what is played in place of the rest.")] = {}
 
 
 class ScriptedSettings(_Node, frozen=True):
@@ -127,10 +133,11 @@ class ScriptedAdapter(OneShotAdapter):
         )
 
     def _turn(self, ask: Ask) -> Turn:
-        by_step = ask.step in self.script.steps
-        turns = self.script.steps[ask.step] if by_step else self.script.turns
+        part = self.script.issues.get(str(ask.issue), self.script)
+        by_step = ask.step in part.steps
+        turns = part.steps[ask.step] if by_step else part.turns
         number = ask.number_in_step if by_step else ask.number
-        if number > len(turns) and self.script.repeat and turns:
+        if number > len(turns) and part.repeat and turns:
             return turns[-1]
         if number > len(turns):
             raise UnrecoverableError(
@@ -150,7 +157,8 @@ def read_script(folder: Path, name: str) -> Script:
         raise ConfigurationError(problems, hint="genba schema script")
     wrong = [
         Problem(shown, *found)
-        for turns in (script.turns, *script.steps.values())
+        for part in (script, *script.issues.values())
+        for turns in (part.turns, *part.steps.values())
         for turn in turns
         for found in _turn_problems(turn)
     ]
