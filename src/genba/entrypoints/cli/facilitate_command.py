@@ -11,14 +11,15 @@ import msgspec
 from genba.coordination.facilitator import Look, Scope
 from genba.domain.errors import UsageError
 from genba.domain.facilitation import AgentsOnOffer, FieldReport
-from genba.entrypoints.cli.deciding import people_only
 from genba.entrypoints.cli.failures import show_hint, show_warning
 from genba.entrypoints.cli.field_views import facilitate_lines, mermaid, screen
 from genba.entrypoints.cli.houses import house_here, run_async
 from genba.entrypoints.cli.json_output import print_json
 from genba.judgement.chronicle import chronicle
+from genba.judgement.maintaining import needs_a_person
 from genba.wiring import House
-from genba.wiring.facilitating import facilitator, fresh_copy, scope_of, send
+from genba.wiring.decisions import people_only
+from genba.wiring.facilitating import facilitator, fresh_copy, moves_of, scope_of, send
 
 _BY_SETTINGS = -1.0
 
@@ -74,9 +75,9 @@ def facilitate(
             click.echo(line)
         return 0
     if as_json:
-        print_json(as_told(look.report))
+        print_json(as_told(house, look))
     else:
-        _show(look.report)
+        _show(house, look)
     return 1 if look.report.incomplete else 0
 
 
@@ -123,23 +124,29 @@ async def _watch(house: House, scope: Scope, applied: bool, offline: bool, minut
         look = await one_look(house, scope, applied=applied, offline=offline)
         code = 1 if look.report.incomplete else 0
         if as_json:
-            click.echo(msgspec.json.encode(as_told(look.report)).decode())
+            click.echo(msgspec.json.encode(as_told(house, look)).decode())
         else:
-            _show(look.report)
+            _show(house, look)
     return code
 
 
-def as_told(report: FieldReport) -> dict[str, Any]:
+def as_told(house: House, look: Look) -> dict[str, Any]:
     """The report for a program: the four outputs by their names, and what else was seen."""
+    report = look.report
     told: dict[str, Any] = msgspec.to_builtins(report)
     del told["agents"]
     registry = AgentsOnOffer(agents=report.agents, discovered_at=report.looked_at)
-    return {**told, "agentRegistry": msgspec.to_builtins(registry)}
+    moves = moves_of(house, look)
+    for each in told["assessments"]:
+        each["command"] = "" if each["closed"] else moves.command_for(each["issue"])
+    waiting = [{"issue": each.issue, "why": why} for each in report.assessments if (why := needs_a_person(each))]
+    return {**told, "agentRegistry": msgspec.to_builtins(registry), "attention": waiting}
 
 
-def _show(report: FieldReport) -> None:
+def _show(house: House, look: Look) -> None:
+    report = look.report
     columns = screen(shutil.get_terminal_size((100, 24)).columns)
-    for line in facilitate_lines(report, datetime.now(UTC), columns):
+    for line in facilitate_lines(report, datetime.now(UTC), columns, moves_of(house, look).command_for):
         click.echo(line)
     tell_rest(report)
     for each in report.incomplete:

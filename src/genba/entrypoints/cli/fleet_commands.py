@@ -13,14 +13,15 @@ import msgspec
 from genba.blackboard.fleet import FleetBoard
 from genba.coordination.attendance import absent
 from genba.domain.errors import NotFoundError, UsageError
-from genba.domain.fleet import Escalation, EscalationKind, FleetSession
-from genba.entrypoints.cli.deciding import approve_task, onward, open_one, people_only, the_one, waiting
+from genba.domain.fleet import FleetSession
+from genba.domain.pictures import Told
 from genba.entrypoints.cli.failures import show_hint
 from genba.entrypoints.cli.fleet_views import PARKED, escalation_lines, escalation_page, session_lines
 from genba.entrypoints.cli.houses import house_to_look
 from genba.entrypoints.cli.json_output import print_json
 from genba.entrypoints.cli.task_commands import NUMBER
 from genba.wiring import House
+from genba.wiring.decisions import Decisions, people_only, waiting
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _TASK = click.argument("number", type=NUMBER, required=False, metavar="[TASK]")
@@ -34,21 +35,8 @@ _TASK = click.argument("number", type=NUMBER, required=False, metavar="[TASK]")
 @_JSON
 def pause(number: int | None, as_json: bool) -> None:
     """Begin nothing new in the project, while what runs goes on; or let one task wait, with its session parked."""
-    house = house_to_look()
-    actor = people_only(house, "pause the fleet")
-    board = fleet_board(house)
-    if number is None:
-        board.pause_project(True, actor)
-        _told(board, as_json, "paused: nothing new begins; what runs now goes on", "genba resume")
-        return
-    board.hold(number, True, actor)
-    _told(
-        board,
-        as_json,
-        f"#{number} is paused: what runs of it is parked, and nobody begins or goes on with it",
-        f"genba resume {number}",
-        number,
-    )
+    decisions = _decisions("pause the fleet")
+    _told(decisions.board, as_json, decisions.pause(number), number)
 
 
 @click.command("resume")
@@ -56,21 +44,8 @@ def pause(number: int | None, as_json: bool) -> None:
 @_JSON
 def resume(number: int | None, as_json: bool) -> None:
     """Let the project, or one task, go on after `genba pause` or `genba stop`."""
-    house = house_to_look()
-    actor = people_only(house, "resume the fleet")
-    board = fleet_board(house)
-    if number is None:
-        board.pause_project(False, actor)
-        board.stop_all(False, actor)
-        _told(board, as_json, "the project goes on", onward(board))
-        return
-    board.hold(number, False, actor)
-    asked = open_one(board, number)
-    if asked is not None and asked.kind is EscalationKind.STOPPED:
-        board.decide(number, True, "resumed", actor)
-        asked = open_one(board, number)
-    hint = f"genba escalations show {number}   waits for you" if asked is not None else onward(board)
-    _told(board, as_json, f"#{number} goes on", hint, number)
+    decisions = _decisions("resume the fleet")
+    _told(decisions.board, as_json, decisions.resume(number), number)
 
 
 @click.command("stop")
@@ -79,20 +54,8 @@ def resume(number: int | None, as_json: bool) -> None:
 @_JSON
 def stop(number: int | None, reason: str, as_json: bool) -> None:
     """Park what runs now: all of it, and every `genba work` ends; or one task, until you decide. Nothing is lost."""
-    house = house_to_look()
-    actor = people_only(house, "stop the fleet")
-    board = fleet_board(house)
-    if number is None:
-        board.stop_all(True, actor)
-        told = "told to stop: every genba work parks its sessions and ends; branches and commits stay"
-        _told(board, as_json, told, "genba resume   then  genba work")
-        return
-    task = board.board.get(number)
-    board.hold(number, True, actor)
-    asked = reason or f"stopped by {actor.name}"
-    board.escalate(Escalation(task=number, kind=EscalationKind.STOPPED, question=asked), None)
-    told = f"#{number} is told to stop: what runs of it is parked; its branch and its commits stay"
-    _told(board, as_json, told, f"genba resume {task.number}", number)
+    decisions = _decisions("stop the fleet")
+    _told(decisions.board, as_json, decisions.stop(number, reason), number)
 
 
 # ── what waits for people ────────────────────────────────────────────────────────────────────────────────────────────
@@ -147,13 +110,9 @@ def show(number: int, as_json: bool) -> None:
 @_JSON
 def answer(number: int, text: str, as_json: bool) -> None:
     """Answer what a task waits for; - reads standard input. Its session goes on with the answer."""
-    house = house_to_look()
-    actor = people_only(house, "answer for a person")
-    board = fleet_board(house)
-    said = _said(text, f'genba answer {number} "…"')
-    the_one(board, number, "an answer")
-    board.answer(number, said, actor)
-    _told(board, as_json, f"#{number} is answered", onward(board), number)
+    decisions = _decisions("answer for a person")
+    told = decisions.answer(number, _typed(text, f'genba answer {number} "…"'))
+    _told(decisions.board, as_json, told, number)
 
 
 @click.command("approve")
@@ -163,9 +122,8 @@ def answer(number: int, text: str, as_json: bool) -> None:
 @_JSON
 def approve(number: int, commit: str | None, reason: str, as_json: bool) -> None:
     """Say yes to what a task waits for: a commit, a plan, another attempt. With a commit: only to that one."""
-    house = house_to_look()
-    decided = approve_task(house, number, commit, reason)
-    _told(fleet_board(house), as_json, f"#{number} is approved: {decided.what}", decided.hint, number)
+    decisions = _decisions("approve anything")
+    _told(decisions.board, as_json, decisions.approve(number, commit, reason), number)
 
 
 @click.command("reject")
@@ -174,16 +132,9 @@ def approve(number: int, commit: str | None, reason: str, as_json: bool) -> None
 @_JSON
 def reject(number: int, reason: str, as_json: bool) -> None:
     """Say no to what a task waits for, and why. The reason goes back to the author or the planner."""
-    house = house_to_look()
-    actor = people_only(house, "reject anything")
-    board = fleet_board(house)
-    said = _said(reason, f'genba reject {number} --reason "…"')
-    kind = the_one(board, number, "a decision").kind
-    board.decide(number, False, said, actor)
-    goes_on = kind in (EscalationKind.REVIEW, EscalationKind.PLAN)
-    hint = onward(board) if goes_on else f"genba task cancel {number}   or let it go on: genba task unblock {number}"
-    stays = "" if goes_on else ", and stays as it is"
-    _told(board, as_json, f"#{number} is rejected: {kind}{stays}", hint, number)
+    decisions = _decisions("reject anything")
+    told = decisions.reject(number, _typed(reason, f'genba reject {number} --reason "…"'))
+    _told(decisions.board, as_json, told, number)
 
 
 # ── sessions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -251,25 +202,29 @@ def _titles(house: House, numbers: set[int]) -> dict[int, str]:
     return {number: board.get(number).title for number in numbers}
 
 
-def _said(text: str, hint: str) -> str:
-    if text == "-":
-        if sys.stdin is None:
-            raise UsageError("there is no standard input to read from", hint=hint)
-        text = sys.stdin.read()
-    said = text.replace("\0", "").encode("utf-8", "replace").decode().strip()
-    if not said:
-        raise UsageError("there is nothing said", hint=hint)
-    return said
+def _decisions(deed: str) -> Decisions:
+    """What the person who types may decide."""
+    house = house_to_look()
+    return Decisions(house, people_only(house, deed))
 
 
-def _told(board: FleetBoard, as_json: bool, sentence: str, hint: str, number: int | None = None) -> None:
+def _typed(text: str, hint: str) -> str:
+    """What was typed; - reads standard input."""
+    if text != "-":
+        return text
+    if sys.stdin is None:
+        raise UsageError("there is no standard input to read from", hint=hint)
+    return sys.stdin.read()
+
+
+def _told(board: FleetBoard, as_json: bool, told: Told, number: int | None = None) -> None:
     """What was written down, and the next command."""
     if as_json:
         field = board.field()
         state: dict[str, Any] = {"paused": field.paused, "stopping": field.stopping, "held": sorted(field.held)}
         task = board.board.get(number) if number is not None else None
-        print_json({"told": sentence, "task": task, **state})
+        print_json({"told": told.sentence, "task": task, **state})
         return
-    click.echo(sentence)
-    if hint:
-        show_hint(hint)
+    click.echo(told.sentence)
+    if told.hint:
+        show_hint(told.hint)

@@ -6,10 +6,10 @@ import click
 
 from genba.domain.housekeeping import Collected
 from genba.entrypoints.cli.columns import rows_of
-from genba.entrypoints.cli.deciding import people_only
 from genba.entrypoints.cli.failures import show_hint
 from genba.entrypoints.cli.houses import house_here, run_async
 from genba.entrypoints.cli.json_output import print_json
+from genba.wiring.decisions import people_only
 
 _KILO = 1024
 

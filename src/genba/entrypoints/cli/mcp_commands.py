@@ -19,7 +19,6 @@ from urllib.parse import urlsplit
 import click
 
 from genba.domain.errors import GenbaError, StateConflictError, UsageError
-from genba.entrypoints.cli.deciding import people_only
 from genba.entrypoints.cli.failures import show_hint, show_warning
 from genba.entrypoints.cli.houses import here, house_here, run_async
 from genba.entrypoints.mcp.client_entries import (
@@ -34,6 +33,7 @@ from genba.entrypoints.mcp.client_entries import (
     section,
     snippet,
 )
+from genba.wiring.decisions import people_only
 
 if TYPE_CHECKING:
     from genba.coordination.workflow.service import WorkflowService
@@ -55,13 +55,13 @@ def mcp(context: click.Context, over_http: bool, host: str, port: int, i_accept_
     """
     if context.invoked_subcommand is not None:
         return
-    loopback = _is_loopback(host)
+    loopback = is_loopback(host)
     if not loopback and not i_accept_the_risk:
         raise UsageError(
             f"{host[:80]} can be reached from other machines, and what is said there is not encrypted",
             hint="genba mcp --http   listens on this machine only; behind a proxy with TLS add --i-accept-the-risk",
         )
-    _quiet_logs()
+    quiet_logs()
     from genba.wiring.workflow_service import open_service  # noqa: PLC0415  (installing needs no database)
 
     service = open_service(house_here())
@@ -91,14 +91,14 @@ async def _serve_http(service: "WorkflowService", host: str, port: int, loopback
         await asyncio.Event().wait()
 
 
-def _quiet_logs() -> None:
+def quiet_logs() -> None:
     """What the libraries have to say goes to stderr, from warnings on."""
     import logging  # noqa: PLC0415  (only a server logs)
 
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
     try:

@@ -2,9 +2,9 @@
 
 import click
 
-from genba.entrypoints.cli.deciding import people_only
 from genba.entrypoints.cli.houses import house_here
 from genba.entrypoints.cli.json_output import print_json
+from genba.wiring.decisions import people_only
 
 
 @click.command("migrate")

@@ -11,7 +11,6 @@ from genba.coordination.sending import pace_of
 from genba.domain.deed_words import without_it
 from genba.domain.errors import AccessRefusedError, NotFoundError, RemoteUnavailable, StateConflictError, UsageError
 from genba.domain.outbox import DeedStatus, OutboxEntry, Pace, SendResult
-from genba.entrypoints.cli.deciding import people_only
 from genba.entrypoints.cli.failures import show_hint
 from genba.entrypoints.cli.fleet_commands import columns
 from genba.entrypoints.cli.houses import house_here, house_to_look, run_async
@@ -27,6 +26,7 @@ from genba.entrypoints.cli.outbox_view import (
 )
 from genba.entrypoints.cli.task_commands import NumberType
 from genba.wiring import House
+from genba.wiring.decisions import people_only
 
 if TYPE_CHECKING:
     from genba.wiring.github import GitHubOffice

@@ -28,8 +28,8 @@ def register(
     name: str, manager: bool | None, role: str, capabilities: tuple[str, ...], prompt: Path | None, as_json: bool
 ) -> None:
     """Let an agent come by itself: give it an id and a passkey. The passkey is shown once."""
-    from genba.entrypoints.cli.deciding import people_only  # noqa: PLC0415  (only this command needs the blackboard)
     from genba.wiring import registering  # noqa: PLC0415
+    from genba.wiring.decisions import people_only  # noqa: PLC0415  (only this command needs the blackboard)
 
     text = _read(prompt) if prompt is not None else ""
     house = house_here()
@@ -50,8 +50,8 @@ def passkey() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def rotate(name: str, as_json: bool) -> None:
     """A new passkey. Whoever came with the old one is out at once."""
-    from genba.entrypoints.cli.deciding import people_only  # noqa: PLC0415  (only this command needs the blackboard)
     from genba.wiring import registering  # noqa: PLC0415
+    from genba.wiring.decisions import people_only  # noqa: PLC0415  (only this command needs the blackboard)
 
     house = house_here()
     people_only(house, "change a passkey")
@@ -63,8 +63,8 @@ def rotate(name: str, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def revoke(name: str, as_json: bool) -> None:
     """No passkey any more: it cannot come again, and is out at once."""
-    from genba.entrypoints.cli.deciding import people_only  # noqa: PLC0415  (only this command needs the blackboard)
     from genba.wiring import registering  # noqa: PLC0415
+    from genba.wiring.decisions import people_only  # noqa: PLC0415  (only this command needs the blackboard)
 
     house = house_here()
     people_only(house, "take a passkey away")

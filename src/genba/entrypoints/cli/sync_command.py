@@ -8,10 +8,10 @@ import click
 from genba.domain.errors import StateConflictError, UsageError
 from genba.domain.outbox import OutboxEntry
 from genba.entrypoints.cli.columns import cell, rows_of
-from genba.entrypoints.cli.deciding import people_only
 from genba.entrypoints.cli.failures import show_hint, show_warning
 from genba.entrypoints.cli.houses import house_here, run_async
 from genba.entrypoints.cli.json_output import print_json
+from genba.wiring.decisions import people_only
 from genba.wiring.github import GitHubOffice
 from genba.wiring.tracker_look import Look, look
 

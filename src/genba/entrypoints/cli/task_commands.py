@@ -342,11 +342,12 @@ def comment(number: int, text: str, as_json: bool) -> None:
 @_JSON
 def approve(number: int, commit: str | None, as_json: bool) -> None:
     """Approve the verified commit of a task that waits for a review."""
-    from genba.entrypoints.cli.deciding import approve_task  # noqa: PLC0415  (only who decides pays for a fleet)
+    from genba.wiring.decisions import Decisions  # noqa: PLC0415  (only who decides pays for a fleet)
 
     house = house_here()
-    _people_only(_actor(house), "approve a task", number)
-    decided = approve_task(house, number, commit)
+    actor = _actor(house)
+    _people_only(actor, "approve a task", number)
+    decided = Decisions(house, actor).approve(number, commit)
     _told(house.board(make=False).get(number), as_json)
     if decided.hint and not as_json:
         show_hint(decided.hint)
@@ -366,18 +367,11 @@ def done(number: int, base_branch: str | None, as_json: bool) -> None:
 def _move(
     number: int, to: TaskStatus, reason: str, as_json: bool, only_from: tuple[TaskStatus, ...] = tuple(TaskStatus)
 ) -> None:
+    from genba.wiring.decisions import Decisions  # noqa: PLC0415  (only who decides pays for a fleet)
+
     house = house_to_look()
-    board = house.board(make=False)
-    before = board.get(number)
-    if before.status not in only_from:
-        words = " or ".join(only_from)
-        raise StateConflictError(
-            f"task #{number} is {before.status}, not {words}",
-            unchanged="nothing was changed.",
-            hint=f"genba task show {number}",
-        )
-    change = StatusChange(to=to, actor=_actor(house), reason=reason, version=before.version)
-    _told(board.change_status(number, change), as_json)
+    Decisions(house, _actor(house)).move(number, to, reason, only_from)
+    _told(house.board(make=False).get(number), as_json)
 
 
 def _edit(house: House, before: Task, given: dict[str, Any]) -> TaskEdit:

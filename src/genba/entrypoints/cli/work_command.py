@@ -17,11 +17,11 @@ import click
 from genba.domain.errors import NotFoundError, StateConflictError, UsageError
 from genba.domain.fleet_picture import Ended, FleetEvent, FleetEventKind, FleetPicture, WorkSummary
 from genba.domain.problems import did_you_mean
-from genba.entrypoints.cli.deciding import people_only
 from genba.entrypoints.cli.failures import show_hint
 from genba.entrypoints.cli.houses import house_here
 from genba.entrypoints.cli.json_output import print_json
 from genba.entrypoints.cli.work_view import WIDTH, ending_line, event_line, summary_lines
+from genba.wiring.decisions import people_only
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -3,7 +3,6 @@
 Law: a request is answered for itself; no connection holds anything that another would miss.
 """
 
-import asyncio
 import contextlib
 import os
 import socket
@@ -11,7 +10,6 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
@@ -23,14 +21,11 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from genba.coordination.workflow.service import WorkflowService
-from genba.domain.errors import StateConflictError
+from genba.entrypoints.listening import bound_port, serving
 from genba.entrypoints.mcp.guard import LARGEST_BODY, LOOPBACK, Guard
 from genba.entrypoints.mcp.server import Carried, Context, build
 from genba.entrypoints.mcp.sweeping import sweeping
 
-_MOST_AT_ONCE = 1024
-_KEEP_ALIVE_SECONDS = 120
-_PARTING_SECONDS = 2
 _BEARER = "bearer "
 
 
@@ -104,73 +99,11 @@ async def _health(_: Request) -> JSONResponse:
     return JSONResponse({"status": "ok"})
 
 
-class _Listener(uvicorn.Server):
-    """Says when it answers, and leaves the signals of the process to whoever runs it."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.answers = asyncio.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets=sockets)
-        self.answers.set()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
-@contextlib.asynccontextmanager
-async def serving(app: Starlette, listening: socket.socket) -> AsyncIterator[None]:
-    """Answer on a socket that is bound already, until the block ends."""
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        ws="none",
-        lifespan="on",
-        limit_concurrency=_MOST_AT_ONCE,
-        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=_PARTING_SECONDS,
-    )
-    listener = _Listener(config)
-    running = asyncio.create_task(listener.serve(sockets=[listening]))
-    ready = asyncio.create_task(listener.answers.wait())
-    try:
-        await asyncio.wait((running, ready), return_when=asyncio.FIRST_COMPLETED)
-        if running.done():
-            running.result()
-        yield
-    finally:
-        ready.cancel()
-        listener.should_exit = True
-        await asyncio.shield(running)
-
-
-def bound_port(host: str, port: int) -> socket.socket:
-    """A socket at an address; 0 takes a free port."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio sends an answer without waiting for more of it only where it is told that this is TCP.
-    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((host, port))
-    except OSError as error:
-        listening.close()
-        raise StateConflictError(
-            f"{host}:{port} cannot be listened on: {error.strerror or error}",
-            unchanged="nothing was started.",
-            hint="genba mcp --http --port=0   takes a free port",
-        ) from error
-    return listening
-
-
 @contextlib.asynccontextmanager
 async def serve_port(service: WorkflowService, host: str, port: int, *, loopback: bool = True) -> AsyncIterator[str]:
     """Answer on a port. What is given is the address for clients."""
     shown = f"[{host}]" if ":" in host else host
-    with contextlib.closing(bound_port(host, port)) as listening:
+    with contextlib.closing(bound_port(host, port, "genba mcp --http --port=0")) as listening:
         async with serving(application(service, loopback=loopback), listening):
             yield f"http://{shown}:{listening.getsockname()[1]}/mcp"
 

@@ -1,0 +1,125 @@
+"""`genba serve`: the dashboard of a project, for the browsers of this machine."""
+
+import asyncio
+import contextlib
+import gc
+import hashlib
+import os
+import sys
+from urllib.parse import urlsplit
+
+import click
+import msgspec
+
+from genba.domain.errors import UsageError
+from genba.entrypoints.cli.failures import show_warning
+from genba.entrypoints.cli.houses import house_here, run_async
+from genba.entrypoints.cli.mcp_commands import is_loopback, quiet_logs
+from genba.wiring import House
+from genba.wiring.decisions import people_only
+
+PORT = 8420
+_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line says."""
+
+    host: str
+    port: int
+    public_url: str = ""
+    read_only: bool = False
+    open_browser: bool = False
+    new_token: bool = False
+
+
+@click.command("serve")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 takes a free one.")
+@click.option("--public-url", default="", metavar="URL", help="How browsers reach it through a proxy with TLS.")
+@click.option("--read-only", is_flag=True, help="Whoever comes in may only look.")
+@click.option("--open", "open_browser", is_flag=True, help="Open it in your browser.")
+@click.option("--new-token", is_flag=True, help="Make new tokens first: nobody who is in stays in.")
+@click.option("--i-accept-the-risk", is_flag=True, help="Listen also where other machines can reach it.")
+def serve(
+    host: str,
+    port: int,
+    public_url: str,
+    read_only: bool,
+    open_browser: bool,
+    new_token: bool,
+    i_accept_the_risk: bool,
+) -> None:
+    """Serve the dashboard: what is true, what needs you, what runs now. It prints the link that lets you in."""
+    if not is_loopback(host) and not i_accept_the_risk:
+        raise UsageError(
+            f"{host[:80]} can be reached from other machines, and what is said there is not encrypted",
+            hint="genba serve   listens on this machine only; behind a proxy with TLS add --i-accept-the-risk",
+        )
+    if public_url and (urlsplit(public_url).scheme not in ("http", "https") or not urlsplit(public_url).hostname):
+        raise UsageError(
+            f'"{public_url[:80]}" is not an address', hint="genba serve --public-url https://genba.example.org"
+        )
+    asked = Asked(
+        host=host,
+        port=port,
+        public_url=public_url.rstrip("/"),
+        read_only=read_only,
+        open_browser=open_browser,
+        new_token=new_token,
+    )
+    house = house_here()
+    people_only(house, "open the dashboard")
+    quiet_logs()
+    with contextlib.suppress(asyncio.CancelledError):
+        run_async(_serve(house, asked))
+
+
+async def _serve(house: House, asked: Asked) -> None:
+    from genba.entrypoints.listening import bound_port, serving  # noqa: PLC0415  (only a server needs these)
+    from genba.entrypoints.web.app import application  # noqa: PLC0415
+    from genba.entrypoints.web.live import Hub  # noqa: PLC0415
+    from genba.entrypoints.web.security import Passes  # noqa: PLC0415
+    from genba.entrypoints.web.site import Site  # noqa: PLC0415
+    from genba.wiring.decisions import Decisions  # noqa: PLC0415
+    from genba.wiring.lookout import Lookout  # noqa: PLC0415
+    from genba.wiring.web_keys import web_keys  # noqa: PLC0415
+
+    keys = web_keys(house.layout.own, os.environ, fresh=asked.new_token)
+    with contextlib.closing(bound_port(asked.host, asked.port, "genba serve --port=0")) as listening:
+        port = listening.getsockname()[1]
+        name = f"genba-{hashlib.sha256(f'{house.layout.main}:{port}'.encode()).hexdigest()[:10]}"
+        secure = asked.public_url.startswith("https://")
+        passes = Passes(keys=keys, name=name, read_only=asked.read_only, secure=secure)
+        with contextlib.closing(Lookout(house)) as lookout:
+            site = Site(lookout, Decisions(house, house.actor()), Hub(lookout.stamp))
+            gc.freeze()  # what was loaded stays: nobody waits while it is looked through again
+            async with serving(application(site, passes, _hosts(asked)), listening):
+                _tell(asked, port, keys.operator, keys.viewer)
+                await asyncio.Event().wait()
+
+
+def _hosts(asked: Asked) -> frozenset[str]:
+    """The names under which it answers: a page that was lured to another name of this address gets nothing."""
+    named = {urlsplit(asked.public_url).hostname or ""} if asked.public_url else set()
+    if is_loopback(asked.host):
+        return frozenset({*_NAMES, asked.host, *named} - {""})
+    return frozenset({*_NAMES, *named}) if named else frozenset()
+
+
+def _tell(asked: Asked, port: int, operator: str, viewer: str) -> None:
+    """The links go to stdout, so that they can be piped; each lets its holder in."""
+    shown = f"[{asked.host}]" if ":" in asked.host else asked.host
+    address = asked.public_url or f"http://{shown}:{port}"
+    full = f"{address}/enter#token={viewer if asked.read_only else operator}"
+    click.echo(full)
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+    if not asked.read_only:
+        click.echo(f"to look only: {address}/enter#token={viewer}", err=True)
+    click.echo("serving; ctrl-c ends it", err=True)
+    if asked.open_browser:
+        import webbrowser  # noqa: PLC0415  (only who asks for it)
+
+        if not webbrowser.open(full):
+            show_warning("there is no browser to open here; open the link yourself")

@@ -1,0 +1,99 @@
+"""The application: which page answers where, and what stands before all of them."""
+
+import contextlib
+import importlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from genba.domain.errors import GenbaError, NotFoundError, UnexpectedError
+from genba.entrypoints.web.security import Gate, Passes
+from genba.entrypoints.web.site import Site
+
+_log = logging.getLogger("genba.web")
+_NOT_FOUND = 404
+STATIC = Path(__file__).parent / "static"
+PAGES = ("entering", "board")
+"""The modules of `pages`; each has `routes(site)`."""
+Background = Callable[[], contextlib.AbstractAsyncContextManager[None]]
+_Handler = Callable[[Request, Exception], Awaitable[Response]]
+
+
+class _Assets(StaticFiles):
+    """Files that come with the package: a browser asks again, and is mostly told that nothing is new."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        response.headers["cache-control"] = "no-cache"
+        return response
+
+
+def application(site: Site, passes: Passes, hosts: frozenset[str], background: Background | None = None) -> Starlette:
+    """Everything that `genba serve` answers. `background` lives as long as it does."""
+    routes: list[BaseRoute] = [
+        Route("/healthz", endpoint=_health, methods=["GET"]),
+        Mount("/static", app=_Assets(directory=STATIC)),
+    ]
+    for name in PAGES:
+        routes += importlib.import_module(f"genba.entrypoints.web.pages.{name}").routes(site)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with contextlib.AsyncExitStack() as stack:
+            if background is not None:
+                await stack.enter_async_context(background())
+            yield
+
+    app = Starlette(
+        routes=routes,
+        middleware=[Middleware(Gate, passes=passes, hosts=hosts)],
+        exception_handlers={
+            GenbaError: _of_ours(site),
+            HTTPException: _of_http(site),
+            Exception: _of_nobody(site),
+        },
+        lifespan=lifespan,
+    )
+    app.state.site = site
+    app.state.passes = passes
+    return app
+
+
+async def _health(_: Request) -> JSONResponse:
+    return JSONResponse({"status": "ok"})
+
+
+def _of_ours(site: Site) -> _Handler:
+    async def told(request: Request, error: Exception) -> Response:
+        assert isinstance(error, GenbaError)  # noqa: S101  (it is the handler of these)
+        return await site.failed(request, error)
+
+    return told
+
+
+def _of_http(site: Site) -> _Handler:
+    async def told(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)  # noqa: S101  (see above)
+        if error.status_code == _NOT_FOUND:
+            return await site.failed(request, NotFoundError("there is no such page", hint="go to the field: /"))
+        return Response(error.detail, error.status_code, headers=error.headers)
+
+    return told
+
+
+def _of_nobody(site: Site) -> _Handler:
+    async def told(request: Request, error: Exception) -> Response:
+        _log.error("unexpected, at %s %s", request.method, request.url.path, exc_info=error)
+        unexpected = UnexpectedError(f"{type(error).__name__}: {error}", hint="see what genba serve has printed")
+        return await site.failed(request, unexpected)
+
+    return told

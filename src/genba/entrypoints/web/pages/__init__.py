@@ -1,0 +1,1 @@
+"""One module for each page: what it asks for, and what its buttons do."""

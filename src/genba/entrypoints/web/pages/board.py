@@ -1,0 +1,50 @@
+"""The board: every task in the column of its status, and why it is there."""
+
+from collections.abc import Mapping
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from genba.blackboard.windows import Slice
+from genba.domain.errors import NotFoundError
+from genba.domain.pictures import Told
+from genba.domain.tasks import TaskStatus
+from genba.entrypoints.web.site import Site
+from genba.wiring.lookout import SHOWN
+
+_LONGEST_TEXT = 200
+
+
+def routes(site: Site) -> list[Route]:
+    async def board(request: Request) -> Response:
+        text = request.query_params.get("text", "")[:_LONGEST_TEXT]
+        picture = await site.look(lambda: site.lookout.board(text))
+        return await site.page(request, "board.html", "board", picture=picture, text=text, shown=SHOWN)
+
+    async def more(request: Request) -> Response:
+        """The next cards of a column, for who has scrolled that far."""
+        word = request.path_params["status"]
+        if word not in set(TaskStatus):
+            raise NotFoundError(f'"{word[:40]}" is not a status', hint="/board")
+        text = request.query_params.get("text", "")[:_LONGEST_TEXT]
+        skip = _number(request.query_params.get("skip", "0"))
+        wanted = Slice(status=TaskStatus(word), text=text, limit=SHOWN, skip=skip)
+        column = await site.look(lambda: site.lookout.column(wanted))
+        return await site.fragment(
+            request, "board.html", "cards", column=column, text=text, skip=skip + SHOWN, shown=SHOWN
+        )
+
+    async def pause(_: Request, given: Mapping[str, str]) -> Told:
+        deed = site.decisions.resume if given.get("on") == "no" else site.decisions.pause
+        return await site.look(deed)
+
+    return [
+        Route("/board", endpoint=board, methods=["GET"]),
+        Route("/board/{status}", endpoint=more, methods=["GET"]),
+        Route("/pause", endpoint=site.deed(pause, "/board"), methods=["POST"]),
+    ]
+
+
+def _number(text: str) -> int:
+    return min(int(text), 10**6) if text.isascii() and text.isdigit() and len(text) < 10 else 0  # noqa: PLR2004

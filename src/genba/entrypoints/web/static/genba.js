@@ -1,0 +1,141 @@
+// What all pages share: the line to the server, what a button has done, copying, keys, the theme.
+"use strict";
+(() => {
+  const $ = (id) => document.getElementById(id);
+
+  // ── the line to the server ──────────────────────────────────────────────────────────────────────────────────────
+  const line = (state, said) => {
+    const shown = $("line");
+    if (!shown) return;
+    shown.dataset.state = state;
+    shown.querySelector(".said").textContent = said;
+  };
+  document.body.addEventListener("htmx:sseOpen", () => line("live", "live"));
+  document.body.addEventListener("htmx:sseError", () => line("lost", "reconnecting"));
+  document.body.addEventListener("htmx:sseClose", () => line("lost", "not connected"));
+
+  document.body.addEventListener("htmx:configRequest", (event) => {
+    event.detail.headers["genba-csrf"] = document.body.dataset.csrf;
+    const digest = event.detail.elt.dataset.digest;
+    if (digest) event.detail.headers["genba-digest"] = digest;
+  });
+  document.body.addEventListener("htmx:afterRequest", (event) => {
+    const answer = event.detail.xhr;
+    const digest = answer && answer.getResponseHeader("genba-digest");
+    if (digest) event.detail.elt.dataset.digest = digest;
+    const needs = answer && answer.getResponseHeader("genba-needs");
+    const shown = $("needs");
+    if (needs !== null && needs !== undefined && shown) {
+      shown.textContent = needs;
+      shown.hidden = needs === "0";
+    }
+  });
+
+  // ── what a button has done ──────────────────────────────────────────────────────────────────────────────────────
+  const tell = (kind, told) => {
+    const said = document.createElement("div");
+    said.className = `said-now ${kind}`;
+    const sentence = document.createElement("p");
+    sentence.textContent = told.sentence;
+    said.append(sentence);
+    for (const more of [told.unchanged, told.hint && `next: ${told.hint}`]) {
+      if (!more) continue;
+      const next = document.createElement("p");
+      next.className = "hint";
+      next.textContent = more;
+      said.append(next);
+    }
+    const close = document.createElement("button");
+    close.type = "button";
+    close.className = "plain";
+    close.textContent = "close";
+    close.addEventListener("click", () => said.remove());
+    said.append(close);
+    $("told").replaceChildren(said);
+    if (kind === "told") setTimeout(() => said.remove(), 8000);
+  };
+  document.body.addEventListener("told", (event) => tell("told", event.detail));
+  document.body.addEventListener("refused", (event) => tell("refused", event.detail));
+  document.body.addEventListener("htmx:sendError", () => tell("refused", { sentence: "The server does not answer.", hint: "genba serve" }));
+  document.body.addEventListener("htmx:beforeRequest", (event) => {
+    const button = event.detail.elt.matches("form") && event.detail.elt.querySelector("button[type=submit]");
+    if (button) button.disabled = true;
+  });
+  document.body.addEventListener("htmx:afterRequest", (event) => {
+    const form = event.detail.elt;
+    if (!form.matches("form")) return;
+    const button = form.querySelector("button[type=submit]");
+    if (button) button.disabled = false;
+    if (event.detail.successful) form.reset();
+  });
+
+  // ── copying ─────────────────────────────────────────────────────────────────────────────────────────────────────
+  const copy = async (text) => {
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      const held = document.createElement("textarea");
+      held.value = text;
+      document.body.append(held);
+      held.select();
+      document.execCommand("copy");
+      held.remove();
+    }
+  };
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("[data-copy]");
+    if (!button) return;
+    await copy(button.dataset.copy);
+    const before = button.textContent;
+    button.textContent = "copied";
+    setTimeout(() => (button.textContent = before), 1200);
+  });
+
+  // ── the theme ───────────────────────────────────────────────────────────────────────────────────────────────────
+  const turn = () => {
+    const root = document.documentElement;
+    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = dark ? "light" : "dark";
+    localStorage.setItem("genba-theme", root.dataset.theme);
+  };
+  $("theme")?.addEventListener("click", turn);
+
+  // ── keys ────────────────────────────────────────────────────────────────────────────────────────────────────────
+  const help = $("help");
+  $("keys")?.addEventListener("click", () => help.showModal());
+  const places = { f: "/", b: "/board", a: "/approvals", w: "/workers", q: "/queue", g: "/graph", n: "/agents", c: "/cost" };
+  let going = 0;
+  const step = (by) => {
+    const entries = [...document.querySelectorAll("[data-entry]")];
+    const at = entries.indexOf(document.activeElement);
+    const next = entries[Math.min(entries.length - 1, Math.max(0, at + by))];
+    next?.focus();
+  };
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || help?.open) return;
+    if (event.target.closest("input, textarea, select, [contenteditable]")) return;
+    const soon = performance.now() - going < 1500;
+    going = 0;
+    if (soon && places[event.key]) location.assign(places[event.key]);
+    else if (event.key === "g") going = performance.now();
+    else if (event.key === "?") help.showModal();
+    else if (event.key === "t") turn();
+    else if (event.key === "j") step(1);
+    else if (event.key === "k") step(-1);
+    else if (event.key === "/") {
+      const search = document.querySelector("input[type=search]");
+      if (!search) return;
+      event.preventDefault();
+      search.focus();
+    }
+  });
+
+  // ── coming in: the token stands behind the #, which no browser sends anywhere ───────────────────────────────────
+  const form = $("enter");
+  const token = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (form && token) {
+    history.replaceState(null, "", "/enter");
+    form.querySelector("[name=token]").value = token;
+    form.submit();
+  }
+})();

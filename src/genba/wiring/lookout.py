@@ -1,0 +1,116 @@
+"""What the dashboard looks at: every picture of the project, each read in one look.
+
+Law: it only looks. What people do there goes through `Decisions`, like what they type.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from genba.blackboard import windows
+from genba.blackboard.fleet import FleetBoard
+from genba.blackboard.pulse import Pulse
+from genba.blackboard.windows import Slice
+from genba.coordination.attendance import absent
+from genba.domain.pictures import BoardPicture, Card, Column
+from genba.domain.tasks import TaskStatus
+from genba.judgement.standing import Standing
+
+if TYPE_CHECKING:
+    from genba.domain.fleet import Field
+    from genba.wiring.house import House
+
+SHOWN = 50
+"""So many cards of a column are drawn at first; the rest comes when somebody wants to see it."""
+_COLUMNS = (
+    TaskStatus.BACKLOG,
+    TaskStatus.OPEN,
+    TaskStatus.IN_PROGRESS,
+    TaskStatus.BLOCKED,
+    TaskStatus.REVIEW,
+    TaskStatus.DONE,
+    TaskStatus.CANCELLED,
+)
+
+
+class Lookout:
+    """Looks at one project. Any thread may ask; what was read is kept until somebody writes."""
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+        self.project = house.project.name or house.layout.main.name
+        self.fleet = FleetBoard(house.board())
+        self.pulse = Pulse(self.fleet.store)
+        self._lock = threading.Lock()
+        self._seen: tuple[object, Standing] | None = None
+
+    def close(self) -> None:
+        self.pulse.close()
+
+    def stamp(self) -> int:
+        """Another number after every change of the blackboard."""
+        return self.pulse.now()
+
+    def standing(self) -> Standing:
+        """The field, and what it says of each task; read once for all who look at the same moment."""
+        with self._lock:
+            stamp = self.stamp()
+            if self._seen is None or self._seen[0] != stamp:
+                field = self.fleet.field()
+                gone = absent(self.fleet) if any(each.status == "running" for each in field.sessions) else frozenset()
+                self._seen = (stamp, Standing(field, gone))
+            return self._seen[1]
+
+    def field(self) -> Field:
+        return self.standing().field
+
+    def needs_count(self) -> int:
+        return self.fleet.store.read(windows.needs)
+
+    def board(self, text: str = "") -> BoardPicture:
+        """Every column with its first cards. Columns for which nobody has a use are left out when they are empty."""
+        standing = self.standing()
+        counts, slices, landed = self.fleet.store.read(
+            lambda tx: (
+                windows.counts(tx),
+                {each: windows.tasks(tx, Slice(status=each, text=text, limit=SHOWN)) for each in _COLUMNS},
+                windows.landed(tx),
+            )
+        )
+        columns = tuple(
+            Column(
+                status=status,
+                total=counts.get(status, 0),
+                cards=tuple(_with_commit(standing.card(task), landed) for task in slices[status]),
+            )
+            for status in _COLUMNS
+            if counts.get(status, 0) or status not in (TaskStatus.BACKLOG, TaskStatus.BLOCKED, TaskStatus.CANCELLED)
+        )
+        field = standing.field
+        return BoardPicture(
+            columns=columns,
+            total=sum(counts.values()),
+            working=sum(standing.runs(each) for each in field.sessions),
+            paused=field.paused,
+            stopping=field.stopping,
+        )
+
+    def column(self, wanted: Slice) -> Column:
+        """More of one column."""
+        standing = self.standing()
+        counts, found, landed = self.fleet.store.read(
+            lambda tx: (windows.counts(tx), windows.tasks(tx, wanted), windows.landed(tx))
+        )
+        cards = tuple(_with_commit(standing.card(task), landed) for task in found)
+        return Column(status=wanted.status, total=counts.get(wanted.status, 0), cards=cards)
+
+
+def _with_commit(card: Card, landed: Mapping[int, str]) -> Card:
+    """A card of a task that is done says where its work is."""
+    if card.status is not TaskStatus.DONE or card.number not in landed:
+        return card
+    return msgspec.structs.replace(card, why=f"merged {landed[card.number][:7]}")
