@@ -44,9 +44,10 @@ def test_the_status_says_what_is_true_and_what_to_type(field: Project) -> None:
     shown = field.genba("status", check=0).out
     assert "Field of repository · 4 issues · looked just now" in shown
     assert "health   states clear ✓   next clear ✓   blockers visible ✓   startable ✓" in shown
-    assert "blocked      #3" in shown
+    assert " ✗ blocked      #3" in shown
     assert "#3 waits for #1" in shown
-    assert "stranded     #2" in shown
+    assert " ! stranded     #2" in shown
+    assert "   genba verify 2\n" in shown
     assert "genba run iterator --issue 1" in shown
 
 

@@ -53,7 +53,7 @@ def test_what_is_blocked_gets_its_label_with_the_reason_and_loses_it_when_the_wa
 
 def test_a_label_that_somebody_else_put_there_stays() -> None:
     found = proposed(issue(labels=("blocked",)))
-    assert [each.action for each in found] == ["comment"]
+    assert [each.action for each in found] == ["comment", "attention"]
 
 
 def test_labels_of_states_are_changed_by_one_call() -> None:
@@ -98,6 +98,20 @@ def test_a_person_is_asked_to_look_once() -> None:
     assert [each.action for each in found] == ["comment", "attention"]
     assert found[1].body == "not known: the tracker does not answer"
     assert proposed(facts, said=after(found, judged(facts))) == ()
+
+
+def test_what_only_a_person_can_clear_needs_one_and_what_an_agent_clears_does_not() -> None:
+    assert proposed(issue(question="which region?"))[-1].body == 'asks: "which region?"'
+    assert [each.action for each in proposed(issue(1), issue(2, dependencies=(1,)))] == ["comment", "comment", "label"]
+
+
+def test_a_person_is_asked_again_when_something_else_is_in_the_way() -> None:
+    first = issue(question="which region?")
+    said = after(proposed(first), judged(first))
+    labelled: dict[str, Any] = {"labels": ("blocked",), "own_labels": ("blocked",)}
+    assert proposed(issue(question="which region?", **labelled), said=said) == ()
+    again = proposed(issue(question="which zone?", **labelled), said=said)
+    assert [(each.action, each.body) for each in again][1:] == [("attention", 'asks: "which zone?"')]
 
 
 def test_what_decides_it_stands_in_the_comment() -> None:

@@ -170,7 +170,7 @@ def test_the_whole_project_is_one_more_suggestion() -> None:
     found = recommended(issue(1), issue(2), label="sprint 1")
     last = found.suggestions[-1]
     assert (last.command, last.issue) == ("genba work --until-empty --label 'sprint 1'", None)
-    assert last.description == "Work off all 2 issues that can go on"
+    assert last.description == "All 2 issues that can go on"
 
 
 @pytest.mark.parametrize(

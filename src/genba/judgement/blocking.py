@@ -10,7 +10,7 @@ from genba.domain.texts import cut, one_line
 from genba.judgement.circles import Circle, circles_of
 
 _BLOCKED_LABELS = ("blocked",)
-_PERSON = "a person"
+A_PERSON = "a person"
 _BLOCKED = TaskStatus.BLOCKED
 _LONGEST = 300
 _LONGEST_CHAIN = 12
@@ -54,15 +54,15 @@ def _blockers(facts: IssueFacts, waiting: _Waiting, field: Mapping[int, IssueFac
     others = waiting.waits.get(facts.number, ())
     yield from _of_dependencies(facts.number, others, waiting, field)
     for address in sorted(facts.blocked_elsewhere):
-        yield FieldBlocker(kind="elsewhere", detail=f"waits for {_short(address)}", owner=_PERSON)
+        yield FieldBlocker(kind="elsewhere", detail=f"waits for {_short(address)}", owner=A_PERSON)
     blocked = facts.status is _BLOCKED
     if facts.question:
-        yield FieldBlocker(kind="question", detail=f'asks: "{_short(facts.question)}"', owner=_PERSON)
+        yield FieldBlocker(kind="question", detail=f'asks: "{_short(facts.question)}"', owner=A_PERSON)
     elif blocked and (facts.blocker_kind != "dependency" or not others):
         kind = facts.blocker_kind or "failed"
-        yield FieldBlocker(kind=kind, detail=_short(facts.blocker_reason), owner=_PERSON)
+        yield FieldBlocker(kind=kind, detail=_short(facts.blocker_reason), owner=A_PERSON)
     elif not blocked and not others and not facts.blocked_elsewhere and _is_labelled(facts):
-        yield FieldBlocker(kind="label", detail="labelled blocked, and nothing says by what", owner=_PERSON)
+        yield FieldBlocker(kind="label", detail="labelled blocked, and nothing says by what", owner=A_PERSON)
 
 
 def _is_labelled(facts: IssueFacts) -> bool:
@@ -78,7 +78,7 @@ def _of_dependencies(
         names = [f"#{each}" for each in circle.way]
         shown = " → ".join(names if circle.whole else [*names[:-1], "…", names[-1]])
         many = "" if circle.whole else f", among {circle.size} that wait for each other"
-        yield FieldBlocker(kind="cycle", detail=f"waits for itself: {shown}{many}", owner=_PERSON, chain=circle.way)
+        yield FieldBlocker(kind="cycle", detail=f"waits for itself: {shown}{many}", owner=A_PERSON, chain=circle.way)
     for other in others:
         there = waiting.circles.get(other)
         if circle is not None and there is not None and there.name == circle.name:
@@ -102,7 +102,7 @@ def _waits_for(other: int, root: int, field: Mapping[int, IssueFacts]) -> str:
 def _owner(facts: IssueFacts | None) -> str:
     """Who has the issue at the root in hand."""
     if facts is None:
-        return _PERSON
+        return A_PERSON
     alive = sorted(session.agent for session in facts.sessions if session.alive)
     return alive[0] if alive else (facts.assignees[0] if facts.assignees else "")
 

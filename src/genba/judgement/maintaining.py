@@ -11,6 +11,7 @@ import msgspec
 from genba.domain.facilitation import FacilitateAction, IssueAssessment, IssueFacts, IssueState
 from genba.domain.forge_texts import inline
 from genba.domain.texts import cut
+from genba.judgement.blocking import A_PERSON
 
 _LONGEST_LINE = 300
 _MOST_LINES = 8
@@ -66,15 +67,30 @@ def actions(
 def _for_issue(
     assessment: IssueAssessment, facts: IssueFacts, said: Said, keeping: Keeping
 ) -> Iterator[FacilitateAction]:
-    quiet = assessment.closed and not said.digest
-    if not quiet and not any(session.alive for session in facts.sessions):
+    quiet = (assessment.closed and not said.digest) or any(session.alive for session in facts.sessions)
+    new = said.state != assessment.state
+    if not quiet:
         body = comment_of(assessment, _next(assessment, facts))
-        if digest_of(body) != said.digest:
+        new = digest_of(body) != said.digest
+        if new:
             yield FacilitateAction(action="update" if said.digest else "comment", issue=assessment.issue, body=body)
     if not assessment.closed:
         yield from _labels(assessment, facts, keeping)
-    if assessment.state is IssueState.UNKNOWN and said.state != IssueState.UNKNOWN:
-        yield FacilitateAction(action="attention", issue=assessment.issue, body="; ".join(assessment.evidence))
+    if new and (why := needs_a_person(assessment)):
+        yield FacilitateAction(action="attention", issue=assessment.issue, body=why)
+
+
+def needs_a_person(assessment: IssueAssessment) -> str:
+    """Why nobody but a person can bring an issue on; empty where that is not so.
+
+    It is not known how it stands, or it is blocked by what only somebody who decides can clear.
+    """
+    if assessment.state is IssueState.UNKNOWN:
+        return "; ".join(assessment.evidence) or assessment.recommendation
+    if assessment.state is IssueState.BLOCKED:
+        by_hand = [blocker.detail or blocker.kind for blocker in assessment.blockers if blocker.owner == A_PERSON]
+        return "; ".join(by_hand)
+    return ""
 
 
 def _next(assessment: IssueAssessment, facts: IssueFacts) -> str:

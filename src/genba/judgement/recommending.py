@@ -75,6 +75,29 @@ class Recommender:
         way = self._way(number)
         return self._suggestion(way) if way is not None else None
 
+    def command_for(self, number: int) -> str:
+        """What to type about one issue: its own move, a look at who works on it, or the move of what it waits for."""
+        seen: set[int] = set()
+        at: int | None = number
+        while at is not None and at not in seen and at in self.assessments:
+            seen.add(at)
+            found = self.for_issue(at)
+            if found is not None:
+                return found.command
+            alive = sorted(session.run for session in self.field[at].sessions if session.alive)
+            if alive:
+                return f"genba logs {shlex.quote(alive[0])}"
+            at = self._before(at)
+        return ""
+
+    def _before(self, number: int) -> int | None:
+        """What has to go on before an issue can: the root of what it waits for, or the first of its parts."""
+        for blocker in self.assessments[number].blockers:
+            if blocker.chain:
+                return blocker.chain[-1]
+        left = (each for child in self.field[number].children if (each := self.assessments.get(child)) is not None)
+        return next((each.issue for each in left if each.state is not IssueState.DONE), None)
+
     def recommend(self) -> RecommendAction:
         ways = [way for number in self.assessments if (way := self._way(number)) is not None]
         ways.sort(key=lambda way: (-way.most, way.number))
@@ -145,7 +168,7 @@ class Recommender:
         return Suggestion(
             agent=startable[0].agent if startable else NOBODY,
             command=f"{WORK}{label}",
-            description=f"Work off all {issues} issues that can go on",
+            description=f"All {issues} issues that can go on",
             priority="medium",
             score=round(sum(scores) / len(scores), 2),
             rationale=f"{issues} issues can go on at once",

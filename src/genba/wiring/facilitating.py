@@ -16,7 +16,7 @@ from genba.blackboard.fleet import FleetBoard
 from genba.connections.git.scanning import GitScan
 from genba.connections.git.worktrees import GitWorkingTrees
 from genba.coordination.attendance import absent
-from genba.coordination.facilitator import Discovered, Facilitator, Journals, Manner, Scope
+from genba.coordination.facilitator import Discovered, Facilitator, Journals, Look, Manner, Scope
 from genba.domain.errors import (
     AccessRefusedError,
     GenbaError,
@@ -29,6 +29,7 @@ from genba.domain.events import Event, RunEnded, RunResumed, RunStarted
 from genba.domain.facilitation import AgentOnOffer, Scanned, ScanPosition, SeenSession
 from genba.judgement.maintaining import Keeping
 from genba.judgement.moments import hours_between, written
+from genba.judgement.recommending import Recommender, Surroundings
 
 if TYPE_CHECKING:
     from genba.blackboard.field_board import SessionSeen
@@ -219,6 +220,14 @@ async def facilitator(house: House) -> Facilitator:
         keeping=Keeping(labels=settings.labels.by_state()),
     )
     return Facilitator(FieldBoard(board), eyes, manner, now)
+
+
+def moves_of(house: House, look: Look) -> Recommender:
+    """Who says what to type about each issue that was looked at."""
+    github = house.project.file.tracker.github
+    around = Surroundings(repository=github.repository if github is not None else "")
+    assessments = {each.issue: each for each in look.report.assessments if each.issue in look.field}
+    return Recommender(assessments, look.field, look.report.agents, around)
 
 
 async def base_of(house: House) -> str:

@@ -1,7 +1,8 @@
 """How the field looks: what is true, what stands in the way, and what to type."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from genba.domain.facilitation import (
     FacilitateAction,
@@ -9,10 +10,13 @@ from genba.domain.facilitation import (
     IssueAssessment,
     IssueFacts,
     IssueState,
+    Stranded,
     Suggestion,
 )
 from genba.entrypoints.cli.columns import cell, cut, rows_of
 from genba.entrypoints.cli.fleet_views import ago
+from genba.judgement.maintaining import needs_a_person
+from genba.judgement.recommending import NOBODY
 
 _ORDER = (
     IssueState.DONE,
@@ -36,8 +40,21 @@ _HEALTH = {
     "blockers_visible": "blockers visible",
     "startable": "startable",
 }
+_STRANDED = {
+    "not_merged": "verified, and not on the base",
+    "dead_session": "held by sessions whose processes are gone",
+    "merged_but_open": "landed, and still open",
+    "no_reviewer": "pull requests that nobody is asked to review",
+    "dirty_tree": "working trees with changes, and nobody in them",
+    "wrong_label": "labels that contradict the facts",
+}
 _NAMED = 4
 _NEXT = 5
+_MOST_BLOCKERS = 3
+_MOST_EVIDENCE = 2
+_LEAST_REMARK = 12
+"""Columns below which words say nothing."""
+_BEFORE_COMMAND = 20
 _MOST_ROWS = 60
 _MOST_NODES = 200
 
@@ -48,81 +65,136 @@ def heading(report: FieldReport, now: datetime) -> str:
     return cell(f"Field of {report.project} · {count} {'issue' if count == 1 else 'issues'} · looked {looked}")
 
 
-def health_lines(report: FieldReport) -> Iterator[str]:
+def health_lines(report: FieldReport, columns: int) -> Iterator[str]:
     """The four conditions, and who offends them."""
     shown = (f"{_HEALTH[each.name]} {'✓' if each.holds else '✗'}" for each in report.health)
     yield f" health   {'   '.join(shown)}"
     for each in report.health:
         if not each.holds:
-            yield f"          {_HEALTH[each.name]}: {cell(each.detail)} {_numbers(each.offenders, 10)}".rstrip()
+            offend = _numbers(each.offenders, 10)
+            yield cut(f"          {_HEALTH[each.name]}: {cell(each.detail)} {offend}".rstrip(), columns)
 
 
 def status_lines(report: FieldReport, now: datetime, columns: int) -> Iterator[str]:
     """The short view."""
     yield heading(report, now)
-    yield from health_lines(report)
-    yield ""
-    by_state: dict[IssueState, list[IssueAssessment]] = {}
-    for each in report.assessments:
-        by_state.setdefault(each.state, []).append(each)
-    rows = [("state", "issues", "", "")]
-    rows += [_state_row(state, by_state[state], report) for state in _ORDER if state in by_state]
-    rows += [("stranded", f"#{each.issue}", "", f"{each.detail}   {each.command}") for each in report.stranded[:_NEXT]]
-    if len(report.stranded) > _NEXT:
-        rows.append(("", f"and {len(report.stranded) - _NEXT} more", "", "genba facilitate"))
-    yield from (cut(f" {line}", columns) for line in rows_of(rows, (14, 24, 5)))
+    yield from health_lines(report, columns)
+    if report.assessments:
+        yield ""
+        yield from _table(list(_rows(report, now)), columns)
     yield ""
     yield from next_lines(report, columns)
 
 
-def _state_row(state: IssueState, found: Sequence[IssueAssessment], report: FieldReport) -> tuple[str, str, str, str]:
-    named = " ".join(f"#{each.issue}" for each in found[:_NAMED])
-    more = " …" if len(found) > _NAMED else ""
-    return str(state), f"{named}{more}", f"{len(found):>4}", _remark(state, found, report)
+class _Row(NamedTuple):
+    """Issues of which the same is to be said. The command is shown whole; the remark has the room that is left."""
+
+    mark: str
+    word: str
+    issues: Sequence[int]
+    remark: str = ""
+    command: str = ""
 
 
-def _remark(state: IssueState, found: Sequence[IssueAssessment], report: FieldReport) -> str:
-    """What is worth saying about all of a state, in a few words."""
+def _rows(report: FieldReport, now: datetime) -> Iterator[_Row]:
+    by_state: dict[IssueState, list[IssueAssessment]] = {}
+    for each in report.assessments:
+        by_state.setdefault(each.state, []).append(each)
+    for state in _ORDER:
+        if found := by_state.get(state):
+            yield _Row(_MARKS[state], state, [each.issue for each in found], *_remark(state, found, report, now))
+    waiting = [each for each in report.assessments if needs_a_person(each)]
+    if waiting:
+        command, first = _next_of(report, waiting)
+        why = needs_a_person(first)
+        yield _Row("!", "attention", [each.issue for each in waiting], f"#{first.issue} {why}", command)
+    kinds: dict[str, list[Stranded]] = {}
+    for lying in report.stranded:
+        kinds.setdefault(lying.kind, []).append(lying)
+    for kind, all_ in kinds.items():
+        told = all_[0].detail if len(all_) == 1 else _STRANDED.get(kind, all_[0].detail)
+        yield _Row("!", "stranded", [each.issue for each in all_], told, all_[0].command)
+
+
+def _table(rows: Sequence[_Row], columns: int) -> Iterator[str]:
+    """Who is named, how many they are, and what is to be said of them."""
+    named = [_named(row.issues) for row in rows]
+    words = max(len(row.word) for row in rows)
+    wide = max(6, *(len(each) for each in named))
+    most = max(len(str(len(row.issues))) for row in rows)
+    yield f"   {'state':<{words}}  issues"
+    for row, issues in zip(rows, named, strict=True):
+        start = f" {row.mark} {row.word:<{words}}  {issues:<{wide}}  {len(row.issues):>{most}}"
+        room = columns - len(start) - 3 - (len(row.command) + 3 if row.command else 0)
+        told = [cut(cell(row.remark), room)] if row.remark and room >= _LEAST_REMARK else []
+        told += [cell(row.command)] if row.command else []
+        yield f"{start}   {'   '.join(told)}".rstrip()
+
+
+def _named(numbers: Sequence[int]) -> str:
+    return " ".join(f"#{number}" for number in numbers[:_NAMED]) + (" …" if len(numbers) > _NAMED else "")
+
+
+def _remark(state: IssueState, found: Sequence[IssueAssessment], report: FieldReport, now: datetime) -> tuple[str, str]:
+    """What is worth saying about all of a state, in a few words, and the command that goes with it."""
     match state:
         case IssueState.BLOCKED:
-            return " · ".join(f"#{each.issue} {each.blockers[0].detail}" for each in found[:2] if each.blockers)
-        case IssueState.REVIEW_PENDING | IssueState.IN_PROGRESS | IssueState.UNKNOWN:
-            numbers = {each.issue for each in found}
-            best = next((each for each in report.recommendation.suggestions if each.issue in numbers), None)
-            told = f"#{found[0].issue} {found[0].evidence[0]}" if found[0].evidence else ""
-            return best.command if best is not None and state is IssueState.REVIEW_PENDING else told
-    return ""
+            return " · ".join(f"#{each.issue} {each.blockers[0].detail}" for each in found[:2] if each.blockers), ""
+        case IssueState.IN_PROGRESS:
+            newest = max(found, key=lambda each: each.last_at)
+            when = f", {ago(newest.last_at, now)}" if newest.last_at else ""
+            return f"#{newest.issue} {newest.evidence[0]}{when}" if newest.evidence else "", ""
+        case IssueState.REVIEW_PENDING:
+            command, first = _next_of(report, found)
+            return f"#{first.issue} {first.evidence[0]}" if first.evidence else "", command
+    return "", ""
+
+
+def _next_of(report: FieldReport, found: Sequence[IssueAssessment]) -> tuple[str, IssueAssessment]:
+    """The best move of some issues, and of which one it is."""
+    by_number = {each.issue: each for each in found}
+    for suggestion in report.recommendation.suggestions:
+        if suggestion.issue in by_number:
+            return suggestion.command, by_number[suggestion.issue]
+    return "genba facilitate", found[0]
 
 
 def next_lines(report: FieldReport, columns: int, most: int = _NEXT) -> Iterator[str]:
-    """What to type, the best first."""
-    found = report.recommendation.suggestions[:most]
-    if not found:
-        yield f" next  nothing: {cell(report.recommendation.reason)}"
+    """What to type, the best first; what works off the whole field at last."""
+    all_ = report.recommendation.suggestions
+    if not all_:
+        yield cut(f" next  nothing: {cell(report.recommendation.reason)}", columns)
         return
-    rows = [(f"{each.score:.2f}", each.priority, each.command, _why(each)) for each in found]
-    for at, line in enumerate(rows_of(rows, (4, 6, 60))):
-        yield cut(f" {'next' if at == 0 else '    '}  {line}", columns)
+    whole = [each for each in all_ if each.issue is None]
+    found = [each for each in all_ if each.issue is not None][: most - len(whole)] + whole
+    titles = {each.issue: each.title for each in report.assessments}
+    rows = [
+        (f"{each.score:.2f}", each.priority, each.command, _why(each, titles.get(each.issue or 0, "")))
+        for each in found
+    ]
+    for at, line in enumerate(rows_of(rows, (4, 6, columns))):
+        yield cut(f" {'next' if at == 0 else '    '}  {line}", max(columns, len(rows[at][2]) + _BEFORE_COMMAND))
 
 
-def _why(suggestion: Suggestion) -> str:
-    waits = next((part.why for part in suggestion.parts if part.name == "unblocking" and part.why), "")
-    return "; ".join(part for part in (suggestion.description, waits) if part)
+def _why(suggestion: Suggestion, title: str) -> str:
+    """What there is to do, and why it comes first. What an agent does, its command says."""
+    whys = {part.name: part.why for part in suggestion.parts}
+    if suggestion.agent != NOBODY and title:
+        return f"{whys.get('unblocking') or whys.get('urgency', '')} · {title}"
+    return " · ".join(part for part in (suggestion.description, whys.get("unblocking")) if part)
 
 
-def facilitate_lines(report: FieldReport, now: datetime, columns: int) -> Iterator[str]:
+def facilitate_lines(
+    report: FieldReport, now: datetime, columns: int, command_for: Callable[[int], str]
+) -> Iterator[str]:
     """Every issue that is not closed, with why, what is in its way, and the next command."""
     yield heading(report, now)
-    yield from health_lines(report)
+    yield from health_lines(report, columns)
     shown = [each for each in report.assessments if not each.closed]
     closed = len(report.assessments) - len(shown)
-    commands: dict[int, str] = {}
-    for suggestion in report.recommendation.suggestions:
-        if suggestion.issue is not None:
-            commands.setdefault(suggestion.issue, suggestion.command)
     yield ""
     for each in shown[:_MOST_ROWS]:
-        yield from _issue_lines(each, commands.get(each.issue, ""), columns)
+        yield from _issue_lines(each, command_for(each.issue), columns)
     if len(shown) > _MOST_ROWS:
         yield f" and {len(shown) - _MOST_ROWS} more   genba facilitate --json"
     if closed:
@@ -135,14 +207,14 @@ def facilitate_lines(report: FieldReport, now: datetime, columns: int) -> Iterat
 
 def _issue_lines(each: IssueAssessment, command: str, columns: int) -> Iterator[str]:
     changed = "  changed" if each.changed else ""
-    head = f" {_MARKS[each.state]} {cell(f'#{each.issue}'):<6} {each.state:<14} {each.freshness:<6}  {cell(each.title)}"
-    yield cut(f"{head}{changed}", columns)
-    if each.evidence:
-        yield cut(f"          {cell(each.evidence[0])}", columns)
-    for blocker in each.blockers:
-        owner = f"  ({blocker.owner})" if blocker.owner else ""
-        if blocker.detail != (each.evidence[0] if each.evidence else "") or owner:
-            yield cut(f"          in its way: {cell(blocker.detail)}{owner}", columns)
+    head = f" {_MARKS[each.state]} {f'#{each.issue}':<6} {each.state:<14} {each.freshness:<6}  "
+    yield f"{head}{cut(cell(each.title), columns - len(head) - len(changed))}{changed}".rstrip()
+    for blocker in each.blockers[:_MOST_BLOCKERS]:
+        owner = f" ({blocker.owner})" if blocker.owner else ""
+        yield cut(f"          in its way: {cell(f'{blocker.detail or blocker.kind}{owner}')}", columns)
+    told = [each.detail for each in each.blockers]
+    for evidence in [line for line in each.evidence if line not in told][:_MOST_EVIDENCE]:
+        yield cut(f"          {cell(evidence)}", columns)
     if command:
         yield f"          {cell(command)}"
 
@@ -173,15 +245,18 @@ def _action(action: FacilitateAction) -> str:
             return f"label {' '.join([*changes, *(f'-{label}' for label in action.remove)])}: {action.body}"
         case "attention":
             return f"needs a person: {action.body}"
-    first = next((line for line in action.body.split("\n") if line), "")
-    return f"{action.action} {first}"
+    said = [line.strip("* ") for line in action.body.split("\n") if line]
+    return f"{action.action} {' · '.join(said[:2])}"
 
 
 def mermaid(assessments: Sequence[IssueAssessment], field: Mapping[int, IssueFacts]) -> Iterator[str]:
     """The issues that are left and what they wait for, as a graph that GitHub and most editors draw."""
     yield "flowchart LR"
     waited_for = {number for each in assessments if not each.closed for number in field[each.issue].dependencies}
-    shown = [each for each in assessments if not each.closed or each.issue in waited_for][:_MOST_NODES]
+    all_ = [each for each in assessments if not each.closed or each.issue in waited_for]
+    shown = all_[:_MOST_NODES]
+    if len(all_) > len(shown):
+        yield f"  %% {len(all_) - len(shown)} more issues are not drawn"
     known = {each.issue for each in shown}
     for each in shown:
         yield f'  i{each.issue}["#{each.issue} {_quoted(each.title)}<br/>{each.state}"]:::{each.state}'

@@ -20,7 +20,7 @@ def status(label: str, as_json: bool) -> None:
     house = house_to_look()
     look = run_async(one_look(house, Scope(label=label), applied=False, offline=True))
     if as_json:
-        print_json(as_told(look.report))
+        print_json(as_told(house, look))
         return
     columns = screen(shutil.get_terminal_size((100, 24)).columns)
     for line in status_lines(look.report, datetime.now(UTC), columns):
