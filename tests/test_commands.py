@@ -1,4 +1,4 @@
-"""The commands beside run: agent, logs, schema, demo."""
+"""The commands beside run: agent, logs, schema."""
 
 import json
 import os
@@ -109,22 +109,6 @@ def test_logs_list_runs_and_show_one(project: Project) -> None:
     assert "Done means: 1 iterations are done" in shown
     assert f"merged   {result['merged'][:7]} into main" in shown
     assert "did you mean" in project.genba("logs", result["run"][:-1], check=4).err
-
-
-def test_the_demo_shows_an_agent_that_is_caught_and_then_merged(project: Project, tmp_path: Path) -> None:
-    done = project.genba("demo", "--folder", str(tmp_path / "demo"), check=0)
-
-    assert "✗ implement" in done.err
-    assert "AssertionError: 'tea,-at-5!' != 'tea-at-5'" in done.err
-    assert "● completed · 4 iterations" in done.err
-    assert "Merge Add slugify() (#1)" in done.out
-    demo = Project(tmp_path / "demo")
-    assert demo.issue_front(1) == {"title": "Add slugify()", "state": "closed", "labels": ["feature", "done"]}
-    assert demo.git("status", "--porcelain") == ""
-    assert demo.branches() == ["main"]
-
-    again = project.genba("demo", "--folder", str(tmp_path / "demo"), check=1)
-    assert "is not empty" in again.err
 
 
 def test_in_a_terminal_the_run_is_drawn_live(project: Project) -> None:

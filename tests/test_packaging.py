@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+SLUGS = """printf 'import re\ndef slugify(t): return "-".join(re.findall("[a-z0-9]+", t.lower()))\n' > slugs.py"""
+"""A line of shell that does what the first issue of the demo asks for."""
 
 
 @pytest.fixture(scope="module")
@@ -33,16 +35,15 @@ def test_the_wheel_runs_the_demo_in_a_new_environment(wheel: Path, tmp_path: Pat
     where = subprocess.run(
         [home / "bin/python", "-c", "import genba; print(genba.__file__)"], check=True, capture_output=True, text=True
     )
-    demo = subprocess.run(
-        [home / "bin/genba", "demo", "--folder", str(tmp_path / "demo")], check=False, capture_output=True, text=True
-    )
+    words = ["demo", "--folder", str(tmp_path / "demo"), "--agent", "custom", "--command", f"cat > /dev/null; {SLUGS}"]
+    demo = subprocess.run([home / "bin/genba", *words], check=False, capture_output=True, text=True)
     agents = subprocess.run(
         [home / "bin/genba", "agent", "check"], cwd=tmp_path / "demo", check=False, capture_output=True, text=True
     )
 
     assert where.stdout.startswith(str(packages))
     assert demo.returncode == 0, demo.stderr
-    assert "Merge Add slugify() (#1)" in demo.stdout
+    assert "1 session · 0 false done · 0 commits lost · main is green at every commit" in demo.stdout
     named = re.findall(r"^✓ (\w+)", agents.stdout, re.MULTILINE)
     assert named == ["builder", "facilitator", "iterator", "planner", "reviewer"]
 

@@ -1,6 +1,7 @@
 """Runs the real `genba demo` and draws what it printed as demo.svg, beside this file."""
 
 import io
+import os
 import re
 import subprocess
 import sys
@@ -29,21 +30,24 @@ STYLES = [
     (r"^\$ .*", "bold bright_white"),
     (r"^genba demo · .*", "bold bright_white"),
     (r"^/tmp/\S+", "bright_black"),
-    (r"^builder · .*", "cyan"),
+    (r"^ [▸·○◌‖].*", "bright_black"),
+    (r"^ ●", "bold green"),
     (r"^ ✓", "bold green"),
-    (r"^ ✗", "bold red"),
-    (r"(?<=tokens   )tests-pass: .*", "red"),
-    (r"^ ● \w+", "bold green"),
-    (r"^   (issue|merged|note) .*", "bright_black"),
-    (r"^   verified .*", "green"),
-    (r"^ what git shows", "bold bright_white"),
-    (r"^   [*|\\/ ]+[0-9a-f]{7}\b", "yellow"),
-    (r"^   [*|\\/ ]+", "bright_black"),
-    (r"(Builder|You)$", "bright_black"),
-    (r"^ The agent said .*", "bold bright_white"),
+    (r"^ [✗≠]", "bold red"),
+    (r"^ \?", "bold magenta"),
+    (r"(?<=  )● done", "bold green"),
+    (r"(?<=  )✗ rejected", "bold red"),
+    (r"(?<=  )\? waits", "bold magenta"),
+    (r"tests_pass failed on \w+", "red"),
+    (r"conflict with #\d+ in \S+,", "yellow"),
+    (r'genba answer 5 "MIT"', "bold cyan"),
+    (r"^ \d+ sessions · .*", "bold bright_white"),
     (r"^ next", "bold bright_white"),
-    (r"(?<=^ next   )cd \S+|^        genba (?:verify 1|task show 1|logs \S+ --prompts|agent list)", "cyan"),
+    (r"(?<=^ next   ).*?(?=   )|(?<=^        )genba \S+(?: --\S+)?", "cyan"),
+    (r"   (look around|goes on, once .*|the same in a browser|in your own repository)$", "bright_black"),
 ]
+LEFT_OUT = ("step", "queued", "done", "paused")
+"""What would make the picture long without saying more."""
 
 
 def main() -> None:
@@ -67,8 +71,10 @@ def demo_output() -> list[str]:
     with tempfile.TemporaryDirectory(prefix="genba-picture-") as folder:
         home = Path(folder).resolve() / "demo"
         words = [str(GENBA), "demo", "--folder", str(home)]
-        done = subprocess.run(words, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        return done.stdout.replace(str(home), SHOWN_FOLDER).rstrip().splitlines()
+        found = {**os.environ, "PATH": f"{GENBA.parent}{os.pathsep}{os.environ['PATH']}"}
+        done = subprocess.run(words, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=found)
+        lines = done.stdout.replace(str(home), SHOWN_FOLDER).rstrip().splitlines()
+        return [line for line in lines if line[3:15].strip() not in LEFT_OUT]
 
 
 if __name__ == "__main__":

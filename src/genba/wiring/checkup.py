@@ -87,7 +87,7 @@ async def check_up(folder: Path, environment: Mapping[str, str]) -> Checkup:
     house, project = await _project(folder) if git.health is Health.FINE else (None, ())
     try:
         chosen, why, wrong = _sandbox(house, walls)
-        more = (*await asyncio.to_thread(_abilities, house), *await _tracker(house))
+        more = (*await asyncio.to_thread(_abilities, house), *await _tracker(house), *_notices(house))
     finally:
         if house is not None:
             house.close()
@@ -106,6 +106,20 @@ async def _tracker(house: House | None) -> tuple[Finding, ...]:
     if access.problem:
         return (_missing("project", "github", f"{access.repository}: {access.problem}", access.hint),)
     return (Finding(area="project", name="github", detail=f"{access.repository}: {access.seen}"),)
+
+
+def _notices(house: House | None) -> tuple[Finding, ...]:
+    """Whether people can be told what waits for them. Runs go on where they cannot."""
+    if house is None:
+        return ()
+    from genba.wiring.notifying import channel_checks  # noqa: PLC0415  (one look among many)
+
+    return tuple(
+        _missing("project", f"notices by {check.name}", check.problem, check.hint)
+        if check.problem
+        else Finding(area="project", name=f"notices by {check.name}", detail=check.detail)
+        for check in channel_checks(house)
+    )
 
 
 class _Asking:
@@ -158,10 +172,35 @@ async def _gitleaks(asking: _Asking) -> Finding:
     return Finding(area="machine", name="gitleaks", version=version, detail=str(path))
 
 
+TOOLS = {"claude-code": "claude", "codex": "codex", "opencode": "opencode"}
+"""By adapter, the program that it drives."""
+
+
 async def _agents(asking: _Asking) -> tuple[Finding, ...]:
-    tools = [_Tool("claude", "claude-code"), _Tool("codex", "codex"), _Tool("opencode", "opencode")]
+    tools = [_Tool(program, adapter) for adapter, program in TOOLS.items()]
     found = [*tools, _Tool("gemini", "acp", command="gemini")]
     return tuple(await asyncio.gather(*(tool.look(asking) for tool in found)))
+
+
+class Readiness(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether an agent could be asked something now."""
+
+    finding: Finding
+    login: str = ""
+    """The file in HOME that lets it in, where no key does."""
+    key: str = ""
+    """The variable that holds its key, or that should."""
+    can_log_in: bool = False
+
+
+async def agent_readiness(adapter: str, environment: Mapping[str, str]) -> Readiness:
+    """Whether the program of an adapter is here, works, and has a key or a login. It is asked for no more."""
+    tool = _Tool(TOOLS[adapter], adapter)
+    with tempfile.TemporaryDirectory(prefix="genba-doctor-") as home:
+        finding = await tool.look(_Asking(ProcessSupervisor(), environment, home))
+    held, login, variables = tool.access(environment)
+    key = held or next(iter(variables), "")
+    return Readiness(finding=finding, login=login, key=key, can_log_in=bool(held or login or not variables))
 
 
 class _Tool:
@@ -179,18 +218,28 @@ class _Tool:
             return _missing("agents", self.name, "not installed", install)
         version, why = await asking.version(path)
         if why:
-            return _missing("agents", self.name, f"{path} does not work: {why}", "")
-        return Finding(area="agents", name=self.name, version=version, detail=self._key(asking.whole))
+            return _missing("agents", self.name, f"{path} does not work: {why}", getattr(self.adapter, "install", ""))
+        held, login, variables = self.access(asking.whole)
+        return Finding(area="agents", name=self.name, version=version, **_key(held, login, variables))
 
-    def _key(self, environment: Mapping[str, str]) -> str:
+    def access(self, environment: Mapping[str, str]) -> tuple[str, str, tuple[str, ...]]:
+        """The variable that holds a key, the file of a login, and the variables that a key could be in."""
         provider = self.adapter.provider(environment)
-        variables = provider.key_variables if provider is not None else ()
-        if held := next((name for name in variables if environment.get(name)), ""):
-            return f"key in {held}"
+        variables = tuple(provider.key_variables) if provider is not None else ()
+        held = next((name for name in variables if environment.get(name)), "")
         login = _LOGINS.get(self.name, "")
-        if login and (Path(environment.get("HOME", "")) / login).is_file():
-            return f"a login in ~/{login}, for homeFiles"
-        return f"no key: set {variables[0]}" if variables else ""
+        there = bool(login) and (Path(environment.get("HOME", "")) / login).is_file()
+        return held, login if there else "", variables
+
+
+def _key(held: str, login: str, variables: tuple[str, ...]) -> dict[str, str]:
+    if held:
+        return {"detail": f"key in {held}"}
+    if login:
+        return {"detail": f"a login in ~/{login}, for homeFiles"}
+    if variables:
+        return {"detail": f"no key: set {variables[0]}", "install": f"export {variables[0]}=…"}
+    return {"detail": ""}
 
 
 async def _walls(processes: Processes) -> tuple[Finding, ...]:

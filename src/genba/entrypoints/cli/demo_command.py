@@ -1,61 +1,172 @@
-"""`genba demo`: a small repository, an agent that is caught once, and a merged commit."""
+"""`genba demo`: a small repository, five issues, four workers, and a story that is counted in the end."""
 
+import asyncio
+import contextlib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 
 from genba.domain.errors import GenbaError
+from genba.domain.fleet_picture import Ended, FleetEvent, FleetEventKind
+from genba.domain.goals import CustomScript
 from genba.domain.tasks import TaskDraft
+from genba.entrypoints.cli.demo_cast import CUSTOM, REAL, Cast, real_cast, recast
+from genba.entrypoints.cli.failures import show_hint
 from genba.entrypoints.cli.houses import run_async
-from genba.entrypoints.cli.run_command import execute, exit_code
-from genba.execution.running import RunPlan, RunResult
-from genba.wiring import House, new_run_id
+from genba.entrypoints.cli.json_output import print_json
+from genba.entrypoints.cli.work_command import Working, drive, watching
+from genba.entrypoints.cli.work_view import ending_line
+from genba.wiring import House
 
 _FILES = Path(__file__).parent / "demo_files"
+_BRANCH = "main"
+_WORKERS = 4
 _STEPS = (
-    ("init", "-q", "-b", "main"),
+    ("init", "-q", "-b", _BRANCH),
     ("config", "user.name", "You"),
     ("config", "user.email", "you@localhost"),
     ("config", "commit.gpgsign", "false"),
     ("add", "--", "."),
     ("commit", "-q", "-m", "Helpers for titles"),
 )
-
-
-_TASK = TaskDraft(
-    title="Add slugify()",
-    body='An article needs an address. `slugify("Tea, at 5!")` is `"tea-at-5"`: small letters and digits, joined by '
-    "single dashes.",
-    type="feature",
-    labels=("feature",),
+_TASKS = (
+    TaskDraft(
+        title="Add slugify()",
+        body='An article needs an address. `slugify("Tea, at 5!")` in `slugs.py` is `"tea-at-5"`: small letters and '
+        "digits, joined by single dashes. With tests in `tests/test_slugs.py`.",
+        type="feature",
+        goals=(
+            CustomScript(
+                script="""python3 -c 'from slugs import slugify as s; assert s("Go, 2 see!") == "go-2-see"'"""
+            ),
+        ),
+    ),
+    TaskDraft(
+        title="Fix the empty title",
+        body='`initial("")` in `titles.py` ends with an IndexError. An empty title belongs under `"#"`.',
+        type="bug",
+    ),
+    TaskDraft(
+        title="Speed up slugify()",
+        body="It looks at each sign by itself. Its tests say what must stay.",
+        type="refactor",
+        assignee="liar",
+        dependencies=(1, 2),
+    ),
+    TaskDraft(
+        title="Rename LONGEST",
+        body="The longest what? Call it `LONGEST_TITLE`, in all of `titles.py`.",
+        type="refactor",
+    ),
+    TaskDraft(title="Choose a licence", body="Nobody may use this as long as it has none.", type="docs"),
 )
+_ANSWERS = {5: "MIT"}
+_SLOW, _QUICK = 4, 2
+"""The issue whose work takes until the other one has landed, so that both change the same lines."""
 
 
 @click.command("demo")
 @click.option("--folder", type=click.Path(path_type=Path), help="Where to make the repository; by default a new one.")
+@click.option(
+    "--agent", "adapter", type=click.Choice([*REAL, CUSTOM]), help="Let a real agent work on the first issue."
+)
+@click.option("--command", default="", metavar="LINE", help="With --agent custom: the line of shell that works.")
+@click.option("--serve", "serves", is_flag=True, help="Open the dashboard of the repository at the end.")
+@click.option("--plain", is_flag=True, help="One line per event, also in a terminal.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def demo(folder: Path | None, as_json: bool) -> int:
-    """Watch an agent work, be judged, be caught once, and be merged. No model, no key."""
-    home = _repository(folder)
-    click.echo(f"genba demo · a small repository, one issue, one agent, no model and no key\n{home}\n", err=True)
+def demo(folder: Path | None, adapter: str | None, command: str, serves: bool, plain: bool, as_json: bool) -> int:
+    """Watch a fleet work: a liar is caught, a conflict is resolved, a question waits for you. No model, no key."""
+    cast = real_cast(adapter, command) if adapter is not None else None
+    home = _repository(folder, cast)
+    what = "five issues, four workers, no model and no key" if cast is None else f"one issue, {adapter}"
+    click.echo(f"genba demo · a small repository, {what}\n{home}\n", err=True)
     house = run_async(House.find(home))
-    definition = house.registry.load("builder")
-    task = house.board().add(_TASK, house.actor())
-    plan = RunPlan(
-        run=new_run_id("builder"), definition=definition, parameters={"issue": task.number}, process=os.getpid()
-    )
-    result = execute(house, plan, as_json, quiet=False)
-    if result.merged and not as_json:
-        _story(home, result)
-    return exit_code(result)
+    click.get_current_context().call_on_close(house.close)
+    for draft in _TASKS if cast is None else _TASKS[:1]:
+        house.board().add(draft, house.actor())
+    if not _work(house, plain):
+        return 1
+    code = _tell(house, as_json, cast is not None)
+    if serves:
+        _serve(home)
+    return code
 
 
-def _repository(folder: Path | None) -> Path:
+def _serve(home: Path) -> None:
+    """The dashboard, until somebody ends it."""
+    from genba.entrypoints.cli.serve_command import serve  # noqa: PLC0415  (only who asks for it)
+
+    os.chdir(home)
+    click.get_current_context().invoke(serve, open_browser=True)
+
+
+def _work(house: House, plain: bool) -> bool:
+    """The same as `genba work --workers 4 --until-empty`. False: somebody ended it before it was over."""
+
+    def open_fleet(listener: Callable[[FleetEvent], None]) -> contextlib.AbstractAsyncContextManager[Working]:
+        from genba.wiring.fleet import Fleet  # noqa: PLC0415  (the engine is slow to import)
+
+        def heard(event: FleetEvent) -> None:
+            _lead(house.layout.main, event)
+            listener(event)
+
+        return Fleet.open(house, workers=_WORKERS, listener=heard)
+
+    with watching(plain) as view:
+        summary = asyncio.run(drive(open_fleet, view, until_empty=True))
+    if summary.ended is not Ended.EMPTY:
+        click.echo(ending_line(summary), err=True)
+        show_hint(f"cd {shlex.quote(str(house.layout.main))} && genba work --until-empty   goes on")
+        return False
+    return True
+
+
+def _lead(home: Path, event: FleetEvent) -> None:
+    """Whoever plays the slow work waits for a file in its working tree: the quick one has landed."""
+    if event.kind is FleetEventKind.MERGED and event.task == _QUICK:
+        for tree in home.glob(f".worktrees/genba-{_SLOW}-*"):
+            (tree / ".landed").touch()
+
+
+def _tell(house: House, as_json: bool, is_real: bool) -> int:
+    from genba.entrypoints.cli.demo_story import gather  # noqa: PLC0415  (only when there is something to tell)
+    from genba.entrypoints.cli.demo_view import next_lines, story_lines  # noqa: PLC0415
+
+    click.echo("\nlooking at every commit of main again", err=True)
+    story = run_async(gather(house, _BRANCH))
+    if as_json:
+        print_json(story)
+        return 0 if story.holds else 1
+    click.echo("")
+    for line in (*story_lines(story, _ANSWERS), "", *next_lines(_next(story.folder, is_real))):
+        click.echo(line)
+    return 0 if story.holds else 1
+
+
+def _next(folder: str, is_real: bool) -> list[tuple[str, str]]:
+    """What to type next, and what for."""
+    from genba.entrypoints.cli.commands import COMMANDS  # noqa: PLC0415  (it names this module)
+
+    way = _way_here()
+    lines = [(f"export PATH={shlex.quote(way)}:$PATH", "so that genba is found")] if way else []
+    lines.append((f"cd {shlex.quote(folder)} && genba status", "look around"))
+    if is_real:
+        lines.append(('genba task add "…" && genba work', "give it another one"))
+    else:
+        lines.append(("genba work --until-empty", "goes on, once you have answered"))
+    if "serve" in COMMANDS:
+        lines.append(("genba serve", "the same in a browser"))
+    return [*lines, ("genba init", "in your own repository")]
+
+
+def _repository(folder: Path | None, cast: Cast | None) -> Path:
     """A repository of the demo's own; a folder with something in it is left alone."""
     home = folder
     try:
@@ -63,7 +174,9 @@ def _repository(folder: Path | None) -> Path:
         home.mkdir(parents=True, exist_ok=True)
         if any(home.iterdir()):
             raise GenbaError(f"{home} is not empty", unchanged="nothing was changed.", hint="genba demo --folder NEW")
-        shutil.copytree(_FILES, home, dirs_exist_ok=True)
+        shutil.copytree(_FILES, home, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+        if cast is not None:
+            recast(home, cast)
         for words in _STEPS:
             subprocess.run(["git", *words], cwd=home, check=True)
         return home.resolve()
@@ -73,25 +186,8 @@ def _repository(folder: Path | None) -> Path:
         raise GenbaError(f"the demo cannot be made in {where}: {why}", hint="genba demo --folder NEW") from error
 
 
-def _story(home: Path, result: RunResult) -> None:
-    words = ["log", "--graph", "--format=%h %<(52,trunc)%s %an", "main"]
-    log = subprocess.run(["git", *words], cwd=home, check=True, capture_output=True, text=True).stdout
-    click.echo("\n what git shows\n")
-    for line in log.splitlines():
-        click.echo(f"   {line}")
-    genba = _own_name()
-    click.echo(
-        "\n The agent said that all tests pass. Genba looked, showed it the gap, and merged only what held.\n"
-        f"\n next   cd {home}"
-        f"\n        {genba} verify 1     what was checked, on which commit"
-        f"\n        {genba} task show 1"
-        f"\n        {genba} logs {result.run} --prompts"
-        f"\n        {genba} agent list   in a repository of your own"
-    )
-
-
-def _own_name() -> str:
-    """What to type to get this program again: its name, or its path where the name would not be found."""
+def _way_here() -> str:
+    """The folder of this program, where its name alone would not find it."""
     here = Path(sys.argv[0]).resolve()
     found = shutil.which("genba")
-    return "genba" if found is not None and Path(found).resolve() == here else str(here)
+    return "" if found is not None and Path(found).resolve() == here else str(here.parent)

@@ -1,8 +1,15 @@
 """Small helpers for the titles of articles."""
 
+LONGEST = 40
 
-def shorten(title: str, longest: int = 40) -> str:
+
+def initial(title: str) -> str:
+    """The letter under which an index lists a title."""
+    return title[0].upper()
+
+
+def shorten(title: str) -> str:
     """Cut a title at a word, and say so with dots."""
-    if len(title) <= longest:
+    if len(title) <= LONGEST:
         return title
-    return title[:longest].rsplit(" ", 1)[0] + " …"
+    return title[:LONGEST].rsplit(" ", 1)[0] + " …"
