@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from genba.definitions.facilitator_file import FacilitatorSettings
+from genba.definitions.notify_file import NotifySettings
 
 Name = Annotated[str, Meta(min_length=1)]
 Some = Annotated[int, Meta(ge=1)]
@@ -142,3 +143,4 @@ class FleetSettings(_Section, frozen=True, kw_only=True):
     gc: HousekeepingSettings = HousekeepingSettings()
     workflow: WorkflowSettings = WorkflowSettings()
     facilitator: FacilitatorSettings = FacilitatorSettings()
+    notify: NotifySettings = NotifySettings()

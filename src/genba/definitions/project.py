@@ -117,7 +117,7 @@ def _shaped(
 _RULES = ("dod", "task_types", "verification")
 """The sections that say what is done. They are read by types of their own, which most runs do not need."""
 
-_FLEET = ("work", "attempts", "merge", "review", "decompose", "budget", "gc", "workflow", "facilitator")
+_FLEET = ("work", "attempts", "merge", "review", "decompose", "budget", "gc", "workflow", "facilitator", "notify")
 """The sections that say how tasks are worked off. A run of one agent does not need their types."""
 
 

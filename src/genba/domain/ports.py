@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # a run without a task and without goals never pays for their
     from genba.domain.fleet import MergeEntry
     from genba.domain.goals import Goal
     from genba.domain.merge_queue import Adopted, MergeHistory, Stacked, Work
+    from genba.domain.notices import Notice
     from genba.domain.outbox import Deed, Made
     from genba.domain.sessions import Briefing, Died, SessionEnd, SessionStart
     from genba.domain.tasks import StatusChange, Task
@@ -378,6 +379,17 @@ class Deeds(Protocol):
 
         Raises RateLimited or RecoverableError where it may be tried again (after a look), AccessRefusedError where the
         credentials are not good, UnrecoverableError where the other side refuses.
+        """
+        ...
+
+
+class Channel(Protocol):
+    """A way to tell a person that something waits for them."""
+
+    async def send(self, notice: Notice) -> None:
+        """Tell them. It may have been told before: the key of the notice says so.
+
+        Raises RateLimited or RecoverableError where it may be tried again, UnrecoverableError where that is no use.
         """
         ...
 

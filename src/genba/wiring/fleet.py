@@ -34,6 +34,7 @@ from genba.judgement.spending import reached
 from genba.wiring.crew import ProjectCrew
 from genba.wiring.live_parts import LiveParts
 from genba.wiring.merging import Proving, target_of
+from genba.wiring.notifying import notices_sent
 from genba.wiring.pacing import ProviderGate
 from genba.wiring.settings_file import SettingsFile
 from genba.wiring.sharing import SessionSharing
@@ -172,15 +173,16 @@ class Fleet:
     async def work(self, until_empty: bool = False) -> WorkSummary:
         """Move the tasks on, until somebody stops it or there is nothing left."""
         assert self.orchestrator is not None  # noqa: S101  (an open fleet has one)
-        working = asyncio.ensure_future(self._follow(self.orchestrator, until_empty))
-        parking = asyncio.ensure_future(self._parking.wait())
-        try:
-            await asyncio.wait({working, parking}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            parking.cancel()
-            if not working.done():
-                working.cancel()
-                await asyncio.wait({working})
+        async with notices_sent(self.house, self._note):
+            working = asyncio.ensure_future(self._follow(self.orchestrator, until_empty))
+            parking = asyncio.ensure_future(self._parking.wait())
+            try:
+                await asyncio.wait({working, parking}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                parking.cancel()
+                if not working.done():
+                    working.cancel()
+                    await asyncio.wait({working})
         ended = Ended.PARKED if working.cancelled() else working.result()
         return await asyncio.to_thread(self.watch.summary, ended)
 

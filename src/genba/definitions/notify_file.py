@@ -1,0 +1,40 @@
+"""The shape of `notify` in `.genba/config.yaml`: who is told when something waits for a person."""
+
+from typing import Annotated, Literal, get_args
+
+import msgspec
+from msgspec import Meta
+
+Variable = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+
+Kind = Literal["question", "attempts", "conflict", "red", "review", "budget", "plan", "stopped"]
+"""The kinds of escalations. They are words here: a run of one agent loads nothing of a fleet."""
+
+
+class WebhookSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where a notice is sent as JSON."""
+
+    url_env: Annotated[
+        Variable, Meta(description="The variable that holds the address. The address of many services is a secret.")
+    ] = "GENBA_WEBHOOK_URL"
+    url: Annotated[str, Meta(min_length=1, description="The address itself, where it is no secret.")] | None = None
+    secret_env: (
+        Annotated[Variable, Meta(description="The variable that holds the secret each notice is signed with.")] | None
+    ) = None
+    timeout_seconds: Annotated[float, Meta(gt=0, le=30, description="How long an answer may take.")] = 10
+    plain_http: Annotated[bool, Meta(description="Allow http to another host: whoever is between can read it.")] = False
+
+
+class NotifySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How people are told that something waits for them."""
+
+    webhook: WebhookSettings | None = None
+    desktop: Annotated[bool, Meta(description="Show a notification on the desktop of whoever started the process.")] = (
+        False
+    )
+    kinds: Annotated[tuple[Kind, ...], Meta(min_length=1, description="What is told; by default everything.")] = (
+        get_args(Kind)
+    )
+    reminder_hours: Annotated[
+        float, Meta(ge=0, description="Tell it again after so long, as long as nobody decides; 0: once.")
+    ] = 0

@@ -1,0 +1,50 @@
+"""What every channel must do: the real ones and their double alike."""
+
+from collections.abc import Callable
+
+from genba.domain.fleet import EscalationKind
+from genba.domain.notices import Notice
+from genba.domain.ports import Channel
+
+Heard = Callable[[], list[str]]
+"""What came out at the other end: one text for each notice, with what it asks in it."""
+
+
+def a_notice(question: str = "Which colour?", key: str = "prj_1-escalation-7") -> Notice:
+    return Notice(
+        key=key,
+        kind=EscalationKind.QUESTION,
+        project="shop",
+        task=12,
+        title="Add a page",
+        question=question,
+        command='genba answer 12 "…"',
+        since="2026-11-16T12:00:00.000000Z",
+    )
+
+
+class ChannelSuite:
+    """Fixtures: `channel`, and `heard`, which returns what came out of it so far."""
+
+    async def test_a_notice_comes_out_with_what_it_asks(self, channel: Channel, heard: Heard) -> None:
+        await channel.send(a_notice("Which colour?"))
+        (told,) = heard()
+        assert "Which colour?" in told
+
+    async def test_a_notice_may_be_sent_again(self, channel: Channel, heard: Heard) -> None:
+        for _ in range(2):
+            await channel.send(a_notice())
+        assert len(heard()) == 2
+
+    async def test_no_text_of_anybody_breaks_a_channel(self, channel: Channel, heard: Heard) -> None:
+        hostile = (
+            '"; rm -rf ~; echo "',
+            "<b>&amp;<!channel>",
+            "$(id)`id`",
+            "-e --help",
+            "\x1b[2J\x07\r\n",
+            "場" * 5_000,
+        )
+        for text in hostile:
+            await channel.send(a_notice(text))
+        assert len(heard()) == len(hostile)
