@@ -68,8 +68,8 @@ def main() -> None:
 
 def demo_output() -> list[str]:
     """What the demo prints, on both streams, in the order in which a terminal shows it."""
-    with tempfile.TemporaryDirectory(prefix="genba-picture-") as folder:
-        home = Path(folder).resolve() / "demo"
+    with tempfile.TemporaryDirectory(prefix="ge", dir="/tmp") as folder:  # as long a name as the one that is shown
+        home = Path(folder).resolve()
         words = [str(GENBA), "demo", "--folder", str(home)]
         found = {**os.environ, "PATH": f"{GENBA.parent}{os.pathsep}{os.environ['PATH']}"}
         done = subprocess.run(words, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=found)
