@@ -1,12 +1,18 @@
 """Who is at work: the executors of a project as their locks tell, whatever they could still write down."""
 
+from collections.abc import Iterable
 from pathlib import Path
+
+import msgspec
 
 from genba.blackboard.fleet import FleetBoard
 from genba.blackboard.store import Statement, Transaction
 from genba.coordination.engine_workflows import Names
 from genba.coordination.executor_lock import FileLock, lock_number
-from genba.domain.fleet import Executor
+from genba.domain.fleet import Executor, FleetSession
+
+PARKED = "parked"
+"""How a session stands whose executor has gone: it goes on with the next one."""
 
 _HELD = Statement("""
 SELECT count(*) FROM pg_locks
@@ -28,6 +34,16 @@ def absent(board: FleetBoard) -> frozenset[str]:
         holder = FileLock(Path(board.store.place), "").holder()
         gone |= {executor.id for executor in live if not _is_holder(executor, holder)}
     return frozenset(gone)
+
+
+def as_they_stand(board: FleetBoard, sessions: Iterable[FleetSession]) -> list[FleetSession]:
+    """Sessions as they are now. One whose executor has gone, or was killed, does not run: it is parked."""
+    found = list(sessions)
+    gone = absent(board) if any(each.status == "running" for each in found) else frozenset()
+    return [
+        msgspec.structs.replace(each, status=PARKED) if each.status == "running" and each.executor in gone else each
+        for each in found
+    ]
 
 
 def _is_held(tx: Transaction, executor: str) -> bool:

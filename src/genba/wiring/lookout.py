@@ -15,13 +15,16 @@ from genba.blackboard import windows
 from genba.blackboard.fleet import FleetBoard
 from genba.blackboard.pulse import Pulse
 from genba.blackboard.windows import Slice
-from genba.coordination.attendance import absent
+from genba.coordination.attendance import absent, as_they_stand
 from genba.domain.pictures import BoardPicture, Card, Column
 from genba.domain.tasks import TaskStatus
 from genba.judgement.standing import Standing
+from genba.wiring.outside import outside_of
 
 if TYPE_CHECKING:
-    from genba.domain.fleet import Field
+    from genba.domain.fleet import Field, FleetSession
+    from genba.domain.tasks import Task
+    from genba.domain.tracking import TrackedPullRequest
     from genba.wiring.house import House
 
 SHOWN = 50
@@ -67,6 +70,20 @@ class Lookout:
 
     def field(self) -> Field:
         return self.standing().field
+
+    def sessions(self, number: int | None = None) -> list[FleetSession]:
+        """The sessions of one task, or the newest of every task that has not ended, as they stand now."""
+        if number is None:
+            return as_they_stand(self.fleet, self.field().sessions)
+        self.fleet.board.get(number)
+        return as_they_stand(self.fleet, self.fleet.sessions(number))
+
+    def session(self, run: str) -> FleetSession:
+        return as_they_stand(self.fleet, [self.fleet.session(run)])[0]
+
+    def outside(self, task: Task) -> tuple[str, tuple[TrackedPullRequest, ...]]:
+        """Where its issue is, and its pull requests."""
+        return outside_of(self.house, task)
 
     def needs_count(self) -> int:
         return self.fleet.store.read(windows.needs)

@@ -8,15 +8,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 import click
-import msgspec
 
 from genba.blackboard.fleet import FleetBoard
-from genba.coordination.attendance import absent
+from genba.coordination.attendance import PARKED, as_they_stand
 from genba.domain.errors import NotFoundError, UsageError
 from genba.domain.fleet import FleetSession
 from genba.domain.pictures import Told
 from genba.entrypoints.cli.failures import show_hint
-from genba.entrypoints.cli.fleet_views import PARKED, escalation_lines, escalation_page, session_lines
+from genba.entrypoints.cli.fleet_views import escalation_lines, escalation_page, session_lines
 from genba.entrypoints.cli.houses import house_to_look
 from genba.entrypoints.cli.json_output import print_json
 from genba.entrypoints.cli.task_commands import NUMBER
@@ -162,7 +161,7 @@ def sessions(number: int | None, ended_too: bool, as_json: bool) -> None:
 
 
 def _sessions(house: House, number: int | None, ended_too: bool) -> list[FleetSession]:
-    """What was asked for. A session whose executor has gone, or was killed, does not run: it is parked."""
+    """What was asked for."""
     if number is None and not house.has_board():
         return []
     board = fleet_board(house)
@@ -173,11 +172,7 @@ def _sessions(house: House, number: int | None, ended_too: bool) -> list[FleetSe
         found = [each for task in board.board.find() for each in board.sessions(task.number)]
     else:
         found = list(board.field().sessions)
-    gone = absent(board) if any(each.status == "running" for each in found) else ()
-    return [
-        msgspec.structs.replace(each, status=PARKED) if each.status == "running" and each.executor in gone else each
-        for each in found
-    ]
+    return as_they_stand(board, found)
 
 
 # ── what they share ──────────────────────────────────────────────────────────────────────────────────────────────────

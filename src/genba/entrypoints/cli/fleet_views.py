@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from genba.coordination.attendance import PARKED
 from genba.domain.fleet import Escalation, EscalationKind, FleetSession, MergeEntry, Plan, Subtask, WaitsFor
 from genba.domain.fleet_picture import command_for
 from genba.domain.outcomes import Outcome
@@ -18,8 +19,6 @@ from genba.entrypoints.cli.printable import printable
 from genba.entrypoints.cli.work_view import ENTRY_MARKS, GOAL_MARKS, WIDTH
 
 ESCALATION_MARKS = {"open": "?", "answered": "✓", "approved": "✓", "rejected": "✗", "withdrawn": "–"}
-PARKED = "parked"
-"""How a session stands whose executor has gone: it goes on with the next one."""
 SESSION_MARKS = {"running": "◐", "waiting": "◌", "ended": "■", PARKED: "■"}
 _SHORT = 7
 _NAME = 12

@@ -77,6 +77,7 @@ def serve(
 
 async def _serve(house: House, asked: Asked) -> None:
     from genba.entrypoints.listening import bound_port, serving  # noqa: PLC0415  (only a server needs these)
+    from genba.entrypoints.mcp import http as mcp  # noqa: PLC0415
     from genba.entrypoints.web.app import application  # noqa: PLC0415
     from genba.entrypoints.web.live import Hub  # noqa: PLC0415
     from genba.entrypoints.web.security import Passes  # noqa: PLC0415
@@ -84,6 +85,7 @@ async def _serve(house: House, asked: Asked) -> None:
     from genba.wiring.decisions import Decisions  # noqa: PLC0415
     from genba.wiring.lookout import Lookout  # noqa: PLC0415
     from genba.wiring.web_keys import web_keys  # noqa: PLC0415
+    from genba.wiring.workflow_service import open_service  # noqa: PLC0415
 
     keys = web_keys(house.layout.own, os.environ, fresh=asked.new_token)
     with contextlib.closing(bound_port(asked.host, asked.port, "genba serve --port=0")) as listening:
@@ -93,8 +95,17 @@ async def _serve(house: House, asked: Asked) -> None:
         passes = Passes(keys=keys, name=name, read_only=asked.read_only, secure=secure)
         with contextlib.closing(Lookout(house)) as lookout:
             site = Site(lookout, Decisions(house, house.actor()), Hub(lookout.stamp))
+            service = open_service(house)
+            asking = mcp.application(service, loopback=is_loopback(asked.host))
+            app = application(
+                site,
+                passes,
+                _hosts(asked),
+                beside={"/mcp": asking},
+                background=[lambda: asking.router.lifespan_context(asking)],
+            )
             gc.freeze()  # what was loaded stays: nobody waits while it is looked through again
-            async with serving(application(site, passes, _hosts(asked)), listening):
+            async with serving(app, listening):
                 _tell(asked, port, keys.operator, keys.viewer)
                 await asyncio.Event().wait()
 

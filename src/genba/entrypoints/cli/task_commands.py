@@ -22,7 +22,6 @@ from genba.domain.tasks import (
     TaskEdit,
     TaskStatus,
 )
-from genba.domain.tracking import TrackedPullRequest
 from genba.entrypoints.cli.failures import show_hint
 from genba.entrypoints.cli.houses import house_here, house_to_look, run_async
 from genba.entrypoints.cli.json_output import print_json
@@ -30,6 +29,7 @@ from genba.entrypoints.cli.printable import in_one_line
 from genba.entrypoints.cli.tables import table
 from genba.entrypoints.cli.task_view import outside_facts, task_lines
 from genba.wiring import House
+from genba.wiring.outside import outside_of
 
 _MARKS = {
     TaskStatus.BACKLOG: "·",
@@ -204,7 +204,7 @@ def show(number: int, as_json: bool) -> None:
     found = board.get(number)
     comments, events, last = board.comments(number), board.events(number), board.last_verification(number)
     session = board.newest_session(number)
-    url, requests = _outside(house, found)
+    url, requests = outside_of(house, found)
     if as_json:
         shown = {"task": found, "comments": comments, "events": events, "verification": last}
         shown |= {"url": url, "pull_requests": requests} if found.tracker != "local" else {}
@@ -213,17 +213,6 @@ def show(number: int, as_json: bool) -> None:
     parts = [board.get(number) for number in found.children]
     for line in task_lines(found, comments, events, last, session, parts, tuple(outside_facts(url, requests))):
         click.echo(line)
-
-
-def _outside(house: House, found: Task) -> tuple[str, list[TrackedPullRequest]]:
-    """Where the issue of a task is, and the pull requests that bring its work."""
-    if found.tracker == "local":
-        return "", []
-    from genba.blackboard.tracker_board import TrackerBoard  # noqa: PLC0415  (only with a tracker)
-
-    copy = TrackerBoard(house.board(make=False))
-    row = copy.row(found.number)
-    return row.issue.url if row else "", copy.pull_requests(found.number)
 
 
 @task.command("edit")

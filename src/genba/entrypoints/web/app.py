@@ -3,8 +3,10 @@
 import contextlib
 import importlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -13,18 +15,21 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import Scope
+from starlette.types import ASGIApp, Scope
 
-from genba.domain.errors import GenbaError, NotFoundError, UnexpectedError
+from genba.domain.errors import GenbaError, NotFoundError, UnexpectedError, UsageError
+from genba.entrypoints.web import api
+from genba.entrypoints.web.api import failed, is_api
 from genba.entrypoints.web.security import Gate, Passes
 from genba.entrypoints.web.site import Site
 
 _log = logging.getLogger("genba.web")
 _NOT_FOUND = 404
 STATIC = Path(__file__).parent / "static"
-PAGES = ("entering", "board")
+PAGES = ("entering", "field", "board")
 """The modules of `pages`; each has `routes(site)`."""
-Background = Callable[[], contextlib.AbstractAsyncContextManager[None]]
+Background = Callable[[], contextlib.AbstractAsyncContextManager[Any]]
+NOTHING: Mapping[str, ASGIApp] = MappingProxyType({})
 _Handler = Callable[[Request, Exception], Awaitable[Response]]
 
 
@@ -37,20 +42,29 @@ class _Assets(StaticFiles):
         return response
 
 
-def application(site: Site, passes: Passes, hosts: frozenset[str], background: Background | None = None) -> Starlette:
-    """Everything that `genba serve` answers. `background` lives as long as it does."""
+def application(
+    site: Site,
+    passes: Passes,
+    hosts: frozenset[str],
+    *,
+    beside: Mapping[str, ASGIApp] = NOTHING,
+    background: Sequence[Background] = (),
+) -> Starlette:
+    """Everything that `genba serve` answers. `beside`: by path, who else answers there. `background` lives with it."""
     routes: list[BaseRoute] = [
         Route("/healthz", endpoint=_health, methods=["GET"]),
         Mount("/static", app=_Assets(directory=STATIC)),
     ]
     for name in PAGES:
         routes += importlib.import_module(f"genba.entrypoints.web.pages.{name}").routes(site)
+    routes += api.routes(site)
+    routes += [Route(path, endpoint=app) for path, app in beside.items()]
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with contextlib.AsyncExitStack() as stack:
-            if background is not None:
-                await stack.enter_async_context(background())
+            for each in background:
+                await stack.enter_async_context(each())
             yield
 
     app = Starlette(
@@ -75,7 +89,7 @@ async def _health(_: Request) -> JSONResponse:
 def _of_ours(site: Site) -> _Handler:
     async def told(request: Request, error: Exception) -> Response:
         assert isinstance(error, GenbaError)  # noqa: S101  (it is the handler of these)
-        return await site.failed(request, error)
+        return await _failed(site, request, error)
 
     return told
 
@@ -84,7 +98,12 @@ def _of_http(site: Site) -> _Handler:
     async def told(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101  (see above)
         if error.status_code == _NOT_FOUND:
-            return await site.failed(request, NotFoundError("there is no such page", hint="go to the field: /"))
+            return await _failed(site, request, NotFoundError("there is no such page", hint="go to the field: /"))
+        if is_api(request.url.path):
+            answer = failed(UsageError(error.detail, unchanged="nothing was changed.", hint="see /api/docs"))
+            answer.status_code = error.status_code
+            answer.headers.update(error.headers or {})
+            return answer
         return Response(error.detail, error.status_code, headers=error.headers)
 
     return told
@@ -94,6 +113,10 @@ def _of_nobody(site: Site) -> _Handler:
     async def told(request: Request, error: Exception) -> Response:
         _log.error("unexpected, at %s %s", request.method, request.url.path, exc_info=error)
         unexpected = UnexpectedError(f"{type(error).__name__}: {error}", hint="see what genba serve has printed")
-        return await site.failed(request, unexpected)
+        return await _failed(site, request, unexpected)
 
     return told
+
+
+async def _failed(site: Site, request: Request, error: GenbaError) -> Response:
+    return failed(error) if is_api(request.url.path) else await site.failed(request, error)

@@ -41,6 +41,10 @@ _HEADERS = {
 }
 
 
+_UNKNOWN = 401
+_KINDS = {_UNKNOWN: "unknown_visitor", 403: "not_allowed", 413: "too_large"}
+
+
 class Role(StrEnum):
     VIEWER = "viewer"
     """May look at everything."""
@@ -196,7 +200,7 @@ def _cookies(headers: Headers) -> Mapping[str, str]:
 
 def _unknown(path: str, headers: Headers) -> Response:
     if path.startswith("/api"):
-        return _told(path, 401, "nobody knows you here", "send the header Authorization: Bearer TOKEN")
+        return _told(path, _UNKNOWN, "nobody knows you here", "send the header Authorization: Bearer TOKEN")
     if headers.get("hx-request"):
         return Response(status_code=401, headers={"hx-redirect": "/enter"})
     return RedirectResponse("/enter", 303)
@@ -204,6 +208,7 @@ def _unknown(path: str, headers: Headers) -> Response:
 
 def _told(path: str, status: int, error: str, hint: str) -> Response:
     if path.startswith("/api"):
-        headers = {"www-authenticate": "Bearer"} if status == 401 else None  # noqa: PLR2004  (RFC 9110)
-        return JSONResponse({"error": error, "hint": hint}, status, headers=headers)
+        told = {"kind": _KINDS[status], "message": error, "unchanged": "nothing was changed.", "hint": hint}
+        headers = {"www-authenticate": "Bearer"} if status == _UNKNOWN else None
+        return JSONResponse({"error": {**told, "problems": [], "exit_code": 1}}, status, headers=headers)
     return PlainTextResponse(f"{error}\nhint: {hint}\n", status)

@@ -29,6 +29,7 @@ from genba.entrypoints.web.live import Hub
 from genba.entrypoints.web.security import CSRF_FIELD, CSRF_HEADER, csrf_fits, visitor_of
 from genba.wiring.decisions import Decisions
 from genba.wiring.lookout import Lookout
+from genba.wiring.lookout_field import FieldWindow
 
 T = TypeVar("T")
 Deed = Callable[[Request, Mapping[str, str]], Awaitable[Told]]
@@ -64,6 +65,7 @@ class Site:
         self.lookout = lookout
         self.decisions = decisions
         self.hub = hub
+        self.window = FieldWindow(lookout)
         self._templates = jinja2.Environment(
             loader=jinja2.PackageLoader("genba.entrypoints.web", "templates"),
             autoescape=True,

@@ -1,0 +1,209 @@
+"""What programs may ask about tasks, and decide about them."""
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from genba.domain.errors import NotFoundError
+from genba.domain.goals import Goal
+from genba.domain.pictures import Told
+from genba.domain.sessions import SessionStart
+from genba.domain.tasks import Comment, Priority, Task, TaskDraft, TaskEvent, TaskStatus
+from genba.domain.tracking import TrackedPullRequest
+from genba.domain.verification import Verification
+from genba.entrypoints.web.operations import Call, Given, Name, Number, Operation, Words
+from genba.entrypoints.web.site import Site
+
+_MOST = 1000
+
+
+class TaskQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    status: (
+        Annotated[TaskStatus, Meta(description="Only tasks of this status; by default all but the ended.")] | None
+    ) = None
+    type: Annotated[str, Meta(max_length=200)] = ""
+    label: Annotated[str, Meta(max_length=200)] = ""
+    assignee: Annotated[str, Meta(max_length=200)] = ""
+    parent: Number | None = None
+    text: Annotated[str, Meta(max_length=200, description="What stands in the title or the text.")] = ""
+    limit: Annotated[int, Meta(ge=1, le=_MOST)] = 200
+
+
+class TaskBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A task that is to be written down."""
+
+    title: Annotated[str, Meta(min_length=1, max_length=1000)]
+    body: Annotated[str, Meta(max_length=100_000)] = ""
+    type: Name = "task"
+    priority: Priority = Priority.MEDIUM
+    labels: Annotated[tuple[Name, ...], Meta(max_length=50)] = ()
+    parent: Number | None = None
+    dependencies: Annotated[tuple[Number, ...], Meta(max_length=200)] = ()
+    assignee: Annotated[str, Meta(max_length=200)] = ""
+    goals: Annotated[tuple[Goal, ...], Meta(max_length=50)] = ()
+    backlog: bool = False
+
+
+class TextBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    text: Words
+
+
+class ReasonBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    reason: Words
+
+
+class ApproveBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    commit: Annotated[str, Meta(max_length=64, description="Only this commit, and no other.")] | None = None
+    reason: Annotated[str, Meta(max_length=100_000)] = ""
+
+
+class MoveBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    to: TaskStatus
+    reason: Annotated[str, Meta(max_length=100_000)] = ""
+
+
+class TaskAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """One task with everything that was seen of it."""
+
+    task: Task
+    comments: tuple[Comment, ...] = ()
+    events: tuple[TaskEvent, ...] = ()
+    verification: Verification | None = None
+    session: SessionStart | None = None
+    url: str = ""
+    pull_requests: tuple[TrackedPullRequest, ...] = ()
+
+
+async def _list(site: Site, given: Given) -> Any:
+    query: TaskQuery = given.query
+    wanted = (query.status,) if query.status is not None else tuple(each for each in TaskStatus if not each.ended)
+    return await site.look(
+        lambda: site.lookout.fleet.board.find(
+            status=wanted,
+            type=query.type,
+            label=query.label,
+            assignee=query.assignee,
+            parent=query.parent,
+            text=query.text,
+            limit=query.limit,
+        )
+    )
+
+
+async def _add(site: Site, given: Given) -> Any:
+    body: TaskBody = given.body
+    house, actor = site.lookout.house, site.decisions.actor
+
+    def add() -> Task:
+        rules = house.task_type(body.type)
+        known = {info.name for info in house.registry.agents()[0]}
+        if body.assignee and body.assignee not in known:
+            raise NotFoundError(f'there is no agent "{body.assignee[:80]}"', hint="genba agent list")
+        draft = TaskDraft(
+            title=body.title,
+            body=body.body,
+            type=body.type,
+            status=TaskStatus.BACKLOG if body.backlog else TaskStatus.OPEN,
+            priority=body.priority,
+            labels=body.labels,
+            parent=body.parent,
+            dependencies=body.dependencies,
+            assignee=body.assignee,
+            requires_review=rules.requires_review,
+            reviewer_type=rules.reviewer_type,
+            goals=body.goals,
+        )
+        return site.lookout.fleet.board.add(draft, actor)
+
+    return await site.look(add)
+
+
+async def _show(site: Site, given: Given) -> Any:
+    number = given.path["number"]
+    board = site.lookout.fleet.board
+
+    def show() -> TaskAnswer:
+        task, session = board.get(number), board.newest_session(number)
+        url, requests = site.lookout.outside(task)
+        return TaskAnswer(
+            task=task,
+            comments=tuple(board.comments(number)),
+            events=tuple(board.events(number)),
+            verification=board.last_verification(number),
+            session=session if session.run else None,
+            url=url,
+            pull_requests=requests,
+        )
+
+    return await site.look(show)
+
+
+def _deed(name: str) -> Call:
+    """A decision about one task, with what its body says."""
+
+    async def call(site: Site, given: Given) -> Any:
+        words = msgspec.structs.asdict(given.body) if given.body is not None else {}
+        return await site.look(lambda: getattr(site.decisions, name)(given.path["number"], **words))
+
+    return call
+
+
+def _operation(verb: str, deed: str, summary: str, body: type[msgspec.Struct] | None, command: str) -> Operation:
+    return Operation(
+        method="POST",
+        path=f"/api/tasks/{{number}}/{verb}",
+        name=f"{deed}Task",
+        summary=summary,
+        call=_deed(deed),
+        answer=Told,
+        parameters={"number": Number},
+        body=body,
+        group="tasks",
+        command=command,
+    )
+
+
+TASKS: tuple[Operation, ...] = (
+    Operation(
+        method="GET",
+        path="/api/tasks",
+        name="listTasks",
+        summary="The tasks that fit.",
+        call=_list,
+        answer=tuple[Task, ...],
+        query=TaskQuery,
+        group="tasks",
+        command="genba task list --json",
+    ),
+    Operation(
+        method="POST",
+        path="/api/tasks",
+        name="addTask",
+        summary="Add a task.",
+        call=_add,
+        answer=Task,
+        body=TaskBody,
+        group="tasks",
+        command="genba task add TITLE --json",
+    ),
+    Operation(
+        method="GET",
+        path="/api/tasks/{number}",
+        name="showTask",
+        summary="One task, its comments, its history and its last verdict.",
+        call=_show,
+        answer=TaskAnswer,
+        parameters={"number": Number},
+        group="tasks",
+        command="genba task show NUMBER --json",
+    ),
+    _operation("comments", "comment", "Write a comment.", TextBody, "genba task comment NUMBER TEXT"),
+    _operation("status", "move", "Change the status, where the table of statuses allows it.", MoveBody, ""),
+    _operation("answer", "answer", "Answer what the task waits for.", TextBody, "genba answer NUMBER TEXT"),
+    _operation("approve", "approve", "Say yes to what the task waits for.", ApproveBody, "genba approve NUMBER"),
+    _operation("reject", "reject", "Say no, and why.", ReasonBody, "genba reject NUMBER --reason TEXT"),
+    _operation("pause", "pause", "Let the task wait.", None, "genba pause NUMBER"),
+    _operation("resume", "resume", "Let the task go on.", None, "genba resume NUMBER"),
+    _operation("stop", "stop", "Park what runs of the task, until somebody decides.", None, "genba stop NUMBER"),
+)

@@ -1,0 +1,99 @@
+"""The field, as the dashboard looks at it: the facilitator's report, and what is at work beside it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from genba.domain.facilitation import FieldReport, IssueAssessment, IssueState
+from genba.domain.fleet_picture import NeedPicture, command_for
+from genba.domain.pictures_field import FieldPicture, IssueLine, StateRow
+from genba.wiring.facilitating import facilitator
+
+if TYPE_CHECKING:
+    from genba.judgement.standing import Standing
+    from genba.wiring.lookout import Lookout
+
+_NAMED = 8
+_SHOWN = 20
+_ORDER = (
+    IssueState.BLOCKED,
+    IssueState.UNKNOWN,
+    IssueState.IN_PROGRESS,
+    IssueState.REVIEW_PENDING,
+    IssueState.INCOMPLETE,
+    IssueState.DONE,
+)
+
+
+class FieldWindow:
+    """Looks at the field at most once for each change of the blackboard, however many ask."""
+
+    def __init__(self, lookout: Lookout) -> None:
+        self.lookout = lookout
+        self._lock = asyncio.Lock()
+        self._seen: tuple[int, FieldReport] | None = None
+
+    async def report(self) -> FieldReport:
+        """The facilitator's report. It asks no tracker, and says nothing there."""
+        async with self._lock:
+            stamp = await asyncio.to_thread(self.lookout.stamp)
+            if self._seen is None or self._seen[0] != stamp:
+                look = await (await facilitator(self.lookout.house)).look()
+                # What a look keeps is written down too: that is no news.
+                self._seen = (await asyncio.to_thread(self.lookout.stamp), look.report)
+            return self._seen[1]
+
+    async def picture(self) -> FieldPicture:
+        report = await self.report()
+        standing = await asyncio.to_thread(self.lookout.standing)
+        titles = {each.issue: each.title for each in report.assessments}
+        working = [standing.card(task) for task in standing.field.tasks.values()]
+        return FieldPicture(
+            looked_at=report.looked_at,
+            total=len(report.assessments),
+            health=report.health,
+            needs=tuple(_needs(standing, titles)),
+            working=tuple(card for card in working if card.alive)[:_SHOWN],
+            suggestions=report.recommendation.suggestions[:_NAMED],
+            reason=report.recommendation.reason,
+            states=tuple(_states(report.assessments, standing)),
+            stranded=report.stranded[:_SHOWN],
+            notes=(*report.notes, *(f"the agent {name} is left out: {why}" for name, why in report.broken.items())),
+        )
+
+
+def _needs(standing: Standing, titles: Mapping[int, str]) -> Iterable[NeedPicture]:
+    for each in list(standing.asked.values())[:_SHOWN]:
+        task = standing.field.tasks.get(each.task)
+        yield NeedPicture(
+            task=each.task,
+            kind=each.kind,
+            question=each.question,
+            command=command_for(each.kind, each.task),
+            title=task.title if task is not None else titles.get(each.task, ""),
+            since=each.created_at,
+        )
+
+
+def _states(assessments: Iterable[IssueAssessment], standing: Standing) -> Iterable[StateRow]:
+    by_state: dict[IssueState, list[IssueAssessment]] = {}
+    for each in assessments:
+        by_state.setdefault(each.state, []).append(each)
+    for state in _ORDER:
+        found = by_state.get(state, [])
+        if found:
+            # Of what is done the newest are worth a name; of the rest, those that have waited longest come first.
+            named = sorted(found, key=lambda each: each.issue, reverse=state is IssueState.DONE)[:_NAMED]
+            yield StateRow(state=state, total=len(found), issues=tuple(_line(each, standing) for each in named))
+
+
+def _line(each: IssueAssessment, standing: Standing) -> IssueLine:
+    return IssueLine(
+        number=each.issue,
+        title=each.title,
+        evidence=each.evidence[0] if each.evidence else "",
+        blocker=each.blockers[0] if each.blockers else None,
+        has_task=each.issue in standing.field.tasks or each.closed,
+    )
