@@ -22,17 +22,20 @@ from genba.domain.texts import LONGEST
 _LONGEST = 4 * LONGEST
 _QUEUE = Actor(ActorKind.ORCHESTRATOR, "merge queue")
 
-_COLUMNS = """
+COLUMNS = """
 SELECT e.id, t.number, e.run, e.branch, e."commit", e.target, t.title, a.name, t.priority, e.status, e.round, e.turns,
   e.landed, e.paths, e.detail, e.tried_on, e.enqueued_at, e.finished_at, t.id, t.version
 FROM merge_entries e JOIN tasks t ON t.id = e.task_id LEFT JOIN sessions s ON s.run = e.run
 LEFT JOIN agents a ON a.id = s.agent_id
 """
-_ONE = Statement(_COLUMNS + "WHERE e.id = :id AND e.project_id = :project")
-_SAME = Statement(_COLUMNS + 'WHERE e.run = :run AND e."commit" = :commit AND e.round = :round')
-_ALL = Statement(_COLUMNS + "WHERE e.project_id = :project ORDER BY e.id")
+"""What `entry_of` reads."""
+
+"""What `entry_of` reads."""
+_ONE = Statement(COLUMNS + "WHERE e.id = :id AND e.project_id = :project")
+_SAME = Statement(COLUMNS + 'WHERE e.run = :run AND e."commit" = :commit AND e.round = :round')
+_ALL = Statement(COLUMNS + "WHERE e.project_id = :project ORDER BY e.id")
 _OPEN = Statement(
-    _COLUMNS + "WHERE e.project_id = :project AND e.status IN ('queued', 'merging', 'stuck') ORDER BY e.id"
+    COLUMNS + "WHERE e.project_id = :project AND e.status IN ('queued', 'merging', 'stuck') ORDER BY e.id"
 )
 _IN_VIEW = """
 WHERE e.project_id = :project AND (e.status IN ('queued', 'merging', 'stuck')
@@ -40,7 +43,7 @@ WHERE e.project_id = :project AND (e.status IN ('queued', 'merging', 'stuck')
     AND NOT EXISTS (SELECT 1 FROM merge_entries n WHERE n.run = e.run AND n.id > e.id)))
 ORDER BY e.id
 """
-_OF_FIELD = Statement(_COLUMNS + _IN_VIEW)
+_OF_FIELD = Statement(COLUMNS + _IN_VIEW)
 _INSERT = Statement("""
 INSERT INTO merge_entries (project_id, task_id, run, branch, "commit", target, round, enqueued_at)
 VALUES (:project, :task, :run, :branch, :commit, :target, :round, :at)

@@ -156,14 +156,21 @@ def _ungated_intents(step: Step) -> tuple[Intent, ...]:
 
 def targets(step_id: str, step: Step) -> Iterator[str]:
     """Everywhere a step may lead."""
+    for _, target in ways(step_id, step):
+        yield target
+
+
+def ways(step_id: str, step: Step) -> Iterator[tuple[Intent, str]]:
+    """Each way on from a step: the intent that takes it, and where it leads."""
     intents = step.structured_gate.allowed_intents if step.structured_gate else _ungated_intents(step)
     for intent in intents:
         transition = step.transition(intent)
         if transition is None:
-            yield step_id
+            yield intent, step_id
         elif intent is Intent.JUMP:
-            yield from transition.targets or (transition.target or END,)
+            for target in transition.targets or (transition.target or END,):
+                yield intent, target
         elif intent is Intent.ESCALATE and transition.target is None:
             continue
         else:
-            yield transition.target if transition.target is not None else END
+            yield intent, transition.target if transition.target is not None else END

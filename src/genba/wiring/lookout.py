@@ -19,10 +19,20 @@ from genba.coordination.attendance import absent, as_they_stand
 from genba.domain.pictures import BoardPicture, Card, Column
 from genba.domain.tasks import TaskStatus
 from genba.judgement.standing import Standing
+from genba.wiring.lookout_agents import AgentsView
+from genba.wiring.lookout_cost import cost_picture
+from genba.wiring.lookout_graph import graph_picture
+from genba.wiring.lookout_queue import queue_picture
+from genba.wiring.lookout_workers import WorkersView
 from genba.wiring.outside import outside_of
 
 if TYPE_CHECKING:
     from genba.domain.fleet import Field, FleetSession
+    from genba.domain.pictures_agents import AgentPicture, AgentsPicture
+    from genba.domain.pictures_cost import CostPicture
+    from genba.domain.pictures_graph import GraphPicture
+    from genba.domain.pictures_queue import QueuePicture
+    from genba.domain.pictures_workers import WorkersPicture
     from genba.domain.tasks import Task
     from genba.domain.tracking import TrackedPullRequest
     from genba.wiring.house import House
@@ -50,6 +60,8 @@ class Lookout:
         self.pulse = Pulse(self.fleet.store)
         self._lock = threading.Lock()
         self._seen: tuple[object, Standing] | None = None
+        self._workers = WorkersView(self)
+        self._agents = AgentsView(self)
 
     def close(self) -> None:
         self.pulse.close()
@@ -124,6 +136,25 @@ class Lookout:
         )
         cards = tuple(_with_commit(standing.card(task), landed) for task in found)
         return Column(status=wanted.status, total=counts.get(wanted.status, 0), cards=cards)
+
+    def workers(self, reach: str = "24h", by: str = "worker") -> WorkersPicture:
+        """Executors, what each runs now, and who did what when over the last `1h`, `24h` or `7d`."""
+        return self._workers.picture(reach, by)
+
+    def queue(self) -> QueuePicture:
+        return queue_picture(self)
+
+    def graph(self, *, ended_too: bool = False, around: int | None = None, depth: int = 2) -> GraphPicture:
+        return graph_picture(self, ended_too=ended_too, around=around, depth=depth)
+
+    def agents(self) -> AgentsPicture:
+        return self._agents.picture()
+
+    def agent(self, name: str) -> AgentPicture:
+        return self._agents.one(name)
+
+    def cost(self, days: int = 30) -> CostPicture:
+        return cost_picture(self, days)
 
 
 def _with_commit(card: Card, landed: Mapping[int, str]) -> Card:

@@ -38,6 +38,11 @@ def without_tokens(text: str) -> str:
     return re.sub(_OF_THE_WORKFLOW, HIDDEN, text)
 
 
+def is_secret_name(name: str) -> bool:
+    """Whether what goes by this name is a secret."""
+    return bool(_SECRET_NAME.search(name)) and not _NOT_SECRET_NAME.match(name)
+
+
 class Redactor:
     """Hides the secrets of one environment."""
 
@@ -45,7 +50,7 @@ class Redactor:
         values = {
             value
             for name, value in environment.items()
-            if _SECRET_NAME.search(name) and not _NOT_SECRET_NAME.match(name) and len(value) >= _SHORTEST_VALUE
+            if is_secret_name(name) and len(value) >= _SHORTEST_VALUE
         }
         longest_first = sorted(values, key=len, reverse=True)
         self._values = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
