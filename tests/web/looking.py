@@ -1,0 +1,59 @@
+"""Somebody at a real browser: what they see, and what the browser complains about."""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from playwright.sync_api import Browser, ConsoleMessage, Error, Page, expect
+
+from tests.web.serving import OPERATOR, Dashboard
+
+PATIENCE_MS = 15_000
+expect.set_options(timeout=PATIENCE_MS)
+
+
+@dataclass
+class Looker:
+    page: Page
+    dashboard: Dashboard
+    complaints: list[str] = field(default_factory=list)
+    """Errors on the console, broken scripts, dialogs that a script opened."""
+
+    @classmethod
+    @contextlib.contextmanager
+    def opened(
+        cls,
+        browser: Browser,
+        dashboard: Dashboard,
+        *,
+        token: str = OPERATOR,
+        width: int = 1280,
+        height: int = 800,
+        may_complain: bool = False,
+    ) -> "Iterator[Looker]":
+        context = browser.new_context(viewport={"width": width, "height": height}, reduced_motion="reduce")
+        context.set_default_timeout(PATIENCE_MS)
+        page = context.new_page()
+        made = cls(page, dashboard)
+        page.on("console", made._heard)
+        page.on("pageerror", made._broke)
+        try:
+            page.goto(f"{dashboard.url}/enter#token={token}")
+            page.wait_for_url(lambda url: "/enter" not in url)
+            yield made
+        finally:
+            context.close()
+        assert may_complain or not made.complaints, made.complaints
+
+    def go(self, path: str) -> Page:
+        """Open a page, and wait until its line to the server stands."""
+        self.page.goto(f"{self.dashboard.url}{path}")
+        expect(self.page.locator("#line[data-state=live]")).to_be_visible()
+        return self.page
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.complaints.append(f"{message.type}: {message.text}")
+
+    def _broke(self, error: Error) -> None:
+        self.complaints.append(f"script: {error}")

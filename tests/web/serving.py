@@ -1,0 +1,98 @@
+"""A dashboard on a port of this machine, in a thread of its own, over a real repository and a real blackboard."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import httpx
+
+from genba.blackboard.fleet import FleetBoard
+from genba.domain.tasks import Actor, ActorKind
+from genba.entrypoints.listening import bound_port, serving
+from genba.entrypoints.web.app import application
+from genba.entrypoints.web.live import Hub
+from genba.entrypoints.web.security import Passes
+from genba.entrypoints.web.site import Site
+from genba.wiring import House
+from genba.wiring.decisions import Decisions
+from genba.wiring.lookout import Lookout
+from genba.wiring.web_keys import WebKeys
+from tests.project import Project, furnish
+
+OPERATOR = "operator-of-the-tests"
+VIEWER = "viewer-of-the-tests-x"
+PERSON = Actor(ActorKind.HUMAN, "tester")
+_PATIENCE = 20.0
+
+
+@dataclass
+class Dashboard:
+    """A dashboard that answers, and what it looks at."""
+
+    url: str
+    project: Project
+    site: Site
+    hub: Hub
+
+    @property
+    def board(self) -> FleetBoard:
+        return self.site.lookout.fleet
+
+    def client(self, token: str = OPERATOR) -> httpx.Client:
+        """A program with a token."""
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=_PATIENCE)
+
+    def visitor(self, token: str = OPERATOR) -> httpx.Client:
+        """A browser without a script: it came in by the form, and has a cookie."""
+        client = httpx.Client(base_url=self.url, timeout=_PATIENCE)
+        answer = client.post("/enter", data={"token": token})
+        assert answer.status_code == 303
+        return client
+
+
+@contextlib.contextmanager
+def dashboard(project: Project, *, read_only: bool = False) -> Iterator[Dashboard]:
+    """Serve a project until the block ends."""
+    furnish(project.root / ".genba" / "genba.db")
+    made: list[Dashboard] = []
+    failed: list[BaseException] = []
+    ready, leave = threading.Event(), threading.Event()
+
+    async def serve() -> None:
+        house = await House.find(project.root)
+        keys = WebKeys(operator=OPERATOR, viewer=VIEWER, signing="the key of the tests")
+        listening = bound_port("127.0.0.1", 0, "genba serve --port=0")
+        with contextlib.closing(listening), contextlib.closing(house), contextlib.closing(Lookout(house)) as lookout:
+            hub = Hub(lookout.stamp)
+            site = Site(lookout, Decisions(house, PERSON), hub)
+            passes = Passes(keys=keys, name="genba-tests", read_only=read_only)
+            app = application(site, passes, frozenset({"127.0.0.1", "localhost"}))
+            async with serving(app, listening):
+                url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+                made.append(Dashboard(url=url, project=project, site=site, hub=hub))
+                ready.set()
+                await asyncio.to_thread(leave.wait)
+
+    def run() -> None:
+        try:
+            asyncio.run(serve())
+        except BaseException as error:  # noqa: BLE001  (told to the test, which waits)
+            failed.append(error)
+        finally:
+            ready.set()
+
+    thread = threading.Thread(target=run, name="dashboard")
+    thread.start()
+    try:
+        assert ready.wait(_PATIENCE)
+        if failed:
+            raise failed[0]
+        yield made[0]
+    finally:
+        leave.set()
+        thread.join(_PATIENCE)
+    if failed:
+        raise failed[0]
