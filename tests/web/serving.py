@@ -47,10 +47,9 @@ class Dashboard:
 
     def visitor(self, token: str = OPERATOR) -> httpx.Client:
         """A browser without a script: it came in by the form, and has a cookie."""
-        client = httpx.Client(base_url=self.url, timeout=_PATIENCE)
-        answer = client.post("/enter", data={"token": token})
+        answer = httpx.post(f"{self.url}/enter", data={"token": token}, timeout=_PATIENCE)
         assert answer.status_code == 303
-        return client
+        return httpx.Client(base_url=self.url, cookies=answer.cookies, timeout=_PATIENCE)
 
 
 @contextlib.contextmanager

@@ -21,10 +21,6 @@ OPERATIONS: tuple[Operation, ...] = (*TASKS, *FLEET)
 _JSON = "application/json"
 
 
-def is_api(path: str) -> bool:
-    return path.startswith("/api/") and path != "/api/docs"
-
-
 def routes(site: Site) -> list[BaseRoute]:
     description = msgspec.json.encode(described(OPERATIONS, site.lookout.project))
 

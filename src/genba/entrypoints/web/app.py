@@ -19,14 +19,14 @@ from starlette.types import ASGIApp, Scope
 
 from genba.domain.errors import GenbaError, NotFoundError, UnexpectedError, UsageError
 from genba.entrypoints.web import api
-from genba.entrypoints.web.api import failed, is_api
-from genba.entrypoints.web.security import Gate, Passes
+from genba.entrypoints.web.api import failed
+from genba.entrypoints.web.security import Gate, Passes, is_api
 from genba.entrypoints.web.site import Site
 
 _log = logging.getLogger("genba.web")
 _NOT_FOUND = 404
 STATIC = Path(__file__).parent / "static"
-PAGES = ("entering", "field", "board")
+PAGES = ("entering", "field", "board", "workers")
 """The modules of `pages`; each has `routes(site)`."""
 Background = Callable[[], contextlib.AbstractAsyncContextManager[Any]]
 NOTHING: Mapping[str, ASGIApp] = MappingProxyType({})

@@ -45,6 +45,11 @@ _UNKNOWN = 401
 _KINDS = {_UNKNOWN: "unknown_visitor", 403: "not_allowed", 413: "too_large"}
 
 
+def is_api(path: str) -> bool:
+    """Whether a program asks, which reads JSON and no page."""
+    return path.startswith("/api/") and path != "/api/docs"
+
+
 class Role(StrEnum):
     VIEWER = "viewer"
     """May look at everything."""
@@ -133,7 +138,10 @@ class Gate:
         if refusal is not None:
             await refusal(scope, receive, dressed)
             return
-        await self._app(scope, receive, dressed)
+        try:
+            await self._app(scope, _bounded(receive), dressed)
+        except _TooLargeError:
+            await _told(str(scope["path"]), 413, "the request is too large", "say it shorter")(scope, receive, dressed)
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         """Why a request goes no further; None: it may, and the scope says who it is from."""
@@ -162,6 +170,25 @@ class Gate:
             return Visitor(role=role) if role is not None else None
         kept = _cookies(headers).get(self._passes.name, "")
         return self._passes.visitor(kept, time.time()) if kept else None
+
+
+class _TooLargeError(Exception):
+    """A request without a length has become too long. It is read by pages only before they answer."""
+
+
+def _bounded(receive: Receive) -> Receive:
+    """The same request, as long as it is not too large."""
+    read = 0
+
+    async def counted() -> Message:
+        nonlocal read
+        message = await receive()
+        read += len(message.get("body", b""))
+        if read > LARGEST_BODY:
+            raise _TooLargeError
+        return message
+
+    return counted
 
 
 def visitor_of(request: HTTPConnection) -> Visitor:
@@ -199,7 +226,7 @@ def _cookies(headers: Headers) -> Mapping[str, str]:
 
 
 def _unknown(path: str, headers: Headers) -> Response:
-    if path.startswith("/api"):
+    if is_api(path):
         return _told(path, _UNKNOWN, "nobody knows you here", "send the header Authorization: Bearer TOKEN")
     if headers.get("hx-request"):
         return Response(status_code=401, headers={"hx-redirect": "/enter"})
@@ -207,7 +234,7 @@ def _unknown(path: str, headers: Headers) -> Response:
 
 
 def _told(path: str, status: int, error: str, hint: str) -> Response:
-    if path.startswith("/api"):
+    if is_api(path):
         told = {"kind": _KINDS[status], "message": error, "unchanged": "nothing was changed.", "hint": hint}
         headers = {"www-authenticate": "Bearer"} if status == _UNKNOWN else None
         return JSONResponse({"error": {**told, "problems": [], "exit_code": 1}}, status, headers=headers)

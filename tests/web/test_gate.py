@@ -1,0 +1,152 @@
+"""Who comes in, and what they may do: default deny, and nothing that a page of somebody else could use."""
+
+import re
+
+import httpx
+import pytest
+
+from genba.domain.tasks import TaskDraft
+from tests.project import Project
+from tests.web.serving import OPERATOR, PERSON, VIEWER, Dashboard, dashboard
+
+PAGES = ("/", "/board", "/api/docs", "/live")
+_CSRF = re.compile(r'data-csrf="([0-9a-f]+)"')
+
+
+def csrf_of(client: httpx.Client) -> str:
+    found = _CSRF.search(client.get("/board").text)
+    assert found
+    return found.group(1)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_nobody_sees_a_page_without_a_token(served: Dashboard, path: str) -> None:
+    answer = httpx.get(f"{served.url}{path}")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/enter")
+
+
+@pytest.mark.parametrize("token", ["", "wrong", OPERATOR[:-1], OPERATOR + "x", "é" * 20, "\0"])
+def test_a_wrong_token_opens_nothing(served: Dashboard, token: str) -> None:
+    answer = httpx.post(f"{served.url}/enter", data={"token": token})
+    assert answer.status_code == 403
+    assert "set-cookie" not in answer.headers
+
+
+def test_the_api_says_how_to_come_in(served: Dashboard) -> None:
+    answer = httpx.get(f"{served.url}/api/tasks")
+    assert answer.status_code == 401
+    assert answer.headers["www-authenticate"] == "Bearer"
+    assert "Bearer" in answer.json()["error"]["hint"]
+
+
+def test_the_cookie_is_kept_from_scripts_and_other_sites(served: Dashboard) -> None:
+    answer = httpx.post(f"{served.url}/enter", data={"token": OPERATOR})
+    cookie = answer.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert OPERATOR not in cookie
+
+
+@pytest.mark.parametrize("change", ["role", "until", "signature", "cut"])
+def test_a_cookie_that_was_changed_is_worth_nothing(served: Dashboard, change: str) -> None:
+    with served.visitor(VIEWER) as viewer:
+        kind, until, signature = viewer.cookies["genba-tests"].split(".")
+    forged = {
+        "role": f"o.{until}.{signature}",
+        "until": f"{kind}.{int(until) + 1}.{signature}",
+        "signature": f"{kind}.{until}.{'0' * len(signature)}",
+        "cut": f"{kind}.{until}",
+    }[change]
+    answer = httpx.get(f"{served.url}/board", cookies={"genba-tests": forged})
+    assert answer.status_code == 303
+
+
+def test_a_viewer_may_look_and_not_act(served: Dashboard) -> None:
+    served.board.board.add(TaskDraft(title="Tea"), PERSON)
+    with served.client(VIEWER) as viewer:
+        assert viewer.get("/board").status_code == 200
+        assert 'class="deed"' not in viewer.get("/board").text
+        answer = viewer.post("/api/tasks/1/comments", json={"text": "hello"})
+        assert answer.status_code == 403
+        assert viewer.post("/pause").status_code == 403
+    assert not served.board.board.comments(1)
+    assert not served.board.field().paused
+
+
+def test_in_a_read_only_dashboard_the_operator_may_only_look(project: Project) -> None:
+    with dashboard(project, read_only=True) as served, served.client() as client:
+        assert client.get("/board").status_code == 200
+        assert client.post("/api/pause").status_code == 403
+        assert not served.board.field().paused
+
+
+def test_a_form_of_another_page_does_nothing(served: Dashboard) -> None:
+    with served.visitor() as client:
+        right = csrf_of(client)
+        assert client.post("/pause").status_code == 409
+        assert client.post("/pause", data={"csrf": "0" * 64}).status_code == 409
+        lured = {"origin": "https://evil.example", "sec-fetch-site": "cross-site"}
+        assert client.post("/pause", data={"csrf": right}, headers=lured).status_code == 403
+        assert client.post("/pause", data={"csrf": right}, headers={"sec-fetch-site": "same-site"}).status_code == 403
+        assert not served.board.field().paused
+        assert client.post("/pause", data={"csrf": right}).status_code == 200
+    assert served.board.field().paused
+
+
+def test_the_api_wants_the_same_of_a_browser(served: Dashboard) -> None:
+    with served.visitor() as client:
+        assert client.post("/api/pause").status_code == 400
+        assert client.post("/api/pause", headers={"genba-csrf": csrf_of(client)}).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "[::2]", "", "]["])
+def test_under_another_name_nobody_is_answered(served: Dashboard, host: str) -> None:
+    with served.client() as client:
+        answer = client.get("/board", headers={"host": host})
+    assert answer.status_code in (400, 421)
+
+
+@pytest.mark.parametrize("path", ["/board", "/enter", "/static/genba.js", "/api/tasks", "/nothing", "/healthz"])
+def test_every_answer_carries_the_policy(served: Dashboard, path: str) -> None:
+    with served.client() as client:
+        headers = client.get(path).headers
+    policy = headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "script-src 'self';" in policy
+    assert "unsafe" not in policy
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["x-frame-options"] == "DENY"
+
+
+def test_a_request_that_is_too_large_is_refused_before_it_is_read(served: Dashboard) -> None:
+    with served.client() as client:
+        answer = client.post("/api/tasks", content=b'{"title": "' + b"x" * 2_000_000 + b'"}')
+        assert answer.status_code == 413
+        endless = iter([b"x" * 100_000] * 20)
+        answer = client.post("/api/tasks", content=endless, headers={"content-type": "application/json"})
+        assert answer.status_code == 413
+
+
+def test_files_outside_of_the_package_are_not_served(served: Dashboard) -> None:
+    with served.client() as client:
+        for path in (
+            "/static/../app.py",
+            "/static/%2e%2e/app.py",
+            "/static//etc/passwd",
+            "/static/vendor/../../app.py",
+        ):
+            assert client.get(path).status_code == 404
+
+
+def test_leaving_drops_the_cookie(served: Dashboard) -> None:
+    with served.visitor() as client:
+        client.get("/leave")
+        assert client.get("/board").status_code == 303
+
+
+def test_no_page_tells_a_token(served: Dashboard) -> None:
+    with served.visitor() as client:
+        for path in ("/", "/board", "/api/docs", "/api/openapi.json"):
+            text = client.get(path).text
+            assert OPERATOR not in text
+            assert VIEWER not in text
