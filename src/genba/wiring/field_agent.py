@@ -19,15 +19,17 @@ if TYPE_CHECKING:
     from genba.wiring.house import House
 
 ACTION = "facilitate-action"
-"""Agents that may propose this get the facts of the field."""
+"""Agents that declare this get the facts of the field, whatever their name is."""
+STEPS = ("discover", "statuscheck", "blockercheck", "stalecheck", "facilitate", "report", "recheck", "complete")
+"""The steps that code has an answer to. At any other step of such an agent, its own reply counts."""
 
 
 def answered_by_code(house: House, plan: RunPlan, adapter: Any) -> Any:
-    """The adapter of a run, with what the facilitator sees where it is the one who runs."""
+    """The adapter of a run, with what is seen of the field where the agent facilitates."""
     if isinstance(adapter, FieldAdapter):
         adapter.answers = FieldAnswers(house, plan)
         return adapter
-    if plan.definition.name == "facilitator" and ACTION in plan.definition.capabilities:
+    if ACTION in plan.definition.capabilities:
         return PhrasingAdapter(adapter, FieldAnswers(house, plan))
     return adapter
 
@@ -40,6 +42,9 @@ class FieldAnswers:
         self.parameters = plan.parameters
         self._look: Look | None = None
         self._looking = asyncio.Lock()
+
+    def knows(self, step: str) -> bool:
+        return step in STEPS
 
     async def answer(self, step: str) -> dict[str, Any]:
         async with self._looking:

@@ -213,10 +213,11 @@ class House:
         return PreparedRun(Run(plan, world, _fits), journal, trees, keeper, office if dress is None else None)
 
     def _told(self, plan: RunPlan, adapter: Any) -> Any:
-        """The adapter; the facilitator's is given what is seen of the field."""
-        if plan.definition.name != "facilitator" and plan.definition.adapter_type != "facilitator":
+        """The adapter; whoever declares that it facilitates is given what is seen of the field."""
+        declared = (plan.definition.adapter_type, *plan.definition.capabilities)
+        if "facilitator" not in declared and "facilitate-action" not in declared:
             return adapter
-        from genba.wiring.field_agent import answered_by_code  # noqa: PLC0415  (only the facilitator needs it)
+        from genba.wiring.field_agent import answered_by_code  # noqa: PLC0415  (only a facilitator needs it)
 
         return answered_by_code(self, plan, adapter)
 

@@ -20,6 +20,10 @@ _LONGEST = 4_000
 class Answers(Protocol):
     """What is seen of the field, step by step."""
 
+    def knows(self, step: str) -> bool:
+        """Whether code has an answer to a step."""
+        ...
+
     async def answer(self, step: str) -> dict[str, Any]: ...
 
     async def settle(self, step: str, answered: dict[str, Any]) -> None:
@@ -60,7 +64,10 @@ class FieldAdapter(OneShotAdapter):
 
 
 class PhrasingAdapter:
-    """A model that gets the facts, and words what is said. All else is answered by code, whatever it replies."""
+    """A model that gets the facts, and words what is said. All else is answered by code, whatever it replies.
+
+    A step that code does not know is the model's own.
+    """
 
     def __init__(self, inner: Any, answers: Answers) -> None:
         self._inner: AgentAdapter = inner
@@ -70,6 +77,8 @@ class PhrasingAdapter:
         return getattr(self._inner, name)
 
     async def execute(self, instance: AgentInstance, ask: Ask, heard: Heard) -> Reply:
+        if not self.answers.knows(ask.step):
+            return await self._inner.execute(instance, ask, heard)
         facts = await self.answers.answer(ask.step)
         shown = msgspec.json.format(msgspec.json.encode(facts), indent=1).decode()
         told = (
