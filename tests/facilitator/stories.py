@@ -11,7 +11,7 @@ from typing import Any
 from genba.blackboard.field_board import Ground, SessionSeen, TaskSeen
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.scanning import GitScan
-from genba.coordination.grasping import Reverts, Sight, commits_now, facts_of
+from genba.coordination.grasping import Reverts, Sight, facts_of, together, told_of
 from genba.domain.facilitation import IssueFacts
 from genba.domain.tracking import (
     PullRequestState,
@@ -226,7 +226,6 @@ class Story:
             requests=self.requests,
             ends={},
             kept={},
-            commits={},
             positions={},
             tracker_read_at="",
         )
@@ -236,7 +235,7 @@ class Story:
             alive=lambda session: session.run in self.alive,
             horizon=self.horizon,
         )
-        return facts_of(ground, commits_now({}, scanned), sight)
+        return facts_of(ground, told_of(ground), together(scanned), sight)
 
 
 def review(verdict: ReviewVerdict, author: str = "kim", commit: str = "") -> RemoteReview:

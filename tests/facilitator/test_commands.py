@@ -286,8 +286,8 @@ def test_nothing_that_it_is_given_can_start_close_land_or_test_anything() -> Non
     """It gets a place on the blackboard, eyes, how things are done here, and a clock: no port that acts."""
     given = inspect.signature(Facilitator.__init__).parameters
     assert list(given) == ["self", "board", "eyes", "manner", "now"]
-    assert public(Eyes) == {"alive", "around", "discover", "journals", "scan"}
-    assert public(FieldBoard) == {"commits", "keep", "positions", "read", "say", "set_position"}
+    assert public(Eyes) == {"alive", "around", "commits", "discover", "journals", "scan"}
+    assert public(FieldBoard) == {"before", "commits", "keep", "kept", "positions", "read", "say", "set_position"}
 
 
 def public(kind: type) -> set[str]:

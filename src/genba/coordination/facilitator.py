@@ -6,30 +6,45 @@ cannot start an agent, close an issue, touch a branch, run a test or merge. What
 
 import asyncio
 import gc
-from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from types import MappingProxyType
 from typing import Protocol
 
 import msgspec
 
-from genba.blackboard.field_board import FACILITATOR, FieldBoard, Ground, Kept, SessionSeen
-from genba.coordination.grasping import Reverts, Sight, commits_now, facts_of, is_board, settled, stamps_of
+from genba import __version__
+from genba.blackboard.field_board import FACILITATOR, FieldBoard, Ground, Keeps, Kept, SessionSeen
+from genba.coordination.grasping import (
+    Reverts,
+    Sight,
+    facts_of,
+    is_board,
+    judged_by,
+    moved_in,
+    names_now,
+    names_of,
+    requests_of,
+    rests,
+    settled,
+    stamps_of,
+    together,
+    told_of,
+)
 from genba.domain.errors import StateConflictError
 from genba.domain.facilitation import (
     AgentOnOffer,
     FacilitateAction,
     FieldReport,
-    Freshness,
     IssueAssessment,
     IssueFacts,
     IssueState,
     Scanned,
     ScanPosition,
-    SeenCommit,
     SeenSession,
 )
 from genba.judgement.assessing import assess_all
+from genba.judgement.circles import needed_by, those_behind
 from genba.judgement.freshness import Ages, Clock
 from genba.judgement.health import health_of
 from genba.judgement.maintaining import Keeping, Said, actions, digest_of
@@ -38,9 +53,10 @@ from genba.judgement.stranding import stranded
 
 _position = msgspec.json.Decoder(ScanPosition)
 _COMMENTS = ("comment", "update")
-_GIT = "git:2"
-"""The place that git was read to, with the number of the form in which its commits are kept: another form, and all is
-read anew."""
+_GIT, _GIT_BEFORE = "git", "git:2"
+"""The place that git was read to, and the one that another version kept, in another form."""
+_FORM = f"3 {__version__}"
+"""The form in which things are kept, and the version that judges: where another one did, all is read anew."""
 
 
 class Journals(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +80,10 @@ class Eyes(Protocol):
 
     async def scan(self, position: ScanPosition | None) -> Scanned:
         """What git shows of issues."""
+        ...
+
+    async def commits(self, names: Iterable[str]) -> Scanned:
+        """What some commits of the base say, that were read before."""
         ...
 
     async def around(self, branches: frozenset[str]) -> tuple[Mapping[str, str], str]:
@@ -100,21 +120,46 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
     keeping: Keeping = Keeping()
 
 
-class Look(msgspec.Struct, frozen=True, kw_only=True):
-    """A report, and what it was made from."""
+class Look:
+    """What was seen, and the report on it."""
 
-    report: FieldReport
-    field: dict[int, IssueFacts]
+    def __init__(
+        self, brief: FieldReport, field: dict[int, IssueFacts], ended: Callable[[], Mapping[int, IssueAssessment]]
+    ) -> None:
+        self.brief = brief
+        """The report without the assessments of issues that rest: of ten thousand issues, most do."""
+        self.field = field
+        self._ended = ended
+
+    @cached_property
+    def report(self) -> FieldReport:
+        """The report with the assessments of all issues. Those that rest are read now."""
+        if not self.brief.resting:
+            return self.brief
+        found = {**self._ended(), **{each.issue: each for each in self.brief.assessments}}
+        all_ = tuple(found[number] for number in sorted(found))
+        return msgspec.structs.replace(self.brief, assessments=all_, resting=())
+
+    def after(self, brief: FieldReport) -> "Look":
+        """The same look, with what was done upon it."""
+        return Look(brief, self.field, self._ended)
 
 
 class _Grasp(msgspec.Struct, kw_only=True):
-    """What one look saw, and what of it is new."""
+    """What one look saw."""
 
+    ground: Ground
+    sight: Sight
     facts: dict[int, IssueFacts]
     ended: frozenset[int]
-    commits: dict[int, list[SeenCommit]]
-    positions: dict[str, str]
     stamps: dict[int, str]
+    judged_by: dict[int, str] = {}
+    """By issue: what it is judged by now."""
+    judged: dict[int, IssueAssessment] = {}
+    anew: set[int] = set()
+    """Those that were judged at this look."""
+    names: dict[int, list[str]] = {}
+    """By issue and by pull request of which git shows something new: its commits."""
 
 
 class Facilitator:
@@ -137,23 +182,23 @@ class Facilitator:
                 gc.enable()
 
     async def _looked(self, scope: Scope, notes: tuple[str, ...]) -> Look:
-        positions = await asyncio.to_thread(self.board.positions)
-        last = _position.decode(positions[_GIT]) if positions.get(_GIT) else None
-        scanning = asyncio.create_task(self.eyes.scan(last))
+        positions, branches = await asyncio.to_thread(self.board.before)
+        last = None if scope.whole else _last(positions)
+        discovering = asyncio.create_task(asyncio.to_thread(self.eyes.discover))
         try:
-            ground = await asyncio.to_thread(self.board.read)
+            grasp = await self._grasp(scope, positions, branches, last)
+            await self._judge(grasp, now := self.now())
+            kept = await asyncio.to_thread(self._keep, grasp)
         finally:
-            scanned = await scanning
-        journals = await asyncio.to_thread(self.eyes.journals, positions.get("journals", ""))
-        grasp = await self._grasp(ground, scanned, journals, scope)
-        found, now = grasp.facts, self.now()
-        judged = self._judge(grasp, ground.kept, now, scanned.position.base)
-        kept = await asyncio.to_thread(self._keep, ground, grasp, judged, scanned.anew)
-        shown = [number for number in found if self._is_shown(found[number], ground, scope)]
-        field = {number: found[number] for number in shown}
-        assessments = {number: judged[number] for number in shown}
-        report = self._report(ground, field, assessments, now, scope, (*notes, *scanned.notes, *kept))
-        return Look(report=report, field=field)
+            discovered = await discovering
+        scanned = grasp.sight.scanned
+        shown = {number: each for number, each in grasp.facts.items() if self._is_shown(each, grasp.ground, scope)}
+        field = {number: each for number, each in shown.items() if number not in grasp.ended} if grasp.ended else shown
+        assessments = {number: grasp.judged[number] for number in field}
+        resting = self._resting(grasp, scope)
+        report = self._report(grasp.ground, field, assessments, discovered, resting, now, scope)
+        report = msgspec.structs.replace(report, notes=(*notes, *scanned.notes, *kept))
+        return Look(report, shown, lambda: self._as_kept(resting, now))
 
     async def apply(self, look: Look, words: Mapping[tuple[str, int], str] = MappingProxyType({})) -> FieldReport:
         """Say what was proposed. Whoever dies in between leaves the rest to the next look, and nothing twice.
@@ -161,83 +206,144 @@ class Facilitator:
         `words` by action and issue are better ones for the same; what counts as said is what was to be said.
         """
         by_issue: dict[int, list[FacilitateAction]] = {}
-        for action in look.report.actions:
+        for action in look.brief.actions:
             by_issue.setdefault(action.issue, []).append(action)
-        states = {each.issue: str(each.state) for each in look.report.assessments}
-        ground = await asyncio.to_thread(self.board.read)
+        states = {each.issue: str(each.state) for each in look.brief.assessments}
+        known = await asyncio.to_thread(self.board.kept, by_issue)
         for issue, wanted in by_issue.items():
-            kept = ground.kept.get(issue)
+            kept = known.get(issue)
             said = [digest_of(action.body) for action in wanted if action.action in _COMMENTS]
             digest = said[-1] if said else (kept.said if kept is not None else "")
             spoken = [msgspec.structs.replace(each, body=words.get((each.action, issue), each.body)) for each in wanted]
             await asyncio.to_thread(self.board.say, issue, spoken, states[issue], digest)
-        report = msgspec.structs.replace(look.report, applied=True)
-        if len(look.report.actions) < self.manner.keeping.most_actions:
+        report = msgspec.structs.replace(look.brief, applied=True)
+        if len(look.brief.actions) < self.manner.keeping.most_actions:
             return msgspec.structs.replace(report, incomplete=tuple(_incomplete(report, waiting=0)))
         return msgspec.structs.replace(report, incomplete=(*_incomplete(report, waiting=0), _REST))
 
-    async def _grasp(self, ground: Ground, scanned: Scanned, journals: Journals, scope: Scope) -> "_Grasp":
-        reverts = Reverts.read(ground.positions.get("reverts", ""), scanned)
-        resting = (each for sessions in ground.sessions.values() for each in sessions if each.status != "waiting")
-        dirty, horizon = await self.eyes.around(frozenset(each.branch for each in resting if each.branch))
+    async def _grasp(
+        self, scope: Scope, positions: Mapping[str, str], branches: frozenset[str], last: ScanPosition | None
+    ) -> _Grasp:
+        """The facts of the field; of its issues on the base as yet only what is new."""
+        whole = last is None or bool(scope.label or scope.board or scope.numbers is not None)
+        dirty, horizon = await self.eyes.around(branches)
+        journals = await asyncio.to_thread(self.eyes.journals, positions.get("journals", ""))
+        scanning = asyncio.create_task(self._scan(last))
+        ground = told = None
+        try:
+            if whole:
+                ground = await asyncio.to_thread(self.board.read)
+            if ground is not None and last is None:  # git takes its time meanwhile
+                told = await asyncio.to_thread(told_of, ground)
+        finally:
+            scanned = await scanning
+        if ground is None:
+            named = None if scanned.anew else {*scanned.on_base, *scanned.off_base, *scanned.branches, *journals.runs}
+            ground = await asyncio.to_thread(self.board.read, named, dirty)
         sight = Sight(
             scanned=scanned,
-            reverts=reverts,
+            reverts=Reverts.read(ground.positions.get("reverts", ""), scanned),
             alive=self.eyes.alive,
             horizon=horizon,
             dirty=dirty,
             runs=journals.runs,
+            journals=journals.position,
             board=scope.board,
         )
-        positions = {
-            _GIT: msgspec.json.encode(scanned.position).decode(),
-            "reverts": reverts.written() if reverts else "",
-            "event": str(ground.newest_event),
-            "journals": journals.position,
-        }
-        changed = {name: value for name, value in positions.items() if ground.positions.get(name, "") != value}
         stamps = stamps_of(ground)
-        ended = settled(ground, sight, stamps) if not scope.whole else frozenset()
-        if not scanned.anew:
-            wanted = {*stamps, *(request.number for _, request in ground.requests)} - ended
-            wanted |= {*scanned.on_base, *scanned.of_requests}
-            ground.commits = await asyncio.to_thread(self.board.commits, wanted)
-        new = commits_now(ground.commits, scanned)
-        on_base: Mapping[int, list[SeenCommit]] = new if scanned.anew else ChainMap(new, ground.commits)  # type: ignore[arg-type]
-        facts = facts_of(ground, on_base, sight, ended)
-        return _Grasp(facts=facts, ended=ended, commits=new, positions=changed, stamps=stamps)
+        ended = settled(ground, sight, stamps)
+        told = told if told is not None else told_of(ground, ended)
+        facts = facts_of(ground, told, together(scanned) if scanned.anew else {}, sight, ended)
+        return _Grasp(ground=ground, sight=sight, facts=facts, ended=ended, stamps=stamps)
 
-    def _judge(self, grasp: "_Grasp", kept: Mapping[int, Kept], now: str, base: str) -> dict[int, IssueAssessment]:
-        """Judge what may have changed. What ended and was left alone since is as it was, but for its age."""
-        facts, ended = grasp.facts, grasp.ended
-        before = {number: each.assessment for number, each in kept.items() if each.assessment is not None}
-        left = {number: each for number, each in facts.items() if number not in ended} if ended else facts
-        beside = {n for each in left.values() for n in (*each.dependencies, *each.children) if n in ended}
-        part = {**left, **{number: facts[number] for number in beside}} if beside else left
+    async def _scan(self, last: ScanPosition | None) -> Scanned:
+        """What git shows. Where work was taken back, everything: who is concerned nobody knows before."""
+        scanned = await self.eyes.scan(last)
+        if not scanned.anew and (scanned.reverts or scanned.reverted_requests):
+            return await self.eyes.scan(None)
+        return scanned
+
+    async def _judge(self, grasp: _Grasp, now: str) -> None:
+        """Judge what may have changed, with all that it depends on. What is as it was only grows older."""
+        ground, sight, facts = grasp.ground, grasp.sight, grasp.facts
         ages = Ages(active_hours=self.manner.active_hours, stale_days=self.manner.stale_days)
-        judged = assess_all(_without_own_labels(part, kept), now, before, base=base, ages=ages)
-        if not ended:
-            return judged
-        clock = Clock(now, ages)
-        return {number: _aged(before[number], clock) if number in ended else judged[number] for number in facts}
+        if sight.scanned.anew:
+            grasp.names = names_now({}, sight.scanned)
+            before = {number: was for number, kept in ground.kept.items() if (was := kept.assessment) is not None}
+            grasp.anew = set(facts)
+            grasp.judged = assess_all(facts, now, before, base=sight.scanned.position.base, ages=ages)
+            return
+        grasp.judged_by = {n: judged_by(each, ground, sight) for n, each in facts.items() if n not in grasp.ended}
+        moved = moved_in(ground, sight, facts, grasp.judged_by)
+        gone = [number for number in ground.kept if number not in facts]
+        concerned = those_behind(facts, {*moved, *gone}) - grasp.ended
+        before, clock = {}, Clock(now, ages)
+        for number in grasp.judged_by:
+            was = ground.kept[number].assessment if number in ground.kept else None
+            if was is None:
+                concerned |= those_behind(facts, {number})
+            else:
+                before[number] = was
+                grasp.judged[number] = _aged(was, clock)
+        part = needed_by(facts, concerned)
+        wanted = {*part, *requests_of(facts, part), *sight.scanned.on_base, *sight.scanned.of_requests} - grasp.ended
+        names = await asyncio.to_thread(self.board.commits, wanted) if wanted else {}
+        grasp.names, grasp.anew = names_now(names, sight.scanned), concerned
+        if concerned:
+            on_base = together(sight.scanned, await self.eyes.commits(names_of(names, but=sight.scanned)))
+            told = told_of(ground, grasp.ended)
+            facts.update(facts_of(ground, {number: told[number] for number in part}, on_base, sight, grasp.ended))
+            part_of_it = {number: facts[number] for number in part}
+            judged = assess_all(part_of_it, now, before, base=sight.scanned.position.base, ages=ages)
+            grasp.judged.update((number, judged[number]) for number in concerned)
+        grasp.judged = {number: grasp.judged[number] for number in grasp.judged_by}
 
-    def _keep(
-        self, ground: Ground, grasp: "_Grasp", judged: Mapping[int, IssueAssessment], anew: bool
-    ) -> tuple[str, ...]:
+    def _keep(self, grasp: _Grasp) -> tuple[str, ...]:
         """Write down what is new. Where nobody may write, the look is as good, and only the next one is no quicker."""
-        changed = {
-            number: each
-            for number, each in judged.items()
-            if number not in grasp.ended and not _is_kept(each, ground.kept.get(number), grasp.stamps.get(number, ""))
+        ground, sight = grasp.ground, grasp.sight
+        changed: dict[int, tuple[str, IssueAssessment]] = {}
+        for number, judged in grasp.judged.items():
+            kept = ground.kept.get(number)
+            stamp = self._stamp(number, grasp)
+            if kept is None or kept.stamp != stamp or (number in grasp.anew and not _is_same(judged, kept)):
+                changed[number] = (stamp, judged)
+        positions = {
+            _GIT: msgspec.json.encode(msgspec.structs.replace(sight.scanned.position, form=_FORM)).decode(),
+            _GIT_BEFORE: "",
+            "reverts": sight.reverts.written() if sight.reverts else "",
+            "event": str(ground.newest_event),
+            "journals": sight.journals,
         }
-        gone = [number for number in ground.kept if number not in judged]
-        if not (changed or grasp.positions or gone or anew):
+        moved = {name: told for name, told in positions.items() if ground.positions.get(name, "") != told}
+        gone = tuple(number for number in ground.kept if number not in grasp.facts)
+        names, anew = grasp.names, sight.scanned.anew
+        if not (changed or moved or gone or anew or names):
             return ()
         try:
-            self.board.keep(grasp.stamps, changed, grasp.commits, grasp.positions, anew=anew, gone=gone)
+            self.board.keep(Keeps(assessments=changed, commits=names, positions=moved, anew=anew, gone=gone))
         except StateConflictError as error:
             return (f"what was seen cannot be kept: {error.message}",)
         return ()
+
+    def _stamp(self, number: int, grasp: _Grasp) -> str:
+        """What an issue was judged by; where it rests, what changes when somebody touches it."""
+        facts, judged = grasp.facts[number], grasp.judged[number]
+        if rests(facts, judged, grasp.sight) and (touched := grasp.stamps.get(number, "")):
+            said = {number: _said(kept)} if (kept := grasp.ground.kept.get(number)) is not None else {}
+            if not actions({number: judged}, {number: facts}, said, self.manner.keeping):
+                return touched
+        return grasp.judged_by.get(number) or judged_by(facts, grasp.ground, grasp.sight)
+
+    def _resting(self, grasp: _Grasp, scope: Scope) -> tuple[int, ...]:
+        """The issues that rest, as far as they were asked for."""
+        shown = {each for each in grasp.ended if self._is_shown(grasp.facts[each], grasp.ground, scope)}
+        return tuple(sorted(shown | grasp.ground.resting))
+
+    def _as_kept(self, numbers: tuple[int, ...], now: str) -> dict[int, IssueAssessment]:
+        """Issues that rest, as they were judged, and as fresh as they are now."""
+        clock = Clock(now, Ages(active_hours=self.manner.active_hours, stale_days=self.manner.stale_days))
+        found = ((number, kept.assessment) for number, kept in self.board.kept(numbers).items())
+        return {number: _aged(was, clock) for number, was in found if was is not None}
 
     def _is_shown(self, facts: IssueFacts, ground: Ground, scope: Scope) -> bool:
         tracked = ground.issues.get(facts.number)
@@ -257,11 +363,11 @@ class Facilitator:
         ground: Ground,
         field: Mapping[int, IssueFacts],
         assessments: Mapping[int, IssueAssessment],
+        discovered: Discovered,
+        resting: tuple[int, ...],
         now: str,
         scope: Scope,
-        notes: tuple[str, ...],
     ) -> FieldReport:
-        discovered = self.eyes.discover()
         offered = tuple(
             msgspec.structs.replace(
                 agent,
@@ -275,21 +381,22 @@ class Facilitator:
             label=scope.label,
             project=scope.board[1] if scope.board is not None else None,
             project_owner=scope.board[0] if scope.board is not None else "",
+            resting=len(resting),
         )
         others = tuple(agent for agent in offered if agent.name != FACILITATOR)
         recommendation = recommend(assessments, field, others, around)
-        said = {number: Said(digest=kept.said, state=kept.said_state) for number, kept in ground.kept.items()}
+        said = {number: _said(kept) for number, kept in ground.kept.items() if number in field}
         report = FieldReport(
             project=self.manner.repository or self.manner.project,
             looked_at=now,
             agents=offered,
             broken=discovered.broken,
             assessments=tuple(assessments.values()),
+            resting=resting,
             actions=actions(assessments, field, said, self.manner.keeping),
             recommendation=recommendation,
             health=health_of(assessments, recommendation),
             stranded=stranded(assessments, field, around),
-            notes=notes,
         )
         return msgspec.structs.replace(report, incomplete=tuple(_incomplete(report, len(report.actions))))
 
@@ -310,35 +417,30 @@ def _incomplete(report: FieldReport, waiting: int) -> Iterable[str]:
         yield f"{waiting} {'action is' if waiting == 1 else 'actions are'} not carried out: genba facilitate --apply"
 
 
-def _without_own_labels(field: dict[int, IssueFacts], kept: Mapping[int, Kept]) -> dict[int, IssueFacts]:
-    """What the facilitator itself has put on an issue is no reason why it is blocked."""
-    own = {
-        number: msgspec.structs.replace(
-            facts, labels=tuple(label for label in facts.labels if label.casefold() != IssueState.BLOCKED)
-        )
-        for number, facts in field.items()
-        if facts.labels and number in kept and _labelled(kept[number])
-    }
-    return {**field, **own} if own else field
+def _last(positions: Mapping[str, str]) -> ScanPosition | None:
+    """How far git was read, where this version of Genba did it."""
+    try:
+        last = _position.decode(positions.get(_GIT) or "{}")
+    except msgspec.MsgspecError:
+        return None
+    return last if last.form == _FORM else None
 
 
-def _labelled(kept: Kept) -> bool:
-    """Whether it said of an issue that it is blocked, by something else than somebody's label."""
-    blockers = kept.assessment.blockers if kept.assessment is not None else ()
-    return kept.said_state == IssueState.BLOCKED and all(each.kind != "label" for each in blockers)
+def _said(kept: Kept) -> Said:
+    return Said(digest=kept.said, state=kept.said_state)
 
 
 def _aged(assessment: IssueAssessment, clock: Clock) -> IssueAssessment:
-    """The same, as fresh as it is now; what is stale stays so."""
-    fresh = assessment.freshness if assessment.freshness is Freshness.STALE else clock.freshness_of(assessment.last_at)
+    """The same, as fresh as it is now."""
+    fresh = clock.freshness_of(assessment.last_at)
     if fresh is assessment.freshness and not assessment.changed:
         return assessment
     return msgspec.structs.replace(assessment, freshness=fresh, changed=False)
 
 
-def _is_kept(judged: IssueAssessment, kept: Kept | None, stamp: str) -> bool:
+def _is_same(judged: IssueAssessment, kept: Kept) -> bool:
     """Whether the last look saw the same."""
-    before = kept.assessment if kept is not None and kept.stamp == stamp else None
+    before = kept.assessment
     if before is None:
         return False
     return msgspec.structs.replace(judged, changed=False) == msgspec.structs.replace(before, changed=False)

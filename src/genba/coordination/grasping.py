@@ -3,14 +3,23 @@
 Law: nothing is judged here. What was read before is kept; what is not on the base is seen anew at every look.
 """
 
+import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
 
-from genba.blackboard.field_board import Ground, SessionSeen, TaskSeen
-from genba.domain.facilitation import How, IssueFacts, IssueState, Scanned, SeenCommit, SeenSession
+from genba.blackboard.field_ground import Ground, Kept, SessionSeen, TaskSeen
+from genba.domain.facilitation import (
+    How,
+    IssueAssessment,
+    IssueFacts,
+    IssueState,
+    Scanned,
+    SeenCommit,
+    SeenSession,
+)
 from genba.domain.tasks import Priority, TaskStatus
 from genba.domain.tracking import TrackedIssue, TrackedPullRequest
 from genba.judgement.moments import moment, written
@@ -88,6 +97,8 @@ class Sight(NamedTuple):
     """By branch: a working tree that has changes."""
     runs: Mapping[int, list[SeenSession]] = {}
     """By issue: runs that only their journals tell of."""
+    journals: str = ""
+    """How far the journals were read."""
     board: tuple[str, int] | None = None
 
 
@@ -101,15 +112,32 @@ def uniform(text: str) -> str:
     return written(at) if at is not None else ""
 
 
-def commits_now(kept: Mapping[int, list[SeenCommit]], scanned: Scanned) -> dict[int, list[SeenCommit]]:
-    """By issue and by pull request: the commits on the base that changed at this look, whole."""
-    found: dict[int, list[SeenCommit]] = {}
+def names_now(kept: Mapping[int, list[str]], scanned: Scanned) -> dict[int, list[str]]:
+    """By issue and by pull request of which something is new: the names of all its commits on the base, each once."""
+    found: dict[int, dict[str, None]] = {}
     for part in (scanned.on_base, scanned.of_requests):
         for number, commits in part.items():
-            before = found.get(number)
-            if before is None:
-                before = [] if scanned.anew else list(kept.get(number, ()))
-            found[number] = [*before, *commits]
+            if number not in found:
+                found[number] = dict.fromkeys(kept.get(number, ()))
+            found[number].update(dict.fromkeys([commit.sha for commit in commits]))
+    return {number: list(names) for number, names in found.items()}
+
+
+def names_of(kept: Mapping[int, list[str]], but: Scanned) -> set[str]:
+    """The commits that are known from before."""
+    new = {commit.sha for part in (but.on_base, but.of_requests) for all_ in part.values() for commit in all_}
+    return {name for names in kept.values() for name in names} - new
+
+
+def together(*scans: Scanned) -> Mapping[int, list[SeenCommit]]:
+    """By issue and by pull request: what was read of it on the base."""
+    parts = [part for scanned in scans for part in (scanned.on_base, scanned.of_requests) if part]
+    if len(parts) == 1:
+        return parts[0]
+    found: dict[int, list[SeenCommit]] = {}
+    for part in parts:
+        for number, commits in part.items():
+            found[number] = [*found[number], *commits] if number in found else commits
     return found
 
 
@@ -125,65 +153,109 @@ def stamps_of(ground: Ground) -> dict[int, str]:
 
 
 def settled(ground: Ground, sight: Sight, stamps: Mapping[int, str]) -> frozenset[int]:
-    """Issues that were closed and done at the last look, and to which nothing has happened since."""
+    """Issues that came to rest at an earlier look, and to which nothing has happened since."""
     scanned = sight.scanned
-    if scanned.anew or scanned.reverts or scanned.reverted_requests:
+    if scanned.anew:
         return frozenset()
     seen = {*scanned.on_base, *scanned.off_base, *scanned.branches, *sight.runs}
     if scanned.of_requests:
         seen |= {n for n, all_ in _requests(ground).items() if any(each.number in scanned.of_requests for each in all_)}
-    seen |= {ground.tasks[task].number for task in ground.sessions if task in ground.tasks}
+    for task, sessions in ground.sessions.items():
+        if task in ground.tasks and any(each.status != "ended" or each.branch in sight.dirty for each in sessions):
+            seen.add(ground.tasks[task].number)
+    for task, at in ground.happened.items():
+        number = ground.tasks[task].number if task in ground.tasks else 0
+        if number in ground.kept and uniform(at) > ground.kept[number].last_at:
+            seen.add(number)
     return frozenset(
         number
         for number, kept in ground.kept.items()
-        if kept.assessment is not None
-        and kept.assessment.closed
-        and kept.assessment.state is IssueState.DONE
-        and number not in seen
-        and kept.stamp
-        and kept.stamp == stamps.get(number)
+        if kept.stamp and number not in seen and kept.stamp == stamps.get(number)
     )
 
 
-def facts_of(
-    ground: Ground,
-    on_base: Mapping[int, list[SeenCommit]],
-    sight: Sight,
-    but: Collection[int] = (),
-) -> dict[int, IssueFacts]:
-    """Every issue of the tracker, and every task, with all that was seen of it; of some, only that they ended."""
+def rests(facts: IssueFacts, assessment: IssueAssessment, sight: Sight) -> bool:
+    """Whether nothing will change about an issue before somebody touches it."""
+    if not assessment.closed or assessment.state is not IssueState.DONE or facts.number in sight.runs:
+        return False
+    if facts.branches or facts.number in sight.scanned.off_base:
+        return False
+    return all(each.status == "ended" and not each.dirty_tree for each in facts.sessions)
+
+
+def told_of(ground: Ground, but: Collection[int] = ()) -> dict[int, dict[str, Any]]:
+    """What the tracker and the blackboard say of every issue, in the order of their numbers."""
     by_number = {task.number: task for task in ground.tasks.values()}
-    requests = _requests(ground)
     children: dict[int, list[int]] = {}
     for task in ground.tasks.values():
         if task.parent is not None and task.parent in ground.tasks:
             children.setdefault(task.parent, []).append(task.number)
-    found: dict[int, IssueFacts] = {}
+    found: dict[int, dict[str, Any]] = {}
     for number in sorted({*ground.issues, *by_number}):
         tracked = ground.issues.get(number)
-        if number in but:
-            found[number] = _ended(number, by_number.get(number), tracked[2] if tracked is not None else None)
-            continue
-        found[number] = _facts(
-            number,
-            by_number.get(number),
-            tracked[2] if tracked is not None else None,
-            requests.get(number, ()),
-            children,
-            ground,
-            on_base,
-            sight,
-        )
+        issue = tracked[2] if tracked is not None else None
+        task_ = by_number.get(number)
+        found[number] = _ended(task_, issue) if number in but else _told(task_, issue, children, ground)
     return found
 
 
-def _ended(number: int, task: TaskSeen | None, issue: TrackedIssue | None) -> IssueFacts:
+def facts_of(
+    ground: Ground,
+    told: Mapping[int, dict[str, Any]],
+    on_base: Mapping[int, list[SeenCommit]],
+    sight: Sight,
+    but: Collection[int] = (),
+) -> dict[int, IssueFacts]:
+    """Every issue that was told of, with all that was seen of it; of some, only that they ended."""
+    rows = {task.number: task for task in ground.tasks.values()}
+    requests = _requests(ground)
+    found: dict[int, IssueFacts] = {}
+    for number, said in told.items():
+        if number in but:
+            found[number] = IssueFacts(number=number, **said)
+        else:
+            found[number] = _facts(number, rows.get(number), requests.get(number, ()), said, ground, on_base, sight)
+    return found
+
+
+def judged_by(facts: IssueFacts, ground: Ground, sight: Sight) -> str:
+    """What changes with everything that an issue is judged by, but for its commits on the base."""
+    tracked = ground.issues.get(facts.number)
+    bare = msgspec.structs.replace(
+        facts,
+        commits=tuple(commit for commit in facts.commits if not commit.on_base),
+        last_at="",
+        card_status="",
+        missing=(sight.horizon, str(tracked is None or tracked[2].detailed)),
+    )
+    return hashlib.blake2b(msgspec.json.encode(bare), digest_size=12).hexdigest()
+
+
+def moved_in(ground: Ground, sight: Sight, facts: Mapping[int, IssueFacts], judged_by: Mapping[int, str]) -> set[int]:
+    """Issues of which something is other than at the last look."""
+    scanned = sight.scanned
+    moved = {number for number in scanned.on_base if number in judged_by}
+    for number, stamp in judged_by.items():
+        kept, each = ground.kept.get(number), facts[number]
+        requests = scanned.of_requests and any(one.number in scanned.of_requests for one in each.pull_requests)
+        if kept is None or kept.stamp != stamp or each.last_at > kept.last_at or requests:
+            moved.add(number)
+    return moved
+
+
+def requests_of(facts: Mapping[int, IssueFacts], numbers: Iterable[int]) -> set[int]:
+    """The pull requests of some issues."""
+    return {request.number for number in numbers for request in facts[number].pull_requests}
+
+
+def _ended(task: TaskSeen | None, issue: TrackedIssue | None) -> dict[str, Any]:
     """As much of an issue that ended as others need."""
     status = _STATUSES[task.status] if task is not None else None
     labels = task.labels if task is not None else issue.labels if issue is not None else ()
     dropped = "not_planned" if status is TaskStatus.CANCELLED else ""
     reason = issue.state_reason if issue is not None else dropped
-    return IssueFacts(number=number, state="closed", state_reason=reason, status=status, labels=labels)
+    title = task.title if task is not None else issue.title if issue is not None else ""
+    return {"title": title, "state": "closed", "state_reason": reason, "status": status, "labels": labels}
 
 
 def _requests(ground: Ground) -> dict[int, list[TrackedPullRequest]]:
@@ -205,17 +277,17 @@ def _requests(ground: Ground) -> dict[int, list[TrackedPullRequest]]:
 def _facts(
     number: int,
     task: TaskSeen | None,
-    issue: TrackedIssue | None,
     requests: Iterable[TrackedPullRequest],
-    children: Mapping[int, list[int]],
+    told: dict[str, Any],
     ground: Ground,
     on_base: Mapping[int, list[SeenCommit]],
     sight: Sight,
 ) -> IssueFacts:
+    tracked = ground.issues.get(number)
+    issue = tracked[2] if tracked is not None else None
     commits = _commits(number, requests, on_base, sight)
     branches = tuple(sight.scanned.branches.get(number, ()))
     sessions = _sessions(task, ground, sight, number)
-    told = _told(task, issue, children, ground)
     kept = ground.kept.get(number)
     times = [told["created_at"], told["closed_at"], kept.last_at if kept is not None else ""]
     if task is not None and (happened := ground.happened.get(task.id)):
@@ -236,7 +308,7 @@ def _facts(
         sessions=sessions,
         last_at=max(times),
         card_status=_card(issue, sight.board),
-        missing=(),
+        own_labels=_own_labels(told["labels"], kept),
         **told,
     )
     missing = tuple(_missing(facts, issue, sight)) if issue is not None or sight.horizon else ()
@@ -278,8 +350,7 @@ def _told(
     commit, verdict, reason = ground.verdicts.get(task.id, ("", "", ""))
     question, kind = ground.questions.get(task.id, ("", ""))
     runs = ground.sessions.get(task.id, ())
-    return {
-        **told,
+    told |= {
         "priority": _PRIORITIES[task.priority],
         "status": status,
         "blocker_kind": task.blocker_kind,
@@ -292,6 +363,7 @@ def _told(
         "requires_review": task.requires_review,
         "phase_runs": tuple(each.run for each in runs if each.outcome == "completed") if status in _UNFINISHED else (),
     }
+    return told
 
 
 def _of_issue(issue: TrackedIssue) -> dict[str, Any]:
@@ -380,6 +452,16 @@ def _session(seen: SessionSeen, sight: Sight) -> SeenSession:
         last_at=uniform(seen.heartbeat_at),
         dirty_tree="" if alive or seen.status == "waiting" else sight.dirty.get(seen.branch, ""),
     )
+
+
+def _own_labels(labels: tuple[str, ...], kept: Kept | None) -> tuple[str, ...]:
+    """What the facilitator itself has put on an issue, that it called blocked by something else than a label."""
+    if not labels or kept is None or kept.said_state != IssueState.BLOCKED:
+        return ()
+    judged = kept.assessment
+    if judged is not None and any(blocker.kind == "label" for blocker in judged.blockers):
+        return ()
+    return tuple(label for label in labels if label.casefold() == IssueState.BLOCKED)
 
 
 def _card(issue: TrackedIssue | None, board: tuple[str, int] | None) -> str:

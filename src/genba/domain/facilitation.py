@@ -98,6 +98,8 @@ class ScanPosition(msgspec.Struct, frozen=True, kw_only=True):
     base: str
     tip: str
     shallow: bool = False
+    form: str = ""
+    """Who read it: another version begins anew."""
 
 
 class Scanned(msgspec.Struct, kw_only=True):
@@ -320,6 +322,8 @@ class FieldReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     broken: dict[str, str] = {}
     """By name, the first problem of an agent that cannot be read."""
     assessments: tuple[IssueAssessment, ...]
+    resting: tuple[int, ...] = ()
+    """Closed issues to which nothing has happened since an earlier look: where they are left out above."""
     actions: tuple[FacilitateAction, ...]
     applied: bool = False
     recommendation: RecommendAction

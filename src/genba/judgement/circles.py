@@ -1,9 +1,11 @@
 """Issues that wait for themselves, through others: which, and the way round. A hostile field costs no more."""
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import msgspec
+
+from genba.domain.facilitation import IssueFacts
 
 _LONGEST_WAY = 12
 _MOST_STEPS = 200_000
@@ -62,6 +64,36 @@ def _way_round(start: int, waits: Mapping[int, tuple[int, ...]], within: frozens
                 came[other] = at
                 ahead.append(other)
     return (), steps
+
+
+def needed_by(field: Mapping[int, IssueFacts], numbers: Iterable[int]) -> set[int]:
+    """Some issues with their parts and what they wait for, and theirs: all that they are judged by."""
+    seen: set[int] = set()
+    ahead = [number for number in numbers if number in field]
+    while ahead:
+        number = ahead.pop()
+        if number not in seen:
+            seen.add(number)
+            facts = field[number]
+            if facts.children or facts.dependencies:
+                ahead += [other for other in (*facts.children, *facts.dependencies) if other in field]
+    return seen
+
+
+def those_behind(field: Mapping[int, IssueFacts], numbers: Collection[int]) -> set[int]:
+    """Some issues with those whose parts they are and who wait for them, and theirs: all who are judged by them."""
+    behind: dict[int, list[int]] = {}
+    for number, facts in field.items() if numbers else ():
+        for other in (*facts.children, *facts.dependencies):
+            behind.setdefault(other, []).append(number)
+    seen: set[int] = set()
+    ahead = list(numbers)
+    while ahead:
+        number = ahead.pop()
+        if number not in seen:
+            seen.add(number)
+            ahead += behind.get(number, ())
+    return {number for number in seen if number in field}
 
 
 def components(waits: Mapping[int, tuple[int, ...]]) -> Iterator[list[int]]:

@@ -186,7 +186,7 @@ class Recommender:
 
     def _nothing(self) -> str:
         """Why no agent is recommended."""
-        if not self.assessments:
+        if not self.assessments and not self.around.resting:
             return "there are no issues"
         left = [each for each in self.assessments.values() if each.state is not IssueState.DONE]
         if not left:

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 
 from genba.domain.facilitation import IssueAssessment, IssueFacts, IssueState, SeenSession, Stranded
 from genba.domain.tasks import TaskStatus
-from genba.judgement.landing import landed
 from genba.judgement.signs import open_requests, sent_back
 from genba.judgement.suggesting import WORK, Surroundings, closing_command
 
@@ -28,8 +27,7 @@ def stranded(
 def _of_issue(assessment: IssueAssessment, facts: IssueFacts, around: Surroundings) -> Iterator[Stranded]:
     number = facts.number
     if assessment.state is IssueState.DONE and not assessment.closed:
-        there = landed(facts)
-        why = there.told[0] if there is not None else (assessment.evidence or ("it is done",))[0]
+        why = (assessment.evidence or ("it is done",))[0]
         yield Stranded(
             kind="merged_but_open",
             issue=number,

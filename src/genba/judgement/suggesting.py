@@ -52,6 +52,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     label: str = ""
     project: int | None = None
     project_owner: str = ""
+    resting: int = 0
+    """Issues that are done and left out."""
 
 
 class Move(msgspec.Struct, frozen=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -93,6 +93,9 @@ class HouseEyes:
 
     async def scan(self, position: ScanPosition | None) -> Scanned:
         return await GitScan(self.house.layout).scan(self.base, position)
+
+    async def commits(self, names: Iterable[str]) -> Scanned:
+        return await GitScan(self.house.layout).again(names)
 
     async def around(self, branches: frozenset[str]) -> tuple[Mapping[str, str], str]:
         return await self._dirty(branches), await self._horizon()

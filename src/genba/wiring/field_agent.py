@@ -64,7 +64,7 @@ class FieldAnswers:
             raise UnrecoverableError("an agent may not speak for the facilitator")
         words = {(each["action"], each["issue"]): str(each["body"]) for each in answered["actions"]}
         who = await facilitator(self.house)
-        self._look = msgspec.structs.replace(self._look, report=await who.apply(self._look, words))
+        self._look = self._look.after(await who.apply(self._look, words))
         await send(self.house)
 
     async def _take(self) -> Look:

@@ -111,7 +111,7 @@ async def one_look(house: House, scope: Scope, *, applied: bool, offline: bool) 
         why = sent.refused or sent.why or (sent.failed[0].error if sent.failed else "")
         told = f"{sent.left + len(sent.failed)} still wait in the outbox: {why}   genba outbox list"
         report = msgspec.structs.replace(report, incomplete=(*report.incomplete, told))
-    return msgspec.structs.replace(look, report=report)
+    return look.after(report)
 
 
 async def _watch(house: House, scope: Scope, applied: bool, offline: bool, minutes: float, as_json: bool) -> int:
@@ -134,7 +134,7 @@ def as_told(house: House, look: Look) -> dict[str, Any]:
     """The report for a program: the four outputs by their names, and what else was seen."""
     report = look.report
     told: dict[str, Any] = msgspec.to_builtins(report)
-    del told["agents"]
+    del told["agents"], told["resting"]
     registry = AgentsOnOffer(agents=report.agents, discovered_at=report.looked_at)
     moves = moves_of(house, look)
     for each in told["assessments"]:

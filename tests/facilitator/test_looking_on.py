@@ -1,0 +1,237 @@
+"""A look that goes on from the last one sees what a look that knows nothing would see, whatever happened in between."""
+
+import random
+import subprocess
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from genba.blackboard.board import Blackboard
+from genba.blackboard.field_board import FieldBoard, Ground, Keeps
+from genba.blackboard.store import Statement
+from genba.blackboard.texts import now as written_now
+from genba.coordination.facilitator import Facilitator, Look, Scope
+from genba.domain.errors import GenbaError
+from genba.domain.facilitation import FieldReport
+from genba.domain.outcomes import Outcome
+from genba.domain.sessions import SessionEnd, SessionStart
+from genba.domain.tasks import Actor, ActorKind, Priority, StatusChange, TaskDraft, TaskEdit, TaskStatus
+from genba.judgement.moments import written
+from genba.wiring.facilitating import facilitator
+from genba.wiring.house import House
+from tests.project import Project
+
+SOMEBODY = Actor(ActorKind.HUMAN, "kim")
+STEPS = 14
+LABELS = ("blocked", "wip", "done", "enhancement")
+
+
+class NeverLooked(FieldBoard):
+    """The blackboard for somebody who has said things, and remembers nothing else. Nothing is kept."""
+
+    def before(self) -> tuple[dict[str, str], frozenset[str]]:
+        return {}, super().before()[1]
+
+    def read(self, named: Iterable[int] | None = None, branches: Iterable[str] = ()) -> Ground:
+        assert (named, branches) == (None, ())
+        ground = super().read()
+        forgotten = {number: msgspec.structs.replace(kept, stamp="") for number, kept in ground.kept.items()}
+        return msgspec.structs.replace(ground, positions={}, kept=forgotten)
+
+    def keep(self, found: Keeps) -> None:
+        assert found.anew
+
+
+class World:
+    """A repository and a blackboard in which anything may happen."""
+
+    def __init__(self, project: Project, board: Blackboard, seed: int) -> None:
+        self.project, self.board = project, board
+        self.dice = random.Random(seed)
+        self.at = datetime.now(UTC)
+        self.runs: list[str] = []
+        self.files = 0
+        self.issues = 0
+        self.told: list[str] = []
+
+    def now(self) -> str:
+        return written(self.at)
+
+    def git(self, *words: str) -> str:
+        done = subprocess.run(["git", *words], cwd=self.project.root, capture_output=True, text=True, check=False)
+        if done.returncode:
+            subprocess.run(["git", "reset", "-q", "--hard"], cwd=self.project.root, check=True)
+        return done.stdout
+
+    def any(self) -> int:
+        """An issue; now and then one that is not there yet."""
+        return self.dice.randint(1, self.issues + 1)
+
+    def happen(self) -> None:
+        deeds = [name for name in dir(self) if name.startswith("do_")]
+        deed = self.dice.choice(deeds)
+        self.told.append(deed)
+        try:
+            getattr(self, deed)()
+        except GenbaError as error:  # not everything may be done at any time
+            self.told.append(error.message)
+
+    def commit(self, message: str) -> None:
+        self.files += 1
+        self.project.write(f"file-{self.files}", f"{self.files}\n")
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", message)
+
+    # ── git ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def do_land(self) -> None:
+        number = self.any()
+        ways = (
+            f"Work\n\nIssue: {number}\nAgent: iterator\nSession: {self.dice.choice(self.runs or ['r'])}",
+            f"Work\n\nIssue: {number}",
+            f"Work\n\nCloses #{number}, see #{self.any()}",
+            f"Work (#{number})",
+            "Work on nothing",
+        )
+        self.commit(self.dice.choice(ways))
+
+    do_land_more = do_land
+
+    def do_begin_a_branch(self) -> None:
+        number = self.any()
+        self.git("switch", "-q", "-C", f"{number}-work")
+        self.commit(self.dice.choice(("Begin", f"Begin\n\nIssue: {self.any()}")))
+        self.git("switch", "-q", "main")
+
+    def branches(self) -> list[str]:
+        return [each for each in self.git("branch", "--format=%(refname:short)").split() if each != "main"]
+
+    def do_merge(self) -> None:
+        for branch in self.branches()[:1]:
+            how = self.dice.choice((("--no-ff",), ("--squash",)))
+            self.git("merge", "-q", *how, branch, "-m", f"Merge branch '{branch}'")
+            self.git("commit", "-q", "-m", f"All of {branch}")
+
+    def do_delete_a_branch(self) -> None:
+        for branch in self.branches()[:1]:
+            self.git("branch", "-q", "-D", branch)
+
+    def do_revert(self) -> None:
+        commits = self.git("log", "--format=%H", "-8", "main").split()
+        self.git("revert", "--no-edit", *(("-m", "1") if self.dice.random() < 0.2 else ()), self.dice.choice(commits))
+
+    def do_rewrite(self) -> None:
+        if len(self.git("log", "--format=%H", "-3", "main").split()) == 3:
+            self.git("reset", "-q", "--hard", "HEAD~1")
+
+    # ── the blackboard ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def do_add(self) -> None:
+        self.issues += 1
+        parent = self.dice.choice((None, None, self.any()))
+        draft = TaskDraft(title=f"Part {self.issues}", number=self.issues)
+        try:
+            self.board.add(msgspec.structs.replace(draft, parent=parent), SOMEBODY)
+        except GenbaError:
+            self.board.add(draft, SOMEBODY)
+
+    def do_label(self) -> None:
+        label = self.dice.choice(LABELS)
+        change = self.dice.choice((TaskEdit(add_labels=(label,)), TaskEdit(remove_labels=(label,))))
+        self.board.edit(self.any(), change, SOMEBODY)
+
+    def do_edit(self) -> None:
+        edit = TaskEdit(title=f"Title {self.dice.random():.3f}", priority=self.dice.choice(list(Priority)))
+        self.board.edit(self.any(), edit, SOMEBODY)
+
+    def do_end(self) -> None:
+        """As the gateway would, after a verification that passed."""
+        self._set("done")
+
+    do_end_more = do_end
+
+    def do_bring_forward(self) -> None:
+        self._set(self.dice.choice(("review", "in_progress", "open")))
+
+    def _set(self, status: str) -> None:
+        change = Statement(
+            "UPDATE tasks SET status = :status, blocker_kind = NULL, updated_at = :at, version = version + 1 "
+            "WHERE number = :number AND project_id = :project"
+        )
+        self.board.store.write(
+            lambda tx: tx.do(change, status=status, at=written_now(), number=self.any(), project=tx.project)
+        )
+
+    def do_change_status(self) -> None:
+        to = self.dice.choice((TaskStatus.CANCELLED, TaskStatus.OPEN, TaskStatus.IN_PROGRESS, TaskStatus.OPEN))
+        self.board.change_status(self.any(), StatusChange(to=to, actor=SOMEBODY, reason="so it is"))
+
+    def do_depend(self) -> None:
+        self.board.depend(self.any(), self.any(), SOMEBODY)
+
+    def do_undepend(self) -> None:
+        for task in self.board.find():
+            for other in task.dependencies[:1]:
+                self.board.undepend(task.number, other, SOMEBODY)
+                return
+
+    def do_comment(self) -> None:
+        self.board.comment(self.any(), "Something is to be said", SOMEBODY)
+
+    def do_begin_a_session(self) -> None:
+        number = self.any()
+        run = f"iterator-{number}-{len(self.runs)}"
+        start = SessionStart(run=run, agent="iterator", branch=f"genba/{number}-x", base="main", workdir="")
+        self.board.begin_session(number, start)
+        self.runs.append(run)
+
+    def do_end_a_session(self) -> None:
+        if self.runs:
+            outcome = self.dice.choice(list(Outcome))
+            self.board.end_session(SessionEnd(run=self.dice.choice(self.runs), outcome=outcome, reason="so it ended"))
+
+    def do_let_time_pass(self) -> None:
+        self.at += timedelta(hours=self.dice.choice((1, 5, 30, 100, 400)))
+
+
+def told(look: Look) -> FieldReport:
+    """All that a report says, but for what changed."""
+    report = look.report
+    same = tuple(msgspec.structs.replace(each, changed=False) for each in report.assessments)
+    return msgspec.structs.replace(report, assessments=same)
+
+
+@pytest.fixture
+def board(project: Project) -> Iterator[Blackboard]:
+    project.write(".gitignore", "/.genba/\n")
+    project.commit("Leave the blackboard out")
+    with project.board() as board:
+        yield board
+
+
+@pytest.mark.parametrize("seed", range(10))
+async def test_whatever_happened_it_is_seen(project: Project, board: Blackboard, seed: int) -> None:
+    world = World(project, board, seed)
+    for _ in range(5):
+        world.do_add()
+    house = await House.find(Path(project.root))
+    try:
+        for step in range(STEPS):
+            for _ in range(world.dice.choice((1, 1, 2, 4)) if step else 0):
+                world.happen()
+            who = await facilitator(house)
+            going_on = Facilitator(who.board, who.eyes, who.manner, world.now)
+            look = await going_on.look()
+            fresh = Facilitator(NeverLooked(house.board()), (await facilitator(house)).eyes, who.manner, world.now)
+            assert told(look) == told(await fresh.look()), (seed, step, world.told)
+            if world.dice.random() < 0.3:
+                world.told.append("apply")
+                await going_on.apply(look)
+            if world.dice.random() < 0.2:
+                scope = Scope(label=world.dice.choice(LABELS))
+                assert told(await going_on.look(scope)) == told(await fresh.look(scope)), (seed, step, world.told)
+    finally:
+        house.close()
