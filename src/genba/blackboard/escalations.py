@@ -20,24 +20,26 @@ from genba.domain.errors import NotFoundError, StateConflictError, UsageError
 from genba.domain.fleet import Escalation, EscalationKind
 from genba.domain.tasks import Actor, ActorKind, Blocker, StatusChange, Task, TaskStatus
 
-_COLUMNS = """
+COLUMNS = """
 SELECT e.id, t.number, e.kind, e.question, e.run, e."commit", e.evidence, e.status, e.answer, e.answered_by,
   e.created_at, e.answered_at
 FROM escalations e JOIN tasks t ON t.id = e.task_id
 """
-_OPEN = Statement(_COLUMNS + "WHERE e.project_id = :project AND e.status = 'open' ORDER BY e.id")
-_ALL = Statement(_COLUMNS + "WHERE e.project_id = :project ORDER BY e.id")
+"""What `escalation_of` reads."""
+
+_OPEN = Statement(COLUMNS + "WHERE e.project_id = :project AND e.status = 'open' ORDER BY e.id")
+_ALL = Statement(COLUMNS + "WHERE e.project_id = :project ORDER BY e.id")
 _IN_VIEW = """
 WHERE e.project_id = :project AND t.status NOT IN ('done', 'cancelled') AND (e.status = 'open'
   OR (e.status <> 'withdrawn' AND NOT EXISTS (SELECT 1 FROM escalations n WHERE n.task_id = e.task_id
     AND n.kind = e.kind AND n.status NOT IN ('open', 'withdrawn') AND n.id > e.id)))
 ORDER BY e.id
 """
-_OF_FIELD = Statement(_COLUMNS + _IN_VIEW)
-_OF_TASK = Statement(_COLUMNS + "WHERE t.id = :task ORDER BY e.id DESC")
-_OPEN_OF_KIND = Statement(_COLUMNS + "WHERE t.id = :task AND e.kind = :kind AND e.status = 'open'")
+_OF_FIELD = Statement(COLUMNS + _IN_VIEW)
+_OF_TASK = Statement(COLUMNS + "WHERE t.id = :task ORDER BY e.id DESC")
+_OPEN_OF_KIND = Statement(COLUMNS + "WHERE t.id = :task AND e.kind = :kind AND e.status = 'open'")
 _TOLD_BEFORE = Statement(
-    _COLUMNS
+    COLUMNS
     + """
 WHERE t.id = :task AND e.kind = 'question' AND e.run = :run AND e.part = :part AND e.question = :question
   AND e.status <> 'withdrawn'

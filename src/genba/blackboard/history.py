@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from genba.blackboard.rows import id_of
-from genba.blackboard.store import Statement, Transaction
+from genba.blackboard.store import Row, Statement, Transaction
 from genba.blackboard.texts import as_json
 from genba.domain.tasks import Actor, ActorKind, TaskEvent
 
@@ -104,16 +104,17 @@ def events(tx: Transaction, number: int) -> list[TaskEvent]:
 
 
 def events_of(tx: Transaction, task: int) -> list[TaskEvent]:
-    found = []
-    for kind, actor_kind, actor_name, at, version, data, session in tx.all(_OF_TASK, task=task):
-        known = _data.decode(data)
-        found.append(
-            TaskEvent(
-                kind=kind,
-                actor=Actor(ActorKind(actor_kind), actor_name),
-                at=at,
-                version=version,
-                data={**known, "session": session} if session else known,
-            )
-        )
-    return found
+    return [event_of(row) for row in tx.all(_OF_TASK, task=task)]
+
+
+def event_of(row: Row) -> TaskEvent:
+    """An event, out of a row of these columns."""
+    kind, actor_kind, actor_name, at, version, data, session = row
+    known = _data.decode(data)
+    return TaskEvent(
+        kind=kind,
+        actor=Actor(ActorKind(actor_kind), actor_name),
+        at=at,
+        version=version,
+        data={**known, "session": session} if session else known,
+    )

@@ -1,0 +1,89 @@
+"""Reading a journal piece by piece: its end, what stands before a place, what came after one, one line of it.
+
+Law: nothing here reads more than a bounded piece, however long the journal is.
+"""
+
+import os
+from pathlib import Path
+
+import msgspec
+
+LINES = 500
+_BLOCK = 64 * 1024
+_MOST_BYTES = 1024 * 1024
+_LONGEST_LINE = 16 * 1024 * 1024
+
+
+class Piece(msgspec.Struct, frozen=True, kw_only=True):
+    """Whole lines of a journal, each with the place where it begins."""
+
+    start: int
+    end: int
+    lines: tuple[tuple[int, bytes], ...] = ()
+    more: bool = False
+    """Whether there is more behind its end."""
+
+
+def last_lines(path: Path, before: int | None = None, lines: int = LINES) -> Piece:
+    """The last lines of a journal, or the last before a place where a line begins."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        size = os.fstat(descriptor).st_size
+        end = size if before is None else max(0, min(before, size))
+        start, read = end, b""
+        while start > 0 and len(read) < _MOST_BYTES and read.count(b"\n") <= lines:
+            step = min(_BLOCK, start)
+            start -= step
+            read = os.pread(descriptor, step, start) + read
+    finally:
+        os.close(descriptor)
+    if before is None:  # the line that is being written just now is not one yet
+        whole = read.rfind(b"\n") + 1
+        end, read = start + whole, read[:whole]
+    found = _lines(start, read)
+    if start > 0 and found:  # the first may have begun earlier
+        found = found[1:] or found
+    found = found[-lines:]
+    return Piece(start=found[0][0] if found else start, end=end, lines=tuple(found))
+
+
+def lines_after(path: Path, after: int, lines: int = LINES) -> Piece:
+    """What was written behind a place. A journal that is shorter by now is told from its end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        size = os.fstat(descriptor).st_size
+        read = os.pread(descriptor, _MOST_BYTES, after) if after <= size else None
+    finally:
+        os.close(descriptor)
+    if read is None:
+        return last_lines(path, lines=lines)
+    whole = read.rfind(b"\n") + 1
+    if not whole and len(read) == _MOST_BYTES:  # a line without end is passed over
+        return Piece(start=after, end=after + len(read), more=True)
+    found = _lines(after, read[:whole])
+    end = after + whole
+    if len(found) > lines:
+        end, found = found[lines][0], found[:lines]
+    return Piece(start=after, end=end, lines=tuple(found), more=end < after + whole or len(read) == _MOST_BYTES)
+
+
+def line_at(path: Path, at: int) -> bytes:
+    """The line that begins at a place; nothing where none does."""
+    with path.open("rb") as file:
+        if at < 0 or at >= os.fstat(file.fileno()).st_size:
+            return b""
+        if at > 0:
+            file.seek(at - 1)
+            if file.read(1) != b"\n":
+                return b""
+        return file.readline(_LONGEST_LINE)
+
+
+def _lines(start: int, read: bytes) -> list[tuple[int, bytes]]:
+    found = []
+    at = start
+    for line in read.split(b"\n"):
+        if line:
+            found.append((at, line))
+        at += len(line) + 1
+    return found

@@ -1,0 +1,34 @@
+"""Whether somebody works on a session right now: its executor by its lock, a run of its own by that of its branch."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from genba.domain.fleet import FleetSession
+    from genba.wiring.house import House
+
+_ALIVE_ELSEWHERE_SECONDS = 3600.0
+
+
+def is_alive(house: House, session: FleetSession, absent: Collection[str]) -> bool:
+    """Whoever works on another machine is believed for a while after the last sign of life."""
+    if session.status != "running":
+        return False
+    if session.executor:
+        return session.executor not in absent
+    if session.host in ("", os.uname().nodename):
+        return bool(session.branch) and house.is_running(session.branch)
+    return _seconds_since(session.heartbeat_at) < _ALIVE_ELSEWHERE_SECONDS
+
+
+def _seconds_since(text: str) -> float:
+    try:
+        then = datetime.fromisoformat(text)
+    except ValueError:
+        return float("inf")
+    return (datetime.now(UTC) - (then if then.tzinfo else then.replace(tzinfo=UTC))).total_seconds()

@@ -1,0 +1,73 @@
+"""What the dashboard looks at of what waits for people: each with everything that is needed to decide it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from genba.blackboard import windows_task
+from genba.blackboard.parts import sessions as sessions_of
+from genba.blackboard.rows import look
+from genba.domain.fleet import Escalation, EscalationKind, Plan, Subtask
+from genba.domain.pictures_task import Approval, ApprovalsPicture
+from genba.judgement.task_deeds import ways_of
+
+if TYPE_CHECKING:
+    from genba.blackboard.store import Transaction
+    from genba.domain.fleet import Field
+    from genba.wiring.lookout import Lookout
+
+MOST_OPEN = 100
+
+
+class ApprovalsWindow:
+    """Looks at what only people can decide."""
+
+    def __init__(self, lookout: Lookout) -> None:
+        self.lookout = lookout
+
+    def picture(self) -> ApprovalsPicture:
+        """What is open, newest first, and what was decided last."""
+        field = self.lookout.field()
+        waiting = [each for each in field.escalations if each.status == "open"]
+        newest = {each.task: each.id for each in waiting}
+
+        def read(tx: Transaction) -> ApprovalsPicture:
+            found = tuple(
+                _approval(tx, each, field, newest[each.task] == each.id) for each in reversed(waiting[-MOST_OPEN:])
+            )
+            decided, titles = windows_task.decided(tx)
+            return ApprovalsPicture(open=found, decided=decided, titles=titles)
+
+        return self.lookout.fleet.store.read(read)
+
+
+def _approval(tx: Transaction, escalation: Escalation, field: Field, is_next: bool) -> Approval:
+    task = look(tx, escalation.task).task
+    sessions = tuple(sessions_of(tx, task.number))
+    verdicts = windows_task.verdicts(tx, task.id, 1)
+    entries = windows_task.entries(tx, task.id, 1)
+    plan = next((each for each in reversed(field.plans) if each.task == task.number), None)
+    return Approval(
+        escalation=escalation,
+        task=task,
+        ways=ways_of(escalation.kind),
+        next=is_next,
+        sessions=sessions,
+        verification=windows_task.verdict(tx, task.id, verdicts[0].id) if verdicts else None,
+        plan=(proposed(escalation) or plan) if escalation.kind is EscalationKind.PLAN else None,
+        entry=entries[0] if entries else None,
+        cost_usd=sum(each.cost_usd for each in sessions),
+        tokens=sum(each.tokens for each in sessions),
+    )
+
+
+def proposed(escalation: Escalation) -> Plan | None:
+    """The plan as it was when the question was asked."""
+    told = escalation.evidence
+    try:
+        parts = msgspec.convert(told.get("subtasks"), tuple[Subtask, ...])
+    except msgspec.ValidationError:
+        return None
+    return Plan(task=escalation.task, subtasks=parts, summary=str(told.get("summary", "")))
