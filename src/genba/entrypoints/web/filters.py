@@ -39,6 +39,12 @@ _ALIKE = {
     "error": "unknown",
     "conflict": "blocked",
     "stuck": "blocked",
+    "aborted": "cancelled",
+    "budget_exhausted": "blocked",
+    "live": "done",
+    "dead": "cancelled",
+    "absent": "unknown",
+    "withdrawn": "cancelled",
     "parked": "square",
     "ended": "square",
 }
