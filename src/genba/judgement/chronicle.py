@@ -1,6 +1,9 @@
 """What happened in the field, as one list in the order of time: from all sources, each thing once."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+
+import msgspec
 
 from genba.domain.facilitation import Fact, FactKind, IssueFacts, SeenSession, Source
 from genba.domain.tracking import PullRequestState, TrackedPullRequest
@@ -8,23 +11,30 @@ from genba.domain.tracking import PullRequestState, TrackedPullRequest
 _PLAIN = len("2026-01-01T00:00:00Z")
 
 
-def chronicle(field: Iterable[IssueFacts]) -> tuple[Fact, ...]:
-    """Oldest first. What has no time has no place in it."""
-    found = {fact.key: fact for facts in field for fact in _of_issue(facts) if fact.time}
+def chronicle(
+    field: Mapping[int, IssueFacts], told: Iterable[Fact] = (), times: Mapping[str, str] = MappingProxyType({})
+) -> tuple[Fact, ...]:
+    """Oldest first: what the facts of issues show, and what was told of the same issues besides.
+
+    `times` are those of the commits that took others back. What has no time has no place in it.
+    """
+    found = {fact.key: fact for facts in field.values() for fact in _of_issue(facts, times) if fact.time}
+    for fact in told:
+        if fact.issue in field and fact.time:
+            found[fact.key] = msgspec.structs.replace(fact, time=_uniform(fact.time))
     return tuple(sorted(found.values(), key=lambda fact: (fact.time, fact.issue, fact.key)))
 
 
-def _of_issue(facts: IssueFacts) -> Iterator[Fact]:
+def _of_issue(facts: IssueFacts, times: Mapping[str, str]) -> Iterator[Fact]:
     number = facts.number
     home = Source.TRACKER if facts.status is None else Source.BLACKBOARD
-    for kind, at in (
-        (FactKind.ISSUE_CREATED, facts.created_at),
-        (FactKind.ISSUE_CLOSED, facts.closed_at if facts.state == "closed" else ""),
-        (FactKind.ISSUE_REOPENED, facts.reopened_at),
+    closed = facts.state == "closed"
+    for kind, at, why in (
+        (FactKind.ISSUE_CREATED, facts.created_at, ""),
+        (FactKind.ISSUE_CLOSED, facts.closed_at if closed else "", facts.state_reason),
+        (FactKind.ISSUE_REOPENED, facts.reopened_at, ""),
     ):
-        yield Fact(
-            key=f"{number}:{kind}:{at}", time=at, type=kind, issue=number, source=home, detail=facts.state_reason
-        )
+        yield Fact(key=f"{number}:{kind}:{at}", time=at, type=kind, issue=number, source=home, detail=why)
     for commit in facts.commits:
         yield Fact(
             key=f"{number}:commit:{commit.sha}",
@@ -37,6 +47,16 @@ def _of_issue(facts: IssueFacts) -> Iterator[Fact]:
             run=commit.run,
             detail=f"reverted by {commit.reverted_by[:7]}" if commit.reverted_by else commit.subject,
         )
+        if commit.reverted_by:
+            yield Fact(
+                key=f"{number}:{FactKind.REVERTED}:{commit.sha}",
+                time=times.get(commit.reverted_by, ""),
+                type=FactKind.REVERTED,
+                issue=number,
+                source=Source.GIT,
+                sha=commit.sha,
+                detail=f"by {commit.reverted_by[:7]}",
+            )
     for request in facts.pull_requests:
         yield from _of_request(number, request)
     for session in facts.sessions:

@@ -15,11 +15,11 @@ from genba.entrypoints.cli.failures import show_hint, show_warning
 from genba.entrypoints.cli.field_views import facilitate_lines, mermaid, screen
 from genba.entrypoints.cli.houses import house_here, run_async
 from genba.entrypoints.cli.json_output import print_json
-from genba.judgement.chronicle import chronicle
 from genba.judgement.maintaining import needs_a_person
 from genba.wiring import House
 from genba.wiring.decisions import people_only
 from genba.wiring.facilitating import facilitator, fresh_copy, moves_of, scope_of, send
+from genba.wiring.field_past import past_of
 
 _BY_SETTINGS = -1.0
 
@@ -67,7 +67,7 @@ def facilitate(
         return run_async(_watch(house, scope, applied, offline, watch, as_json))
     look = run_async(one_look(house, msgspec.structs.replace(scope, whole=events), applied=applied, offline=offline))
     if events:
-        for fact in chronicle(look.field.values()):
+        for fact in run_async(past_of(house, look.field)):
             click.echo(msgspec.json.encode(fact).decode())
         return 0
     if graph:
