@@ -30,9 +30,9 @@ def test_what_is_found_in_the_repository_is_written_down(project: Project, tmp_p
     assert settings(project) == {
         "project": {"name": project.root.name},
         "agents": {"default": {"adapter": "codex"}},
-        "dod": [{"type": "lint_passes"}, {"type": "tests_pass"}],
+        "dod": ["lint_passes", "tests_pass", "no_secrets"],
     }
-    assert "tests_pass (make test)" in done.out
+    assert "tests_pass (make test)" in done.err
     project.genba("agent", "list", check=0)
 
 
@@ -41,8 +41,9 @@ def test_a_repository_with_nothing_in_it_gets_settings_that_can_be_used(project:
     assert settings(project) == {
         "project": {"name": 'Tea: "green" # shop'},
         "agents": {"default": {"adapter": "scripted"}},
+        "dod": ["no_secrets"],
     }
-    assert "name goals under `dod`" in done.out
+    assert "No test command was found" in project.read(".genba/config.yaml")
     assert "genba task add" in done.err
 
 

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import msgspec
 
-from genba.connections.goals.detection import detect_in
+from genba.connections.goals.detection import detect_in, look_in
 from genba.definitions.project import CONFIG_FILES, load_project
 from genba.domain.errors import GenbaError, NotFoundError, StateConflictError, UsageError
+from genba.judgement.proposing import CI_FILES, Proposal, languages, propose
+from genba.wiring.checkup import TOOLS, login_of
 from genba.wiring.house import House
 
 SETTINGS = ".genba/config.yaml"
-_TOOLS = {"claude": "claude-code", "codex": "codex", "opencode": "opencode"}
-"""By program, the adapter that drives it; the first that is installed is taken."""
 _REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
 _ADDRESS = re.compile(
     r"(?:(?P<scheme>\w+)://)?(?:[^@/]+@)?(?P<host>[^/:]+)(?::(?P<port>\d+))?[/:](?P<name>[\w.-]+/[\w.-]+?)(?:\.git)?/?"
@@ -42,69 +42,141 @@ class Repository(msgspec.Struct, frozen=True):
 
 
 class Founded(msgspec.Struct, frozen=True, kw_only=True):
-    """What was written, and what was found for it."""
+    """What is written, and what was found for it."""
 
     path: str
     project: str
+    languages: tuple[str, ...] = ()
     adapter: str = ""
+    login: str = ""
+    """A file of HOME that lets the agent in, where no key does."""
     goals: tuple[tuple[str, str], ...] = ()
     """Each goal of the Definition of Done with the command that it runs."""
+    left_out: tuple[tuple[str, str, str], ...] = ()
+    """Goals that could not be checked on this machine: each with its command, and what is in the way."""
     repository: str = ""
     url: str = ""
     added: bool = False
     """Whether the settings were there, and only the tracker was added."""
+    text: str = ""
+    """What is written: the whole file, or what is added to it."""
 
 
-def found(house: House, *, name: str = "", adapter: str = "", repository: Repository | None = None) -> Founded:
-    """Write the settings of a project that has none, or add the tracker to those that name none."""
+def plan(house: House, *, name: str = "", adapter: str = "", repository: Repository | None = None) -> Founded:
+    """The settings of a project that has none, or the tracker for those that name none. Nothing is written."""
     top = house.layout.top
     there = next((file for file in CONFIG_FILES if (top / file).exists()), "")
     if there and repository is None:
         raise StateConflictError(
-            f"this project has settings: {there}", unchanged="nothing was changed.", hint="genba agent list"
+            f"this project has settings: {there}", unchanged="nothing was changed.", hint="genba doctor"
         )
-    if there:
-        assert repository is not None  # noqa: S101  (looked at just above)
-        return _add_tracker(house, there, repository)
-    settings = _first(top, name or top.name, adapter, repository)
-    _write(top / SETTINGS, _text(settings))
-    return settings
+    if not there:
+        return _first(top, name or top.name, adapter, repository)
+    assert repository is not None  # noqa: S101  (looked at just above)
+    known = house.project.file.tracker.github
+    if known is not None:
+        raise StateConflictError(
+            f"{there} has a tracker: {known.repository}",
+            unchanged="nothing was changed.",
+            hint="genba sync" if known.repository == repository.name else f"edit tracker.github in {there}",
+        )
+    text = "\n".join(_tracker(repository.name, repository.url)) + "\n"
+    named = repository.name
+    return Founded(path=there, project=house.project.name, repository=named, url=repository.url, added=True, text=text)
+
+
+def write(house: House, planned: Founded) -> None:
+    """Write what was planned. What is there by now is left alone."""
+    if planned.added:
+        _add_tracker(house, planned)
+        return
+    path = house.layout.top / planned.path
+    if path.exists():
+        raise StateConflictError(
+            f"this project has settings: {planned.path}", unchanged="nothing was changed.", hint="genba doctor"
+        )
+    _write(path, planned.text)
 
 
 def _first(top: Path, name: str, adapter: str, repository: Repository | None) -> Founded:
-    detected = detect_in(top)
-    commands = (("lint_passes", detected.lint), ("build_succeeds", detected.build), ("tests_pass", detected.test))
-    return Founded(
+    texts, names = look_in(top, (*CI_FILES, "composer.json"))
+    proposals = propose(detect_in(top), texts, names, has_pytest=not in_the_way("python3 -m pytest", top))
+    tried = [(each, in_the_way(each.command, top)) for each in proposals]
+    found = adapter or next((kind for kind, tool in TOOLS.items() if shutil.which(tool)), "")
+    planned = Founded(
         path=SETTINGS,
         project=name,
-        adapter=adapter or next((kind for tool, kind in _TOOLS.items() if shutil.which(tool)), ""),
-        goals=tuple((goal, command) for goal, command in commands if command),
+        languages=languages(names),
+        adapter=found,
+        login=login_of(found, os.environ) if found in TOOLS else "",
+        goals=tuple((each.goal, each.command) for each, problem in tried if not problem),
+        left_out=tuple((each.goal, each.command, problem) for each, problem in tried if problem),
         repository=repository.name if repository is not None else "",
         url=repository.url if repository is not None else "",
     )
+    return msgspec.structs.replace(planned, text=_text(planned, tuple(tried)))
 
 
-def _text(settings: Founded) -> str:
+def in_the_way(command: str, folder: Path) -> str:
+    """Why a command could not be run on this machine, as far as a look tells; empty when it could."""
+    words = shlex.split(command)
+    if not words:
+        return ""
+    program = words[0]
+    if "/" in program:
+        return "" if os.access(folder / program, os.X_OK) else f"{program} is no program"
+    if shutil.which(program) is None:
+        return f"{program} is not installed"
+    if program.startswith("python") and words[1:2] == ["-m"]:
+        look = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({words[2]!r}) is None)"
+        told = subprocess.run([program, "-I", "-c", look], check=False, capture_output=True, cwd="/")
+        return "" if told.returncode == 0 else f"{program} has no module {words[2]}"
+    return ""
+
+
+def _text(settings: Founded, goals: tuple[tuple[Proposal, str], ...]) -> str:
     lines = ["# What each setting means: genba schema config", f"project: {{name: {_quoted(settings.project)}}}", ""]
-    if settings.adapter:
-        lines += ["agents:", "  default:", f"    adapter: {settings.adapter}", ""]
-    else:
-        lines += [
-            "# Who works: name a tool that is installed here (claude-code, codex, opencode), or a command.",
-            "# agents:",
-        ]
-        lines += ["#   default:", "#     adapter: claude-code", ""]
-    if settings.goals:
-        lines += [
-            "# What done means, for every task. Each command is found out from the files of the project;",
-            "# write `command: …` under a goal to set another.",
-        ]
-        lines += ["dod:", *(f"  - type: {goal}   # {command}" for goal, command in settings.goals)]
-    else:
-        lines += ["# What done means, for every task.", "# dod:", "#   - type: tests_pass", "#     command: make test"]
+    lines += [*_who(settings), "", *_what_done_means(goals)]
     if settings.repository:
         lines += ["", *_tracker(settings.repository, settings.url)]
     return "\n".join(lines) + "\n"
+
+
+def _who(settings: Founded) -> list[str]:
+    if not settings.adapter:
+        return [
+            "# Who works: name a tool that is installed here (claude-code, codex, opencode), or a command.",
+            "# agents:",
+            "#   default:",
+            "#     adapter: claude-code",
+        ]
+    lines = ["agents:", "  default:"]
+    if not settings.login:
+        return [*lines, f"    adapter: {settings.adapter}"]
+    return [
+        *lines,
+        "    # Your login is copied for each run, and the agent can read it. A key in the environment does without.",
+        f"    adapter: {{type: {settings.adapter}, homeFiles: [{settings.login}]}}",
+    ]
+
+
+def _what_done_means(goals: tuple[tuple[Proposal, str], ...]) -> list[str]:
+    lines = ["# What done means, for every task. Genba checks it on the exact commit, in a clean checkout."]
+    if any(each.is_detected for each, _ in goals):
+        lines.append("# Where no command stands, the one behind # is found out; `- tests_pass: COMMAND` sets another.")
+    if not any(each.goal == "tests_pass" for each, _ in goals):
+        lines.append("# No test command was found: add one.  - tests_pass: make test")
+    lines.append("dod:")
+    for each, problem in goals:
+        detected = f"{each.goal}   # {each.command}" if each.is_detected else ""
+        named = detected or (f"{each.goal}: {_line(each.command)}" if each.command else each.goal)
+        lines.append(f"  # - {named}   ({problem})" if problem else f"  - {named}")
+    return lines
+
+
+def _line(command: str) -> str:
+    """A command as YAML reads it again."""
+    return command if re.fullmatch(r"[A-Za-z0-9./][\w ./=-]*", command) else msgspec.json.encode(command).decode()
 
 
 def _tracker(repository: str, url: str) -> list[str]:
@@ -120,30 +192,21 @@ def _quoted(text: str) -> str:
     return text if plain else msgspec.json.encode(text).decode()
 
 
-def _add_tracker(house: House, there: str, repository: Repository) -> Founded:
+def _add_tracker(house: House, planned: Founded) -> None:
     """The lines of the user stay as they are; what is new comes after them, and is tried before it is kept."""
-    known = house.project.file.tracker.github
-    if known is not None:
-        raise StateConflictError(
-            f"{there} has a tracker: {known.repository}",
-            unchanged="nothing was changed.",
-            hint="genba sync" if known.repository == repository.name else f"edit tracker.github in {there}",
-        )
-    path = house.layout.top / there
+    path = house.layout.top / planned.path
     before = path.read_text(encoding="utf-8")
     gap = "" if before.endswith("\n") or not before else "\n"
-    lines = "\n".join(_tracker(repository.name, repository.url))
-    _write(path, f"{before}{gap}\n{lines}\n")
+    _write(path, f"{before}{gap}\n{planned.text}")
     try:
         load_project(house.layout.top)
     except GenbaError as error:
         _write(path, before)
         raise StateConflictError(
-            f"the tracker could not be added at the end of {there}: {error.message}",
+            f"the tracker could not be added at the end of {planned.path}: {error.message}",
             unchanged="nothing was changed.",
-            hint=f"add it yourself:\n{lines}",
+            hint=f"add it yourself:\n{planned.text.rstrip()}",
         ) from error
-    return Founded(path=there, project=house.project.name, repository=repository.name, url=repository.url, added=True)
 
 
 def _write(path: Path, text: str) -> None:

@@ -7,11 +7,27 @@ from pathlib import Path
 from genba.domain.detection import DETECTION_FILES, Detected, detect
 
 _READ_BYTES = 1024 * 1024
+_WORKFLOWS = ".github/workflows"
+_MOST_WORKFLOWS = 20
 
 
 def detect_in(folder: Path) -> Detected:
     """The commands of the project in a folder."""
     return detect({name: _text(folder, name) for name in DETECTION_FILES}, _names(folder))
+
+
+def look_in(folder: Path, more: tuple[str, ...]) -> tuple[dict[str, str], list[str]]:
+    """The texts of the files that tell how a project is worked on, these ones too, and the names at its top."""
+    texts = {name: _text(folder, name) for name in (*DETECTION_FILES, *more, *_workflows(folder))}
+    return {name: text for name, text in texts.items() if text}, _names(folder)
+
+
+def _workflows(folder: Path) -> list[str]:
+    try:
+        found = sorted((folder / _WORKFLOWS).iterdir())[:_MOST_WORKFLOWS]
+    except OSError:
+        return []
+    return [f"{_WORKFLOWS}/{path.name}" for path in found if path.suffix in (".yml", ".yaml")]
 
 
 def _names(folder: Path) -> list[str]:

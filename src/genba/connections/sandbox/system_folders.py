@@ -19,12 +19,12 @@ _ETC_FILES = (
     "passwd", "group", "hosts", "host.conf", "resolv.conf", "nsswitch.conf", "protocols", "services", "localtime",
     "timezone", "locale.conf", "locale.alias", "ld.so.cache", "ld.so.conf", "ld-musl-x86_64.path", "os-release",
     "debian_version", "lsb-release", "redhat-release", "alpine-release", "mime.types", "inputrc", "bash.bashrc",
-    "profile", "ssl/openssl.cnf", "ssl/cert.pem", "pki/tls/cert.pem", "pki/tls/openssl.cnf",
+    "profile", "ssl/openssl.cnf", "ssl/cert.pem", "pki/tls/cert.pem", "pki/tls/openssl.cnf", "maven/m2.conf",
     *(f"java-{version}-openjdk/jvm-{machine}.cfg" for version in (11, 17, 21) for machine in ("amd64", "arm64")),
 )  # fmt: skip
 _ETC_FOLDERS = (
     "alternatives", "fonts", "ssl/certs", "pki/tls/certs", "pki/ca-trust/extracted", "crypto-policies/back-ends",
-    *(f"java-{version}-openjdk/security" for version in (11, 17, 21)),
+    "maven/logging", *(f"java-{version}-openjdk/security" for version in (11, 17, 21)),
 )  # fmt: skip
 _HOMES = frozenset({"home", "Users"})
 _NOT_TOOLS = _HOMES | {"etc", "var", "proc", "sys", "dev", "run", "tmp", "root", "boot", "srv", "mnt", "media", "opt"}
@@ -35,9 +35,9 @@ _SECRET = (
     ".gem/credentials", ".m2/settings.xml", ".gradle/gradle.properties",
 )  # fmt: skip
 _TOOLS_AT_HOME = (
-    ".rustup/toolchains", ".rustup/settings.toml", ".pyenv", ".rbenv", ".nvm/versions", ".nvm/alias", ".volta",
-    ".asdf", ".sdkman/candidates", ".local/share/uv", ".local/share/mise", ".local/share/pnpm", ".local/share/claude",
-    ".local/lib", ".bun", ".deno/bin", ".opencode/bin", ".jenv", ".goenv",
+    ".rustup/toolchains", ".rustup/settings.toml", ".rustup/update-hashes", ".pyenv", ".rbenv", ".nvm/versions",
+    ".nvm/alias", ".volta", ".asdf", ".sdkman/candidates", ".local/share/uv", ".local/share/mise", ".local/share/pnpm",
+    ".local/share/claude", ".local/lib", ".bun", ".deno/bin", ".opencode/bin", ".jenv", ".goenv",
 )  # fmt: skip
 """What the programs on the PATH of a home folder stand on."""
 _MANAGERS = frozenset({".pyenv", ".rbenv", ".asdf", ".jenv", ".goenv", ".volta"})

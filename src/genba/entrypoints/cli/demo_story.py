@@ -146,7 +146,8 @@ def _told(house: House, board: "FleetBoard", task: Task, entries: Sequence[Merge
 
 
 def _attempted(house: House, session: FleetSession, status: str) -> Attempted:
-    said, failed, commit = "", [], ""
+    said, commit = "", ""
+    failed: list[str] = []
     goals: list[str] = []
     for event in read_journal(house.find_journal(session.run)):
         match event:

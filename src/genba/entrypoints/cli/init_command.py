@@ -1,13 +1,16 @@
-"""`genba init`: the first settings of a project."""
+"""`genba init`: the first settings of a project, shown before they are written."""
+
+import sys
 
 import click
 
 from genba.entrypoints.cli.failures import show_hint, show_warning
 from genba.entrypoints.cli.houses import house_here, run_async
 from genba.entrypoints.cli.json_output import print_json
-from genba.entrypoints.cli.printable import in_one_line
+from genba.entrypoints.cli.printable import in_one_line, printable
 from genba.entrypoints.cli.tables import table
-from genba.wiring.founding import Founded, found, repository_of
+from genba.wiring import House
+from genba.wiring.founding import Founded, plan, repository_of, write
 
 _HERE = "."
 
@@ -23,42 +26,83 @@ _HERE = "."
 )
 @click.option("--name", default="", help="The name of the project; by default that of its folder.")
 @click.option("--adapter", default="", metavar="TYPE", help="Who works: claude-code, codex, opencode, …")
+@click.option("--yes", "-y", is_flag=True, help="Write it without asking.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be written.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def init(repository: str | None, name: str, adapter: str, as_json: bool) -> None:
-    """Write the settings of this project, made of what is found here. Nothing that is there is changed."""
+def init(repository: str | None, name: str, adapter: str, yes: bool, dry_run: bool, as_json: bool) -> int:
+    """Write the settings of this project, made of what is found here. Nothing that is there is changed.
+
+    In a terminal they are shown first, and you are asked.
+    """
     house = house_here()
     named = None if repository is None else repository_of(house, "" if repository == _HERE else repository)
-    founded = found(house, name=name, adapter=adapter, repository=named)
+    planned = plan(house, name=name, adapter=adapter, repository=named)
+    if not as_json:
+        _show(planned, whole=dry_run or _asks(yes))
+    if dry_run:
+        if as_json:
+            print_json({"founded": planned, "access": {"problem": "", "seen": ""}})
+        return 0
+    if _asks(yes) and not as_json and not click.confirm(f"write {planned.path}?", default=True, err=True):
+        click.echo("nothing was written", err=True)
+        return 1
+    write(house, planned)
+    _tell(house_here(), planned, as_json)
+    return 0
+
+
+def _asks(yes: bool) -> bool:
+    """Whether somebody is there who can say yes."""
+    return not yes and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _show(planned: Founded, whole: bool) -> None:
+    for line in table(_rows(planned)):
+        click.echo(f" {in_one_line(line)}", err=not whole)
+    for goal, command, problem in planned.left_out:
+        show_warning(f"{goal} ({command}) is left out: {problem}")
+    if whole:
+        click.echo(f"\n{planned.path}{', at its end' if planned.added else ''}")
+        for line in printable(planned.text).splitlines():
+            click.echo(f" │ {line}")
+
+
+def _tell(house: House, planned: Founded, as_json: bool) -> None:
     problem, seen, hint = "", "", ""
-    if named is not None:
+    if planned.repository:
         from genba.wiring.access import try_access  # noqa: PLC0415  (only who joins GitHub needs it)
 
-        access = run_async(try_access(house_here()))
+        access = run_async(try_access(house))
         problem, seen, hint = access.problem, access.seen, access.hint
     if as_json:
-        print_json({"founded": founded, "access": {"problem": problem, "seen": seen}})
+        print_json({"founded": planned, "access": {"problem": problem, "seen": seen}})
         return
-    click.echo(f"{'added the tracker to' if founded.added else 'wrote'} {founded.path}")
-    for line in table(_rows(founded, seen)):
-        click.echo(f" {in_one_line(line)}")
+    click.echo(f"{'added the tracker to' if planned.added else 'wrote'} {planned.path}")
+    if planned.repository and seen:
+        click.echo(f" {in_one_line(f'{planned.repository}: {seen}')}")
     if problem:
-        show_warning(f"{founded.repository} cannot be worked on yet: {problem}")
-    show_hint(f"{hint}\n{_next(founded, True)}" if hint else _next(founded, bool(problem)))
+        show_warning(f"{planned.repository} cannot be worked on yet: {problem}")
+    show_hint("\n".join(filter(None, (hint, *_next(planned, bool(problem))))))
 
 
-def _rows(founded: Founded, seen: str) -> list[tuple[str, str, str]]:
-    rows = [("project", founded.project, "")]
-    if not founded.added:
-        who = founded.adapter or "nobody yet"
-        rows.append(("works", who, "" if founded.adapter else "name a tool under `agents`"))
-        goals = " · ".join(f"{goal} ({command})" for goal, command in founded.goals)
-        rows.append(("done means", goals or "nothing yet: name goals under `dod`", ""))
-    if founded.repository:
-        rows.append(("issues", f"{founded.repository}{f' at {founded.url}' if founded.url else ' on GitHub'}", seen))
+def _rows(planned: Founded) -> list[tuple[str, str, str]]:
+    rows = [("project", planned.project, ", ".join(planned.languages))]
+    if not planned.added:
+        how = f"by your login, ~/{planned.login}, which the agent can read" if planned.login else ""
+        rows.append(("works", planned.adapter or "nobody yet", how if planned.adapter else "genba doctor"))
+        goals = [f"{goal} ({command})" if command else goal for goal, command in planned.goals]
+        rows.append(("done means", " · ".join(goals), ""))
+    if planned.repository:
+        where = f"{planned.repository}{f' at {planned.url}' if planned.url else ' on GitHub'}"
+        rows.append(("issues", where, ""))
     return rows
 
 
-def _next(founded: Founded, problem: bool) -> str:
-    if not founded.repository:
-        return 'commit it, then: genba task add "what is to be done"'
-    return "commit it, then: genba doctor" if problem else "commit it, then: genba sync"
+def _next(planned: Founded, problem: bool) -> tuple[str, ...]:
+    """What to type, line by line, to the first task that somebody works on."""
+    commit = f"git add {planned.path} && git commit -m 'Say what done means'"
+    if planned.repository:
+        return commit, "genba doctor" if problem else "genba sync"
+    if planned.added or planned.adapter:
+        return commit, 'genba task add "what is to be done"', "genba run iterator --issue 1"
+    return "genba doctor   says which agents there are; name one under `agents`, then:", commit

