@@ -64,6 +64,7 @@ def test_every_package_that_is_imported_is_declared() -> None:
         "jwt",  # of githubkit's extra for Apps
         "mcp",
         "msgspec",
+        "opentelemetry",  # of the extra for telemetry
         "psutil",
         "pydantic",
         "rich",

@@ -55,15 +55,16 @@ def test_what_nobody_knows_is_refused_before_anything_runs(project: Project, lin
 
 def test_the_doctor_says_what_a_channel_lacks(project: Project) -> None:
     project.write(".genba/config.yaml", "notify: {webhook: {secret_env: SIGNING}}\n")
-    url = {"GENBA_WEBHOOK_URL": "https://hooks.invalid/a-secret-path"}
+    url = "https://hooks.invalid/a-secret-path"
 
     def finding(**environment: str) -> dict[str, Any]:
-        found = project.genba("doctor", "--json", cwd=None, **environment)
-        return next(each for each in found.json["findings"] if each["name"] == "notices by webhook")
+        project.environment.update(environment)
+        found: list[dict[str, Any]] = project.genba("doctor", "--json").json["findings"]
+        return next(each for each in found if each["name"] == "notices by webhook")
 
     assert finding()["detail"] == "no address: GENBA_WEBHOOK_URL is not set"
-    assert finding(**url)["detail"] == "no secret to sign with: SIGNING is not set"
-    fine = finding(**url, SIGNING="a secret of ours")
+    assert finding(GENBA_WEBHOOK_URL=url)["detail"] == "no secret to sign with: SIGNING is not set"
+    fine = finding(SIGNING="a secret of ours")
     assert (fine["health"], fine["detail"]) == ("fine", "hooks.invalid, signed with SIGNING")
 
 

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from genba.definitions.sandbox_file import Ceiling, CeilingSection, SandboxSettings, WorktreeSection
+from genba.definitions.telemetry_file import TelemetrySettings
 from genba.definitions.tracker_file import TrackerSection
 
 
@@ -103,6 +104,7 @@ class ProjectFile(_Section, frozen=True):
     sandbox: SandboxSettings = SandboxSettings()
     worktree: WorktreeSection = WorktreeSection()
     boundaries: CeilingSection = CeilingSection()
+    telemetry: TelemetrySettings = TelemetrySettings()
     models: Annotated[
         dict[str, dict[str, str]],
         Meta(description="By adapter, what a name such as opus or haiku means: the tool's own name of the model."),

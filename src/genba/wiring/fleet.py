@@ -39,6 +39,7 @@ from genba.wiring.pacing import ProviderGate
 from genba.wiring.settings_file import SettingsFile
 from genba.wiring.sharing import SessionSharing
 from genba.wiring.supervising import nursery_of
+from genba.wiring.telemetry import heard_by_fleet
 
 if TYPE_CHECKING:
     from genba.definitions.fleet_file import FleetSettings
@@ -104,6 +105,7 @@ class Fleet:
         slots = workers or settings.work.workers
         watch = Watch(looking, "", slots, house.project.name or house.layout.main.name, listener)
         fleet = cls(house, board, watch)
+        watch.listener = heard_by_fleet(house, listener, fleet.picture)
         engine = await fleet._engine(executor, slots)
         try:
             await fleet._begin(engine, base_branch, slots, only_agent, only_label, door)

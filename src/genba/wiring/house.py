@@ -175,6 +175,10 @@ class House:
         folder = self.layout.run_folder(plan.run)
         path = self.journal_path(definition, plan.run)
         redactor = Redactor(os.environ)
+        if self.project.file.telemetry.enabled:
+            from genba.wiring.telemetry import listening  # noqa: PLC0415  (off by default)
+
+            listeners = (*listeners, listening(self, plan.run))
         journal = JsonlJournal(
             path,
             plan.run,

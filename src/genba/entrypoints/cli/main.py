@@ -16,7 +16,9 @@ def main() -> None:
 
     gc.freeze()
     gc.enable()
-    _leave(run_cli(sys.argv[1:]))
+    code = run_cli(sys.argv[1:])
+    _send_telemetry()
+    _leave(code)
 
 
 def _version() -> int:
@@ -26,6 +28,14 @@ def _version() -> int:
     except OSError:
         return 1
     return 0
+
+
+def _send_telemetry() -> None:
+    """What was measured is sent before the process ends. Where nothing was, nothing of it is loaded."""
+    telemetry = sys.modules.get("genba.wiring.telemetry")
+    told = telemetry.close() if telemetry is not None else ""
+    if told:
+        sys.stderr.write(f"warning: {told}\n")
 
 
 def _leave(code: int) -> None:
