@@ -185,10 +185,41 @@ async def _gitleaks(asking: _Asking) -> Finding:
     return Finding(area="machine", name="gitleaks", version=version, detail=str(path))
 
 
+TOOLS = {"claude-code": "claude", "codex": "codex", "opencode": "opencode"}
+"""By adapter, the program that it drives."""
+
+
 async def _agents(asking: _Asking) -> tuple[Finding, ...]:
-    tools = [_Tool("claude", "claude-code"), _Tool("codex", "codex"), _Tool("opencode", "opencode")]
+    tools = [_Tool(program, adapter) for adapter, program in TOOLS.items()]
     found = [*tools, _Tool("gemini", "acp", command="gemini")]
     return tuple(await asyncio.gather(*(tool.look(asking) for tool in found)))
+
+
+class Readiness(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether an agent could be asked something now."""
+
+    finding: Finding
+    login: str = ""
+    """The file in HOME that lets it in, where no key does."""
+    key: str = ""
+    """The variable that holds its key, or that should."""
+    can_log_in: bool = False
+
+
+async def agent_readiness(adapter: str, environment: Mapping[str, str]) -> Readiness:
+    """Whether the program of an adapter is here, works, and has a key or a login. It is asked for no more."""
+    tool = _Tool(TOOLS[adapter], adapter)
+    with tempfile.TemporaryDirectory(prefix="genba-doctor-") as home:
+        finding = await tool.look(_Asking(ProcessSupervisor(), environment, home))
+    held, login, variables = tool.access(environment)
+    key = held or next(iter(variables), "")
+    return Readiness(finding=finding, login=login, key=key, can_log_in=bool(held or login or not variables))
+
+
+def login_of(adapter: str, environment: Mapping[str, str]) -> str:
+    """The file of a login in HOME that an agent needs, because there is no key for it."""
+    held, login, _ = _Tool(TOOLS[adapter], adapter).access(environment)
+    return "" if held else login
 
 
 class _Tool:
@@ -206,18 +237,28 @@ class _Tool:
             return _missing("agents", self.name, "not installed", install)
         version, why = await asking.version(path)
         if why:
-            return _missing("agents", self.name, f"{path} does not work: {why}", "")
-        return Finding(area="agents", name=self.name, version=version, detail=self._key(asking.whole))
+            return _missing("agents", self.name, f"{path} does not work: {why}", getattr(self.adapter, "install", ""))
+        held, login, variables = self.access(asking.whole)
+        detail, install = _key(held, login, variables)
+        return Finding(area="agents", name=self.name, version=version, detail=detail, install=install)
 
-    def _key(self, environment: Mapping[str, str]) -> str:
+    def access(self, environment: Mapping[str, str]) -> tuple[str, str, tuple[str, ...]]:
+        """The variable that holds a key, the file of a login, and the variables that a key could be in."""
         provider = self.adapter.provider(environment)
-        variables = provider.key_variables if provider is not None else ()
-        if held := next((name for name in variables if environment.get(name)), ""):
-            return f"key in {held}"
+        variables = tuple(provider.key_variables) if provider is not None else ()
+        held = next((name for name in variables if environment.get(name)), "")
         login = _LOGINS.get(self.name, "")
-        if login and (Path(environment.get("HOME", "")) / login).is_file():
-            return f"a login in ~/{login}, for homeFiles"
-        return f"no key: set {variables[0]}" if variables else ""
+        there = bool(login) and (Path(environment.get("HOME", "")) / login).is_file()
+        return held, login if there else "", variables
+
+
+def _key(held: str, login: str, variables: tuple[str, ...]) -> tuple[str, str]:
+    """What lets an agent in, and the command for one that nothing does."""
+    if held:
+        return f"key in {held}", ""
+    if login:
+        return f"a login in ~/{login}, for homeFiles", ""
+    return (f"no key: set {variables[0]}", f"export {variables[0]}=…") if variables else ("", "")
 
 
 async def _walls(processes: Processes) -> tuple[Finding, ...]:
