@@ -85,7 +85,7 @@ class AgentSession(msgspec.Struct, frozen=True, kw_only=True):
     purpose: str
     attempt: int
     status: str
-    """running | waiting | ended"""
+    """running | waiting | parked | ended"""
     outcome: str = ""
     reason: str = ""
     iterations: int = 0

@@ -33,6 +33,7 @@ from genba.wiring.registering import registered
 
 if TYPE_CHECKING:
     from genba.definitions.definition import AgentDefinition
+    from genba.domain.fleet import FleetSession
     from genba.domain.problems import Problem
     from genba.wiring.lookout import Lookout
 
@@ -56,7 +57,7 @@ class AgentsView:
         self._redactor = Redactor(os.environ)
 
     def picture(self) -> AgentsPicture:
-        records = self.lookout.fleet.store.read(windows_fleet.records)
+        records = self._records()
         shown = self.lookout.house.registry.folders()
         cards = [
             self._card(name, found, shown[name][1] if name in shown else "", records.get(name, AgentRecord()))
@@ -79,8 +80,10 @@ class AgentsView:
 
     def one(self, name: str) -> AgentPicture:
         """One agent; one that is not defined any more has its sessions."""
-        sessions, record = self.lookout.fleet.store.read(
-            lambda tx: (windows_fleet.sessions_of(tx, name, SESSIONS), windows_fleet.records(tx).get(name))
+        listed = self.lookout.fleet.store.read(lambda tx: windows_fleet.sessions_of(tx, name, SESSIONS))
+        parked = {each.run for each in self._parked()}
+        sessions = tuple(
+            msgspec.structs.replace(each, status="parked") if each.run in parked else each for each in listed
         )
         everybody = self.picture()
         card = next((each for each in (*everybody.agents, *everybody.gone) if each.name == name), None)
@@ -91,7 +94,7 @@ class AgentsView:
             return AgentPicture(card=card, sessions=sessions)
         steps, end = _steps(found)
         return AgentPicture(
-            card=msgspec.structs.replace(card, record=record or AgentRecord()),
+            card=card,
             completes=_completes(found),
             digest=found.digest,
             parameters=tuple(
@@ -105,6 +108,20 @@ class AgentsView:
             asks=found.state_driven,
             sessions=sessions,
         )
+
+    def _records(self) -> dict[str, AgentRecord]:
+        """What the sessions of each agent came to. One whose executor is gone does not run, whatever it says."""
+        records = self.lookout.fleet.store.read(windows_fleet.records)
+        for session in self._parked():
+            known = records.get(session.agent, AgentRecord())
+            records[session.agent] = msgspec.structs.replace(
+                known, running=max(0, known.running - 1), waiting=known.waiting + 1
+            )
+        return records
+
+    def _parked(self) -> list[FleetSession]:
+        standing = self.lookout.standing()
+        return [each for each in standing.field.sessions if each.status == "running" and not standing.runs(each)]
 
     def _definitions(self) -> Read:
         """Every agent as its files say now, or its problems; who looks within a moment sees the same."""

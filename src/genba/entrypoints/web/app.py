@@ -26,7 +26,7 @@ from genba.entrypoints.web.site import Site
 _log = logging.getLogger("genba.web")
 _NOT_FOUND = 404
 STATIC = Path(__file__).parent / "static"
-PAGES = ("entering", "field", "board", "workers", "queue", "graph", "cost", "task", "session", "approvals")
+PAGES = ("entering", "field", "board", "workers", "queue", "graph", "agents", "cost", "task", "session", "approvals")
 """The modules of `pages`; each has `routes(site)`."""
 Background = Callable[[], contextlib.AbstractAsyncContextManager[Any]]
 NOTHING: Mapping[str, ASGIApp] = MappingProxyType({})

@@ -1,5 +1,6 @@
 """How values look on a page: times, money, amounts, and the shape of each state."""
 
+import shlex
 from datetime import UTC, datetime
 from typing import Any
 
@@ -125,6 +126,7 @@ FILTERS: dict[str, Any] = {
     "duration": duration,
     "moment": moment,
     "money": money,
+    "quoted": shlex.quote,
     "shape": shape,
     "short": short,
     "word": word,

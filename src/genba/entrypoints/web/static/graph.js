@@ -28,7 +28,7 @@
     return [
       { selector: "node", style: {
         shape: "round-rectangle", width: WIDTH, height: HEIGHT, "background-color": surface, "border-width": 1.5, "border-color": line,
-        label: "data(label)", color: text, "font-size": 12, "font-family": "system-ui, sans-serif", "text-wrap": "wrap", "text-max-width": WIDTH - 44,
+        label: "data(label)", color: text, "font-size": 12, "font-family": "system-ui, sans-serif", "text-wrap": "wrap", "text-overflow-wrap": "anywhere", "text-max-width": WIDTH - 44,
         "text-valign": "center", "text-halign": "center", "text-margin-x": 12, "text-justification": "left",
         "background-width": 18, "background-height": 18, "background-position-x": 9, "background-position-y": "50%", "background-fit": "none", "background-clip": "none",
       } },
