@@ -311,7 +311,8 @@ def _facts(
         own_labels=_own_labels(told["labels"], kept),
         **told,
     )
-    missing = tuple(_missing(facts, issue, sight)) if issue is not None or sight.horizon else ()
+    asked = issue is not None or sight.horizon or sight.scanned.unread
+    missing = tuple(_missing(facts, issue, sight)) if asked else ()
     return msgspec.structs.replace(facts, missing=missing) if missing else facts
 
 
@@ -479,6 +480,8 @@ def _missing(facts: IssueFacts, issue: TrackedIssue | None, sight: Sight) -> Ite
     """What would have to be known of it, and is not."""
     if issue is not None and not issue.closed and not issue.detailed and facts.status is not None:
         yield "its comments, dependencies and pull requests were not read yet"
+    if sight.scanned.unread and facts.state == "open":
+        yield f"there is no branch {sight.scanned.position.base}: what has landed is not seen"
     untouched = not (facts.commits or facts.branches or facts.pull_requests or facts.sessions)
     if sight.horizon and facts.state == "open" and untouched and facts.created_at < sight.horizon:
         yield f"the clone is shallow: what was done before {sight.horizon[:10]} is not seen"

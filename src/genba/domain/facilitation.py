@@ -108,6 +108,8 @@ class Scanned(msgspec.Struct, kw_only=True):
     position: ScanPosition
     anew: bool = False
     """Whether the whole base was read: what was known of it before counts no more."""
+    unread: bool = False
+    """Whether there is history, and no base to read it by."""
     on_base: dict[int, list[SeenCommit]] = {}
     of_requests: dict[int, list[SeenCommit]] = {}
     """By pull request: commits on the base that say they are it."""
@@ -170,7 +172,10 @@ class IssueFacts(msgspec.Struct, frozen=True, kw_only=True):
     pull_requests: tuple[TrackedPullRequest, ...] = ()
     sessions: tuple[SeenSession, ...] = ()
     phase_runs: tuple[str, ...] = ()
-    """Runs that ended a phase of it, and not the whole: what they landed does not make it done."""
+    """Runs that came to their end and left its task unfinished, as the blackboard says: a phase, and not the whole.
+
+    What they landed does not make it done. Whoever lands the whole moves the task on by the same deed.
+    """
     verified: str = ""
     """The commit that every required goal passed on last."""
     approved: str = ""

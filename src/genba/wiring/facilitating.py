@@ -246,6 +246,9 @@ async def base_of(house: House) -> str:
     for name in _MAIN_BRANCHES:
         if await layout.git.commit_of(f"refs/heads/{name}") is not None:
             return name
+    names = await layout.git.text("for-each-ref", "--count=2", "--format=%(refname:short)", "refs/heads/")
+    if len(only := names.split()) == 1:
+        return only[0]
     return current or _MAIN_BRANCHES[0]
 
 

@@ -72,7 +72,9 @@ class GitScan:
         shallow = (await self.git.text("rev-parse", "--is-shallow-repository")) == "true"
         now = ScanPosition(base=base, tip=tip or "", shallow=shallow)
         if tip is None:
-            return Scanned(position=now, anew=True, notes=(f"there is no branch {base}, or it has no commit",))
+            some = await self.git.text("rev-list", "--max-count=1", "--all")
+            note = f"there is no branch {base}, or it has no commit"
+            return Scanned(position=now, anew=True, unread=bool(some), notes=(note,))
         since = await self._goes_on(position, now)
         found = Scanned(position=now, anew=not since)
         await asyncio.to_thread(self._read, found, tip, since)
