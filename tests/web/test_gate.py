@@ -120,9 +120,9 @@ def test_every_answer_carries_the_policy(served: Dashboard, path: str) -> None:
 
 def test_a_request_that_is_too_large_is_refused_before_it_is_read(served: Dashboard) -> None:
     with served.client() as client:
-        answer = client.post("/api/tasks", content=b'{"title": "' + b"x" * 2_000_000 + b'"}')
+        answer = client.post("/api/tasks", content=b'{"title": "' + b"x" * 3_000_000 + b'"}')
         assert answer.status_code == 413
-        endless = iter([b"x" * 100_000] * 20)
+        endless = iter([b"x" * 100_000] * 30)
         answer = client.post("/api/tasks", content=endless, headers={"content-type": "application/json"})
         assert answer.status_code == 413
 

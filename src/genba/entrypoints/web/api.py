@@ -97,10 +97,20 @@ async def _body(request: Request, operation: Operation) -> Any:
         return None
     if request.headers.get("content-type", _JSON).partition(";")[0].strip().lower() != _JSON:
         raise _unfit("the body is not JSON: say Content-Type: application/json", operation)
+    raw = await request.body()
     try:
-        return msgspec.json.decode(await request.body(), type=operation.body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:  # a value that does not fit is one of these too
+        return msgspec.convert(_counted(msgspec.json.decode(raw)), operation.body)
+    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
         raise _unfit(f"the body does not fit: {error}", operation) from error
+
+
+def _counted(value: Any) -> Any:
+    """The same value; a whole number is one, however it is written: 3.0 is 3 in JSON."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict):
+        return {key: _counted(inner) for key, inner in value.items()}
+    return [_counted(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _fitting(kind: Any, value: Any, name: str) -> Any:

@@ -1,6 +1,6 @@
 """What programs may ask about tasks, and decide about them."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -59,7 +59,10 @@ class ApproveBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class MoveBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    to: TaskStatus
+    to: Annotated[
+        Literal["open", "cancelled"],
+        Meta(description="open: also out of the backlog, unblocked, reopened."),
+    ]
     reason: Annotated[str, Meta(max_length=100_000)] = ""
 
 
@@ -139,6 +142,11 @@ async def _show(site: Site, given: Given) -> Any:
     return await site.look(show)
 
 
+async def _move(site: Site, given: Given) -> Any:
+    body: MoveBody = given.body
+    return await site.look(lambda: site.decisions.move(given.path["number"], TaskStatus(body.to), body.reason))
+
+
 def _deed(name: str) -> Call:
     """A decision about one task, with what its body says."""
 
@@ -155,7 +163,7 @@ def _operation(verb: str, deed: str, summary: str, body: type[msgspec.Struct] | 
         path=f"/api/tasks/{{number}}/{verb}",
         name=f"{deed}Task",
         summary=summary,
-        call=_deed(deed),
+        call=_move if deed == "move" else _deed(deed),
         answer=Told,
         parameters={"number": Number},
         body=body,
@@ -199,7 +207,7 @@ TASKS: tuple[Operation, ...] = (
         command="genba task show NUMBER --json",
     ),
     _operation("comments", "comment", "Write a comment.", TextBody, "genba task comment NUMBER TEXT"),
-    _operation("status", "move", "Change the status, where the table of statuses allows it.", MoveBody, ""),
+    _operation("status", "move", "Open a task again, or give it up.", MoveBody, ""),
     _operation("answer", "answer", "Answer what the task waits for.", TextBody, "genba answer NUMBER TEXT"),
     _operation("approve", "approve", "Say yes to what the task waits for.", ApproveBody, "genba approve NUMBER"),
     _operation("reject", "reject", "Say no, and why.", ReasonBody, "genba reject NUMBER --reason TEXT"),

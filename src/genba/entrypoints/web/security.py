@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from genba.wiring.web_keys import WebKeys
 
-LARGEST_BODY = 1024 * 1024
+LARGEST_BODY = 2 * 1024 * 1024
 COOKIE_SECONDS = 30 * 86400
 CSRF_HEADER = "genba-csrf"
 CSRF_FIELD = "csrf"
