@@ -114,8 +114,8 @@ def test_a_login_is_used_where_there_is_no_key(project: Project, tmp_path: Path)
     (home / ".claude").mkdir(parents=True)
     (home / ".claude" / ".credentials.json").write_text("{}")
     path = f"{tools(tmp_path / 'bin', 'claude')}{os.pathsep}{os.environ['PATH']}"
-    without = {"ANTHROPIC_API_KEY": "", "ANTHROPIC_AUTH_TOKEN": "", "CLAUDE_CODE_OAUTH_TOKEN": ""}
-    done = project.genba("init", check=0, PATH=path, HOME=str(home), **without)
+    project.environment |= {"ANTHROPIC_API_KEY": "", "ANTHROPIC_AUTH_TOKEN": "", "CLAUDE_CODE_OAUTH_TOKEN": ""}
+    done = project.genba("init", check=0, PATH=path, HOME=str(home))
 
     agents = yaml.safe_load(project.read(".genba/config.yaml"))["agents"]
     assert agents == {"default": {"adapter": {"type": "claude-code", "homeFiles": [".claude/.credentials.json"]}}}

@@ -19,6 +19,7 @@ COMMANDS = {
     "agent": "genba.entrypoints.cli.agent_commands:agent",
     "answer": "genba.entrypoints.cli.fleet_commands:answer",
     "approve": "genba.entrypoints.cli.fleet_commands:approve",
+    "completion": "genba.entrypoints.cli.completion_command:completion",
     "demo": "genba.entrypoints.cli.demo_command:demo",
     "doctor": "genba.entrypoints.cli.doctor_command:doctor",
     "escalations": "genba.entrypoints.cli.fleet_commands:escalations",
@@ -45,11 +46,12 @@ COMMANDS = {
     "verify": "genba.entrypoints.cli.verify_command:verify",
     "work": "genba.entrypoints.cli.work_command:work",
 }
-_SUMMARIES = {
+SUMMARIES = {
     "agent": "List, show, check and create agents.",
     "answer": "Answer what a task waits for.",
     "approve": "Say yes: to a commit, a plan, another attempt.",
-    "demo": "Watch an agent work, be judged and be merged.",
+    "completion": "Teach your shell to complete.",
+    "demo": "Watch a fleet work, be judged and be merged.",
     "doctor": "Find what is installed and what works here.",
     "escalations": "List what only a person can decide.",
     "facilitate": "Say how each issue stands, and what to do next.",
@@ -93,7 +95,7 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
-            formatter.write_dl(sorted(_SUMMARIES.items()))
+            formatter.write_dl(sorted(SUMMARIES.items()))
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

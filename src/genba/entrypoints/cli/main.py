@@ -11,6 +11,10 @@ def main() -> None:
     """Answer `--version` at once; everything else is worth importing for."""
     if sys.argv[1:] in (["--version"], ["-V"]):
         _leave(_version())
+    if "_GENBA_COMPLETE" in os.environ:  # a shell asks what could come next
+        from genba.entrypoints.cli.completion_command import answer  # noqa: PLC0415  (only a shell asks)
+
+        _leave(answer())
     gc.disable()  # nothing that start-up makes is garbage
     from genba.entrypoints.cli.commands import run_cli  # noqa: PLC0415  (the import is most of the cost of --version)
 
