@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -260,6 +261,35 @@ async def test_whoever_is_stopped_does_not_wait_for_a_channel_that_hangs(office:
     await asyncio.wait_for(running, 30)
     (entry,) = await asyncio.to_thread(office.notices.newest)
     assert (entry.status, entry.error) == ("pending", "it was cut off")
+
+
+def test_processes_that_send_at_the_same_time_send_each_notice_once(
+    open_board: Callable[..., Blackboard], address: str, tmp_path: Path
+) -> None:
+    office = Office(open_board())
+    for _ in range(10):
+        office.ask()
+    file = tmp_path / "sent"
+
+    def send() -> None:
+        with Blackboard.open(address, "a project") as board:
+            Office(board).send(MemoryChannel(file=file))
+
+    with ThreadPoolExecutor(3) as pool:
+        assert all(pool.map(lambda _number: in_a_process(send), range(3)))
+    assert office.send(MemoryChannel(file=file)) == 0
+    keys = MemoryChannel(file=file).keys
+    assert len(keys) == len(set(keys)) == 10
+
+
+def test_nothing_is_written_while_nothing_is_due(office: Office) -> None:
+    office.ask()
+    office.send(MemoryChannel(RemoteUnavailable("no")))
+    asked = (("webhook",), ("question",))
+    assert not office.notices.due(*asked)
+    assert not office.notices.due(("desktop",), ("budget",))
+    office.later(10)
+    assert office.notices.due(*asked)
 
 
 @pytest.mark.parametrize("point", ["send", "is sent"])

@@ -38,7 +38,9 @@ FROM notices n JOIN escalations e ON e.id = n.escalation_id
 WHERE n.project_id = :project AND e.status = 'open'
 """)
 _TO_SEND = Statement("""
-SELECT count(*) FROM notices n WHERE n.project_id = :project AND n.status IN ('pending', 'sending')
+SELECT n.channel, n.status, n.not_before, n.owner, n.until, e.status
+FROM notices n JOIN escalations e ON e.id = n.escalation_id
+WHERE n.project_id = :project AND n.status IN ('pending', 'sending') ORDER BY n.id LIMIT 500
 """)
 _INSERT = Statement("""
 INSERT INTO notices (project_id, escalation_id, channel, reminder, created_at)
@@ -95,12 +97,20 @@ class NoticeBoard:
         self.store = store
         self._clock = clock
 
-    def due(self, channels: Sequence[str], kinds: Sequence[str], reminder_hours: float = 0) -> bool:
-        """Whether there may be something to write down or to send. Only looks."""
+    def due(
+        self,
+        channels: Sequence[str],
+        kinds: Sequence[str],
+        reminder_hours: float = 0,
+        lives: Lives = lambda _owner: None,
+    ) -> bool:
+        """Whether there is something to write down or to send now. Only looks."""
 
         def look(tx: Transaction) -> bool:
-            row = tx.one(_TO_SEND, project=tx.project)
-            return bool(row and row[0]) or bool(self._missing(tx, channels, kinds, reminder_hours))
+            at = self._at(tx)
+            return any(_is_due(row, at, channels, lives) for row in tx.all(_TO_SEND, project=tx.project)) or bool(
+                self._missing(tx, channels, kinds, reminder_hours)
+            )
 
         return self.store.read(look)
 
@@ -123,7 +133,7 @@ class NoticeBoard:
         def work(tx: Transaction) -> NoticeEntry | None:
             at = self._at(tx)
             values = {"project": tx.project, "channel": channel}
-            left = [row for row in tx.all(_CLAIM_UNDER_WAY, **values) if _is_left(row, at, lives)]
+            left = [row for row in tx.all(_CLAIM_UNDER_WAY, **values) if _is_left(row[9], row[10], at, lives)]
             row = left[0] if left else None
             if row is None:
                 row = tx.one(_CLAIM_PENDING, **values, at=written(at), far=written(at + LONGEST_WAIT + _SKEW))
@@ -223,9 +233,18 @@ def written(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _is_left(row: Row, at: datetime, lives: Lives) -> bool:
+def _is_due(row: Row, at: datetime, channels: Sequence[str], lives: Lives) -> bool:
+    """Whether one that was written down can be sent now on one of these channels, or need not be sent any more."""
+    channel, status, not_before, owner, until, asked = row
+    if channel not in channels:
+        return False
+    if status == NoticeStatus.SENDING:
+        return _is_left(owner, until, at, lives)
+    return asked != "open" or not_before <= written(at) or not_before > written(at + LONGEST_WAIT + _SKEW)
+
+
+def _is_left(owner: str, until: str, at: datetime, lives: Lives) -> bool:
     """Whether nobody sends it any more: its lease has run out, or its sender is dead."""
-    owner, until = row[9], row[10]
     too_late = written(at + timedelta(seconds=LEASE_SECONDS) + _SKEW)
     return until <= written(at) or until > too_late or lives(owner) is False
 

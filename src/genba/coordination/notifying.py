@@ -72,7 +72,7 @@ class Notifier:
         """Send what is due now; how many were sent. Raises only what the database does."""
         names = tuple(self.channels)
         asked = (names, self.settings.kinds, self.settings.reminder_hours)
-        if not names or not await _aside(lambda: self.board.due(*asked)):
+        if not names or not await _aside(lambda: self.board.due(*asked, lives)):
             return 0
         await _aside(lambda: self.board.record(*asked))
         counted = await asyncio.gather(*(self._drain(name, channel) for name, channel in self.channels.items()))
@@ -88,16 +88,17 @@ class Notifier:
                 await asyncio.wait({sending, stopping}, return_when=asyncio.FIRST_COMPLETED)
                 if not sending.done():
                     await asyncio.wait({sending}, timeout=_LAST_SECONDS)
-                if sending.done() and sending.exception() is not None:
+                error = sending.exception() if sending.done() else None
+                if error is not None:  # the database is out of reach, or what nobody foresaw: nobody else is hurt
                     pause = _AFTER_TROUBLE_SECONDS
-                    self._raise_only_foreign(sending.exception())
+                    self._say("nobody", error.message if isinstance(error, GenbaError) else type(error).__name__)
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(asyncio.shield(stopping), pause)
             finally:
                 for task in (sending, stopping):
                     task.cancel()
                 await asyncio.wait({sending, stopping})
-        with contextlib.suppress(TimeoutError, GenbaError):
+        with contextlib.suppress(Exception):  # whoever leaves is kept by nothing
             await asyncio.wait_for(self.send_due(), _LAST_SECONDS)
 
     async def try_out(self, notice: Notice) -> dict[str, str]:
@@ -172,11 +173,6 @@ class Notifier:
             title=cut(one_line(self.redact(notice.title)), _LONGEST_TITLE),
             question=cut(self.redact(notice.question), _LONGEST_QUESTION),
         )
-
-    def _raise_only_foreign(self, error: BaseException | None) -> None:
-        """A database that is out of reach is asked again later; what nobody foresaw is a fault of ours."""
-        if error is not None and not isinstance(error, GenbaError):
-            raise error
 
 
 async def _aside(work: Callable[[], T]) -> T:

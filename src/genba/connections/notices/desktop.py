@@ -3,6 +3,7 @@
 Law: what a notice says is an argument and nothing else. No shell sees it, no script holds it, no markup in it counts.
 """
 
+import secrets
 import shutil
 from collections.abc import Mapping
 
@@ -64,7 +65,7 @@ class DesktopChannel:
             environment=self.environment,
             timeout_seconds=_TIMEOUT,
             idle_seconds=_TIMEOUT,
-            mark=f"notice-{notice.key}",
+            mark=f"notice-{secrets.token_hex(8)}",  # whoever ends it ends nothing of anybody else
         )
         done = await self.processes.run(command, _nobody_listens)
         program = _SHOWN_BY[self.platform]

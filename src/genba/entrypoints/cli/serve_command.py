@@ -84,6 +84,7 @@ async def _serve(house: House, asked: Asked) -> None:
     from genba.entrypoints.web.site import Site  # noqa: PLC0415
     from genba.wiring.decisions import Decisions  # noqa: PLC0415
     from genba.wiring.lookout import Lookout  # noqa: PLC0415
+    from genba.wiring.notifying import notices_sent  # noqa: PLC0415
     from genba.wiring.web_keys import web_keys  # noqa: PLC0415
     from genba.wiring.workflow_service import open_service  # noqa: PLC0415
 
@@ -105,7 +106,7 @@ async def _serve(house: House, asked: Asked) -> None:
                 background=[lambda: asking.router.lifespan_context(asking)],
             )
             gc.freeze()  # what was loaded stays: nobody waits while it is looked through again
-            async with serving(app, listening):
+            async with serving(app, listening), notices_sent(house, show_warning):
                 _tell(asked, port, keys.operator, keys.viewer)
                 await asyncio.Event().wait()
 
