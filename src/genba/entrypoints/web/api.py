@@ -11,13 +11,14 @@ from starlette.routing import BaseRoute, Route
 
 from genba.domain.errors import ConfigurationError, GenbaError, UsageError
 from genba.entrypoints.web.api_fleet import FLEET
+from genba.entrypoints.web.api_pictures import PICTURES
 from genba.entrypoints.web.api_tasks import TASKS
 from genba.entrypoints.web.openapi import described
 from genba.entrypoints.web.operations import Failure, FailureAnswer, Given, Operation
 from genba.entrypoints.web.security import CSRF_HEADER, csrf_fits, visitor_of
 from genba.entrypoints.web.site import Site, status_of
 
-OPERATIONS: tuple[Operation, ...] = (*TASKS, *FLEET)
+OPERATIONS: tuple[Operation, ...] = (*TASKS, *FLEET, *PICTURES)
 _JSON = "application/json"
 
 
