@@ -147,10 +147,10 @@ class TaskWindow:
 
     def file(self, place: DiffPicture, path: str) -> FileDiff:
         """The lines of one file of a comparison."""
-        if not place.commit or "\0" in path or not path:
-            raise NotFoundError("there is nothing to compare", hint=f"genba task show {place.number}")
-        before = next((each.before for each in place.files if each.path == path), "")
-        return file_diff(self.lookout.house.layout.git, place.base, place.commit, path, before)
+        found = next((each for each in place.files if each.path == path), None)
+        if found is None:
+            raise NotFoundError("the work does not change such a file", hint=f"genba task show {place.number}")
+        return file_diff(self.lookout.house.layout.git, place.base, place.commit, path, found.before)
 
     def _place(self, number: int) -> DiffPicture:
         """Which commits are compared, as far as the blackboard knows."""

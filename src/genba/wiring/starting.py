@@ -6,6 +6,8 @@ Law: it outlives whoever started it, no shell reads a word of it, and it is call
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import glob
 import os
 import re
 import subprocess
@@ -15,6 +17,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from genba.connections.journal.paging import line_at
 from genba.coordination.attendance import absent
 from genba.definitions.parameters import ISSUE, option_name
 from genba.domain.errors import NotFoundError, StateConflictError, UnavailableError, UsageError
@@ -33,6 +38,12 @@ _LONGEST_TAIL = 8192
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _starting: set[tuple[str, int]] = set()
 """What is being started just now, by repository and task."""
+
+
+class _Began(msgspec.Struct, frozen=True):
+    """What is read of the first line of a journal."""
+
+    process: int = 0
 
 
 async def start_run(house: House, agent: str, number: int) -> Told:
@@ -72,11 +83,12 @@ def _words(house: House, agent: str, number: int) -> list[str]:
 
 async def _started(house: House, agent: str, number: int, words: list[str]) -> Told:
     said = await asyncio.to_thread(_output, house, agent, number)
+    before = await asyncio.to_thread(_runs, house, agent)
     process = await asyncio.to_thread(_spawn, words, house.layout.top, said)
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while time.monotonic() < deadline:
         code = process.poll()
-        run = await asyncio.to_thread(_begun, house, number, process.pid)
+        run = await asyncio.to_thread(_begun, house, agent, before, process.pid)
         if run:
             return Told(sentence=f"{agent} works on #{number}", leads_to=f"/sessions/{run}")
         if code is not None:
@@ -111,14 +123,19 @@ def _output(house: House, agent: str, number: int) -> Path:
     return path
 
 
-def _begun(house: House, number: int, process: int) -> str:
-    """The run of that process, once its session and its journal are there."""
-    try:
-        newest = house.board(make=False).newest_session(number)
-    except NotFoundError:
-        return ""
-    there = newest.process == process and (house.layout.run_folder(newest.run) / "journal").is_file()
-    return newest.run if there else ""
+def _begun(house: House, agent: str, before: frozenset[str], process: int) -> str:
+    """The run of that process, once its journal says that it has begun."""
+    for run in sorted(_runs(house, agent) - before):
+        with contextlib.suppress(OSError, NotFoundError, msgspec.DecodeError, msgspec.ValidationError):
+            journal = house.find_journal(run)
+            if msgspec.json.decode(line_at(journal, 0), type=_Began).process == process:
+                return run
+    return ""
+
+
+def _runs(house: House, agent: str) -> frozenset[str]:
+    folder = house.layout.own / "runs"
+    return frozenset(path.name for path in folder.glob(f"{glob.escape(agent)}-*")) if folder.is_dir() else frozenset()
 
 
 def _refusal(agent: str, number: int, code: int, said: Path) -> StateConflictError:
