@@ -16,7 +16,7 @@ LANDING = (
     "turn:prove:1:inside",
     "turn:settle:1:inside",
     "board:settle_all:1:before",
-    "engine:enqueue_in:2:after",
+    "board:continue_:1:after",
 )
 
 

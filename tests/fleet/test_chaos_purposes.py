@@ -70,7 +70,7 @@ PLANNING = (
 )
 COMING_HOME = (
     "turn:land:1:inside",
-    "engine:enqueue_in:6:before",
+    "engine:enqueue_in:4:before",
     "part:open:4:inside",
     "part:open:4:after",
     "part:verify:3:inside",

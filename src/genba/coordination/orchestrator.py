@@ -17,6 +17,7 @@ import msgspec
 from sqlalchemy import Connection
 
 from genba.blackboard.fleet import FleetBoard
+from genba.coordination.closing import Close, Closing, closure_of
 from genba.coordination.enduring import Enduring
 from genba.coordination.engine import MERGES, Engine, Workflow, sessions_queue
 from genba.coordination.handing_over import leave_note
@@ -68,7 +69,6 @@ _ENDS_ANYWAY = (can.WaitReason.BUDGET, can.WaitReason.MERGE)
 _SITTING_DOWN_SECONDS = 60.0
 _TRIES_TO_LAND = 3
 _REFUSED_AGAIN = 2
-_LANDING_FIRST = 1
 _BY_PRIORITY = {"critical": 2, "high": 3, "medium": 4, "low": 5}
 
 
@@ -106,6 +106,7 @@ class Orchestrator:
         host: str,
         looked: Callable[[Field], None],
         end_agents: Callable[[str], Awaitable[None]],
+        close: Close,
     ) -> None:
         self.board = board
         self.engine = engine
@@ -119,6 +120,7 @@ class Orchestrator:
         self.end_agents = end_agents
         """Ends what still runs of a session that nobody carries on."""
         self.wake = asyncio.Event()
+        self.closing = Closing(board, close, self._part_lost, self.wake.set)
         self.actor = Actor(ActorKind.ORCHESTRATOR, engine.executor)
         self.field = Field(now="", tasks={})
         self.waits: tuple[can.Wait, ...] = ()
@@ -219,7 +221,7 @@ class Orchestrator:
         lost = 0
         for session in mine:
             workflow = part_workflow(session.run, session.part)
-            if workflow in alive:
+            if workflow in alive or await self.closing.goes_on(session, self.field):
                 continue
             known = await self.engine.status(workflow)
             why = known.error or known.status if known is not None else "nobody knows of it"
@@ -227,10 +229,13 @@ class Orchestrator:
             if await asyncio.to_thread(bury, self.board, session.run, session.part, reason):
                 await self.end_agents(session.run)
                 lost += 1
-                self._tell(FleetEventKind.FAILED, session.task, agent=session.agent, run=session.run, detail=reason)
+                self._part_lost(session, reason)
             if known is not None and known.status == "poisoned":
                 await self.engine.cancel([workflow])
         return lost
+
+    def _part_lost(self, part: FleetSession | PartOrder, reason: str) -> None:
+        self._tell(FleetEventKind.FAILED, part.task, agent=part.agent, run=part.run, detail=reason)
 
     async def _bury_runs_that_died(self) -> int:
         """End sessions of `genba run` whose process has died. Says how many. On other hosts nobody can tell."""
@@ -247,7 +252,7 @@ class Orchestrator:
             reason = "its process died"
             if has_died and await asyncio.to_thread(bury, self.board, session.run, session.part, reason):
                 died += 1
-                self._tell(FleetEventKind.FAILED, session.task, agent=session.agent, run=session.run, detail=reason)
+                self._part_lost(session, reason)
         return died
 
     async def _let_go_of_guests(self) -> int:
@@ -264,7 +269,7 @@ class Orchestrator:
         for session in guests:
             if session.run in gone and await asyncio.to_thread(bury, self.board, session.run, session.part, reason):
                 await asyncio.to_thread(leave_note, self.board, session.task, session.run)
-                self._tell(FleetEventKind.FAILED, session.task, agent=session.agent, run=session.run, detail=reason)
+                self._part_lost(session, reason)
         return len(gone)
 
     async def _turning(self, unfinished: list[Workflow]) -> frozenset[str]:
@@ -438,9 +443,13 @@ class Orchestrator:
 
     async def _continue(self, move: can.Continue) -> None:
         session = next(found for found in self.field.sessions if found.run == move.run)
+        if move.cause is Cause.LANDED:  # that it landed was told, and that it is done will be
+            order = closure_of(session, session.part + 1, move.landed)
+            await self.closing.begin(order, self.engine.executor, self.host)
+            return
         entry = next((found for found in self.field.entries if found.run == move.run), None)
         came_back = move.cause in (Cause.CONFLICT, Cause.RED)
-        works = session.purpose in (Purpose.WORK, Purpose.INTEGRATE) and move.cause is not Cause.LANDED
+        works = session.purpose in (Purpose.WORK, Purpose.INTEGRATE)
         order = PartOrder(
             run=session.run,
             task=session.task,
@@ -452,20 +461,16 @@ class Orchestrator:
             gap=move.gap,
             over=entry.over if entry is not None and came_back else "",
             paths=entry.paths if entry is not None and came_back else (),
-            landed=move.landed,
             handover=await self.crew.handover(session.task) if works else "",
         )
-        first = _LANDING_FIRST if move.cause is Cause.LANDED else self._rank(session.task)
         go_on = partial(
             self.board.continue_,
             order,
             executor=self.engine.executor,
             host=self.host,
-            enqueue=self._enqueue(order, first),
+            enqueue=self._enqueue(order, self._rank(session.task)),
         )
         await asyncio.to_thread(go_on)
-        if move.cause is Cause.LANDED:
-            return  # that it landed was told, and that it is done will be
         told = f"{move.cause}: {move.reason}" if move.reason else str(move.cause)
         self._tell(FleetEventKind.CONTINUED, session.task, agent=session.agent, run=session.run, detail=told)
 

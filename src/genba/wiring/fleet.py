@@ -27,6 +27,7 @@ from genba.domain.errors import DiskFullError, NotFoundError, StateConflictError
 from genba.domain.fleet import Executor, Field, PartEnd, PartOrder, Purpose
 from genba.domain.fleet_picture import Ended, FleetEvent, FleetEventKind, FleetPicture, WorkSummary
 from genba.execution.running import RunResult
+from genba.execution.steps import PlainSteps
 from genba.judgement.moves import Me
 from genba.judgement.plans import plan_check
 from genba.judgement.reviews import verdict_check
@@ -113,6 +114,8 @@ class Fleet:
         finally:
             watch.parking = True
             fleet._leaving.set()
+            if fleet.orchestrator is not None:
+                await fleet.orchestrator.closing.stop()
             await engine.close()
             if fleet.server is not None:
                 await asyncio.to_thread(fleet.server.close)
@@ -168,6 +171,7 @@ class Fleet:
             host(),
             self._looked,
             self._end_agents,
+            self._close,
         )
         self.watch.tell(FleetEvent(kind=FleetEventKind.OPENED, detail=f"{engine.executor}, {slots} workers"))
         self._opened.set()
@@ -223,6 +227,10 @@ class Fleet:
         done = await Parts(self.board, parts.prepare, self._afford, self._finish).carry_out(payload, steps)
         self.watch.finished(await asyncio.to_thread(self.board.session, order.run))
         return done
+
+    async def _close(self, order: PartOrder) -> None:
+        """The part that closes what has landed: nobody has to remember any of it."""
+        await self._part(msgspec.json.encode(order).decode(), PlainSteps())
 
     async def _turn(self, payload: str, steps: Steps) -> str:
         """One turn of the merge queue of a target."""

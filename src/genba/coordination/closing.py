@@ -1,0 +1,97 @@
+"""The closure of what has landed: its branch and its working tree go away, and its task is done.
+
+Nobody is asked anything for it, and all of it is safe to repeat, so it is no workflow. Who dies in the middle leaves a
+session that runs and that nobody carries on; whoever looks next sees that its work has landed, and closes it again.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+
+from genba.blackboard.fleet import FleetBoard
+from genba.coordination.checkpoints import keep
+from genba.coordination.session import bury
+from genba.domain.fleet import Cause, EntryStatus, Field, FleetSession, PartOrder
+
+Close = Callable[[PartOrder], Awaitable[None]]
+"""Carries out one closure. It may be cancelled."""
+Lost = Callable[[PartOrder, str], None]
+"""Hears of a closure that came to nothing, and why."""
+
+_AT_ONE_TIME = 8
+
+
+class Closing:
+    """The closures that are under way in this process."""
+
+    def __init__(self, board: FleetBoard, close: Close, lost: Lost, wake: Callable[[], None]) -> None:
+        self._board = board
+        self._close = close
+        self._lost = lost
+        self._wake = wake
+        self._slots = asyncio.Semaphore(_AT_ONE_TIME)
+        self._under_way: dict[str, asyncio.Task[None]] = {}
+
+    async def begin(self, order: PartOrder, executor: str, host: str) -> None:
+        """Write down that a closure begins here, and begin it."""
+        await asyncio.to_thread(partial(self._board.continue_, order, executor=executor, host=host))
+        self._start(order)
+
+    async def goes_on(self, session: FleetSession, field: Field) -> bool:
+        """Whether a session that runs is being closed here. A closure that was cut off begins again."""
+        if session.run in self._under_way:
+            return True
+        landed = _landed_as(field, session)
+        if not landed:
+            return False
+        now = await asyncio.to_thread(self._board.session, session.run)
+        if (now.status, now.part) == (session.status, session.part):
+            self._start(closure_of(session, session.part, landed))
+        return True
+
+    def _start(self, order: PartOrder) -> None:
+        self._under_way[order.run] = asyncio.create_task(self._carry_out(order))
+
+    async def _carry_out(self, order: PartOrder) -> None:
+        try:
+            async with self._slots:
+                await self._close(order)
+        except Exception as error:  # noqa: BLE001  (the edge of a worker: what nobody foresaw is told)
+            reason = f"its part was lost: {keep(error).message}"
+            if await asyncio.to_thread(bury, self._board, order.run, order.part, reason):
+                self._lost(order, reason)
+        finally:
+            del self._under_way[order.run]
+            self._wake()
+
+    async def stop(self) -> None:
+        """Leave what is under way to whoever comes next."""
+        tasks = list(self._under_way.values())
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+def closure_of(session: FleetSession, part: int, landed: str) -> PartOrder:
+    """The part of a session that closes what has landed."""
+    return PartOrder(
+        run=session.run,
+        task=session.task,
+        agent=session.agent,
+        attempt=session.attempt,
+        part=part,
+        purpose=session.purpose,
+        cause=Cause.LANDED,
+        landed=landed,
+    )
+
+
+def _landed_as(field: Field, session: FleetSession) -> str:
+    """The commit that the work of a session has landed as; empty while it has not. Then only its closure is left."""
+    for entry in field.entries:
+        if entry.run == session.run and entry.status is EntryStatus.MERGED and entry.commit == session.verified:
+            return entry.landed or entry.commit
+    return ""
