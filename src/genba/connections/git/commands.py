@@ -16,6 +16,7 @@ from genba.connections.git.answering import answer
 from genba.connections.git.mounting import mounted, read_overlay
 from genba.connections.git.remembering import Memory, is_hash
 from genba.connections.git.saying import telling_line, verb
+from genba.connections.git.stillness import Stillness
 from genba.connections.git.writing import SETTINGS, Writing, write_commit
 from genba.domain.errors import DiskFullError, GitError
 
@@ -54,6 +55,7 @@ class Git:
         self._without_filters: dict[str, str] | None = None
         self._known_settings: tuple[str, ...] | None = None
         self.memory = Memory()
+        self.stillness = Stillness()
         self.writing = Writing()
         self.access: RemoteAccess | None = None
         """What lets git in where a remote lies on the forge of the project."""

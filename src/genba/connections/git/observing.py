@@ -13,6 +13,7 @@ from genba.connections.git.layers import template_of, written
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.mounting import read_overlay
 from genba.connections.git.spans import changes_over, commits_over, parse_changes, parse_rows
+from genba.connections.git.stillness import Status, take_prints
 from genba.domain.errors import GitError
 from genba.domain.evidence import Commit
 from genba.domain.workspaces import Workspace
@@ -25,8 +26,7 @@ _NAMES = ("log", "-z", "--name-only", "--no-renames", "--format=")
 class Look(msgspec.Struct, frozen=True):
     """What git shows of a working tree and its branch, all asked at once."""
 
-    status: tuple[str, str, tuple[str, ...]]
-    """The commit, the branch and the uncommitted paths."""
+    status: Status
     commits: tuple[Commit, ...] = ()
     """Those over the base, newest first."""
     tree: str = ""
@@ -79,8 +79,20 @@ async def changed_files(git: Git, base: str, tip: str) -> tuple[str, ...]:
     return parse_names(await git.fixed(*_NAMES, f"{base}..{tip}"))
 
 
-async def tree_status(git: Git, tree: Path, git_dir: Path) -> tuple[str, str, tuple[str, ...]]:
+async def tree_status(git: Git, tree: Path, git_dir: Path) -> Status:
     """The commit, the branch and the uncommitted paths of a working tree."""
+    if (git.git_dir / "genba" / "cells" / git_dir.name).is_dir():  # seen through walls
+        return await _asked(git, tree, git_dir)
+    prints, taken = take_prints(tree, git_dir, git.git_dir)
+    known = git.stillness.recall(tree, prints)
+    if known is not None and await git.commit_of(f"refs/heads/{known[1]}") == known[0]:
+        return known
+    status = await _asked(git, tree, git_dir)
+    git.stillness.remember(tree, prints, taken, status)
+    return status
+
+
+async def _asked(git: Git, tree: Path, git_dir: Path) -> Status:
     words = ("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--ignore-submodules=all",
              "--no-renames")  # fmt: skip
     only = await _may_differ(git, git_dir)
