@@ -14,6 +14,7 @@ from genba import __version__
 from genba.domain.errors import DiskFullError, GenbaError, UnexpectedError, UsageError
 from genba.domain.problems import did_you_mean
 from genba.entrypoints.cli.failures import error_as_json, show_error
+from genba.entrypoints.cli.next_commands import next_command
 
 COMMANDS = {
     "agent": "genba.entrypoints.cli.agent_commands:agent",
@@ -145,23 +146,13 @@ def _call(arguments: list[str]) -> int:
 
 
 def _told(error: GenbaError, arguments: list[str]) -> int:
-    error.hint = error.hint or _next_command(error)
+    error.hint = error.hint or next_command(error, arguments)
     with contextlib.suppress(OSError):
         show_error(error)
     with contextlib.suppress(OSError):
         if "--json" in arguments:
             click.echo(error_as_json(error))
     return error.exit_code
-
-
-def _next_command(error: GenbaError) -> str:
-    """What to do about an error that names nothing itself."""
-    match error:
-        case DiskFullError():
-            return "free some space, then try again"
-        case UsageError():
-            return "genba --help"
-    return ""
 
 
 def _usage(error: click.ClickException) -> UsageError:
