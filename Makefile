@@ -13,7 +13,7 @@ DEV     := $(VENV)/.installed-dev
 COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-strip-extras \
            --no-emit-index-url --no-header
 
-.PHONY: demo test chaos live-github clis check format bench lock clean help
+.PHONY: demo test chaos live-github clis collect check layout lint types imports format bench lock clean help
 
 help:
 	@echo "make demo    watch an agent work, be judged and be merged (no model, no key)"
@@ -45,10 +45,22 @@ clis: $(DEV)
 	@$(BIN)/python tests/clis/install.py $(VENV)/clis
 	@$(BIN)/python -m tests.github.install $(VENV)/github
 
-check: $(DEV)
+# Each process of the tests would read and rewrite all of them for itself: with this, one has done it before.
+collect: $(DEV)
+	@$(BIN)/python -m pytest --collect-only -q | tail -n 1
+
+check: layout lint types imports
+
+layout: $(DEV)
 	$(BIN)/ruff format --check .
+
+lint: $(DEV)
 	$(BIN)/ruff check .
+
+types: $(DEV)
 	$(BIN)/mypy
+
+imports: $(DEV)
 	$(BIN)/lint-imports
 
 format: $(DEV)

@@ -1,5 +1,6 @@
 """What every test can have."""
 
+import gc
 import os
 import shutil
 import subprocess
@@ -28,6 +29,12 @@ def pytest_xdist_auto_num_workers() -> int | None:
         return None
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(processors, min(3 * processors, MOST_PROCESSES))
+
+
+def pytest_collection_finish() -> None:
+    """All modules and tests are there to stay: nobody who looks for garbage need look through them again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -186,7 +186,7 @@ def start(
 
 
 def _way_to_the_tests(words: Sequence[str]) -> dict[str, str]:
-    return {"PYTHONPATH": str(ROOT)} if words[1] == "-m" else {}
+    return {"PYTHONPATH": str(ROOT)} if words[1] in ("-m", "-c") else {}
 
 
 def _nursery() -> socket.socket:
@@ -269,6 +269,8 @@ def _become(request: dict[str, Any], handles: list[int]) -> None:
         code = 0
     except SystemExit as leaving:
         code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+        if leaving.code is not None and not isinstance(leaving.code, int):
+            sys.stderr.write(f"{leaving.code}\n")
     except BaseException:  # noqa: BLE001  (it is the outermost edge of a process)
         traceback.print_exc()
     finally:
@@ -309,11 +311,16 @@ def _play(words: list[str]) -> None:
 
         main()
         return
-    python, option, module, *rest = words
-    assert (python, option) == (sys.executable, "-m"), words
+    python, option, program, *rest = words
+    assert python == sys.executable, words
+    assert option in ("-m", "-c"), words
     sys.path[0] = str(ROOT)
-    sys.argv = [module, *rest]
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    if option == "-m":
+        sys.argv = [program, *rest]
+        runpy.run_module(program, run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = [option, *rest]
+        exec(compile(program, "<string>", "exec"), {"__name__": "__main__"})
 
 
 def load() -> None:

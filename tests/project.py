@@ -20,6 +20,7 @@ from genba.blackboard.board import Blackboard
 from genba.blackboard.opening import open_store
 from genba.domain.tasks import Actor, ActorKind, StatusChange, Task, TaskDraft, TaskStatus
 from tests import preloaded
+from tests.fleet import engine_tables
 from tests.preloaded import GENBA, ordinary_environment
 
 __all__ = [
@@ -39,19 +40,25 @@ TESTER = Actor(ActorKind.HUMAN, "tester")
 COMMIT = "echo work >> work.txt && git add -A && git commit -qm work"
 
 
-def furnish(file: Path) -> None:
-    """The tables of a blackboard, with nothing in them, where there is no file: a copy is quicker than making them."""
+def furnish(file: Path, engine: bool = False) -> None:
+    """The tables of a blackboard, with nothing in them, where there is no file: a copy is quicker than making them.
+
+    With those of the engine, for a project whose fleet is to work: they are not what its test is about.
+    """
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(_furnished(), file)
+        shutil.copy(_furnished(engine), file)
 
 
 @functools.cache
-def _furnished() -> Path:
+def _furnished(engine: bool) -> Path:
     folder = tempfile.TemporaryDirectory(prefix="genba-board-")
     atexit.register(folder.cleanup)
     file = Path(folder.name) / "genba.db"
     open_store(str(file), 30).close()
+    if engine:
+        engine_tables.make(str(file))
+        assert [each.name for each in file.parent.iterdir()] == [file.name], "all of it is in one file"
     return file
 
 

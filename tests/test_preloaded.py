@@ -31,6 +31,18 @@ def test_it_has_its_own_folder_environment_words_streams_and_code(
 
 
 @BOTH
+def test_a_program_of_a_few_lines_is_what_it_would_be(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, forked: str
+) -> None:
+    monkeypatch.setenv("GENBA_TEST_FORK", forked)
+    lines = "import sys, tests\nprint(__name__, sys.argv)\nsys.exit('no')"
+
+    done = preloaded.run([sys.executable, "-c", lines, "7"], cwd=tmp_path, env=ordinary_environment(), timeout=60)
+
+    assert (done.returncode, done.stdout, done.stderr) == (1, "__main__ ['-c', '7']\n", "no\n")
+
+
+@BOTH
 def test_the_command_line_says_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, forked: str) -> None:
     monkeypatch.setenv("GENBA_TEST_FORK", forked)
 

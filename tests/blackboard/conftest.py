@@ -11,6 +11,7 @@ import pytest
 
 from genba.blackboard.board import Blackboard
 from genba.blackboard.opening import open_store
+from tests.fleet import engine_tables
 from tests.project import furnish
 
 _NUMBERS = itertools.count(1)
@@ -21,22 +22,27 @@ class Postgres:
 
     def __init__(self, address: str) -> None:
         self.address = address
-        self._furnished = ""
+        self._furnished: dict[bool, str] = {}
 
     def database(self) -> str:
         name = f"board_{next(_NUMBERS)}"
         self.run(f"CREATE DATABASE {name}")
         return self._at(name)
 
-    def furnished(self) -> str:
-        """A database with the tables of a blackboard, and nothing in them: a copy is quicker than making them."""
-        if not self._furnished:
+    def furnished(self, engine: bool = False) -> str:
+        """A database with the tables of a blackboard, and nothing in them: a copy is quicker than making them.
+
+        With those of the engine, for a project whose fleet is to work: they are not what its test is about.
+        """
+        if engine not in self._furnished:
             made = f"furnished_{next(_NUMBERS)}"
             self.run(f"CREATE DATABASE {made}")
             open_store(self._at(made), 30).close()
-            self._furnished = made
+            if engine:
+                engine_tables.make(self._at(made))
+            self._furnished[engine] = made
         name = f"board_{next(_NUMBERS)}"
-        self.run(f"CREATE DATABASE {name} TEMPLATE {self._furnished} STRATEGY file_copy")
+        self.run(f"CREATE DATABASE {name} TEMPLATE {self._furnished[engine]} STRATEGY file_copy")
         return self._at(name)
 
     def _at(self, name: str) -> str:

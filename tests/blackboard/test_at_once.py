@@ -23,6 +23,7 @@ from genba.domain.tasks import (
     TaskEdit,
     TaskStatus,
 )
+from tests import preloaded
 from tests.blackboard.acting import (
     HUMAN,
     ORCHESTRATOR,
@@ -113,11 +114,10 @@ def test_numbers_are_given_once(open_board: Opening) -> None:
     assert given == list(range(1, 41))
 
 
-def test_eight_processes_lose_no_update(open_board: Opening, address: str, environment: dict[str, str]) -> None:
+def test_eight_processes_lose_no_update(open_board: Opening, address: str) -> None:
     board = open_board()
     shared = add(board)
-    words = [sys.executable, "-m", "tests.blackboard.writers", address, str(shared), "12"]
-    _end_well([subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True) for _ in range(8)])
+    _eight_end_well("-m", "tests.blackboard.writers", address, str(shared), "12")
 
     task = board.get(shared)
     assert len(task.labels) == 8 * 12
@@ -127,18 +127,15 @@ def test_eight_processes_lose_no_update(open_board: Opening, address: str, envir
     check_laws(board)
 
 
-def test_eight_processes_open_a_fresh_blackboard(address: str, environment: dict[str, str]) -> None:
+def test_eight_processes_open_a_fresh_blackboard(address: str) -> None:
     line = "import sys; from tests.blackboard.acting import add; from genba.blackboard.board import Blackboard;"
     line += "add(Blackboard.open(sys.argv[1], 'a project'))"
-    words = [sys.executable, "-c", line, address]
-    _end_well([subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True) for _ in range(8)])
+    _eight_end_well("-c", line, address)
     with Blackboard.open(address, "a project") as board:
         assert [task.number for task in board.find()] == list(range(1, 9))
 
 
-def test_a_process_that_is_killed_in_the_middle_of_a_change_changes_nothing(
-    open_board: Opening, address: str, environment: dict[str, str]
-) -> None:
+def test_a_process_that_is_killed_in_the_middle_of_a_change_changes_nothing(open_board: Opening, address: str) -> None:
     board = open_board()
     number = add(board)
     before = everything(board)
@@ -154,8 +151,8 @@ def change(tx):
     os.kill(os.getpid(), signal.SIGKILL)
 board.store.write(change)
 """
-    done = subprocess.run([sys.executable, "-c", line, address, str(number)], env=environment, check=False)
-    assert done.returncode == -signal.SIGKILL
+    done = _process("-c", line, address, str(number))
+    assert done.returncode == -signal.SIGKILL, done.stderr
     assert everything(board) == before
     assert start(board, number).version == 2
 
@@ -219,6 +216,12 @@ def _stir(board: Blackboard, numbers: Sequence[int], seed: int) -> list[str]:
     return refusals
 
 
-def _end_well(processes: list[subprocess.Popen[str]]) -> None:
-    told = [(process.communicate(timeout=120)[1], process.returncode) for process in processes]
-    assert [code for _, code in told] == [0] * len(processes), told
+def _process(*words: str) -> "subprocess.CompletedProcess[str]":
+    """Another interpreter, to its end."""
+    words = (sys.executable, *words)
+    return preloaded.run(words, cwd=preloaded.ROOT, env=preloaded.ordinary_environment(), timeout=120)
+
+
+def _eight_end_well(*words: str) -> None:
+    told = at_once(*[partial(_process, *words)] * 8)
+    assert [getattr(one, "returncode", one) for one in told] == [0] * 8, told

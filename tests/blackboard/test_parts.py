@@ -2,7 +2,6 @@
 
 import signal
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -19,6 +18,7 @@ from genba.domain.fleet import Cause, EntryStatus, FleetSession, MergeEntry, Par
 from genba.domain.sessions import SessionStart
 from genba.domain.tasks import StatusChange, TaskStatus
 from genba.testing.conformance import a_session, an_end
+from tests import preloaded
 from tests.blackboard.acting import HUMAN, ORCHESTRATOR, add, block, cancel, everything, open_
 from tests.blackboard.conftest import Postgres
 from tests.blackboard.fleets import begin, fail, go_on, in_review, order, to_review, wait
@@ -87,7 +87,7 @@ def test_of_two_who_start_the_same_task_at_once_one_wins(open_board: Opening) ->
 
 @pytest.mark.parametrize("at", ["before the enqueue", "after the enqueue"])
 def test_whoever_is_killed_between_the_row_and_its_enqueue_leaves_neither(
-    open_board: Opening, address: str, environment: dict[str, str], at: str
+    open_board: Opening, address: str, at: str
 ) -> None:
     board = open_board()
     make_queue(board)
@@ -105,8 +105,9 @@ def die(connection):
     os.kill(os.getpid(), signal.SIGKILL)
 FleetBoard(Blackboard.open(sys.argv[1], "a project")).start(order(int(sys.argv[2])), executor="here", enqueue=die)
 """
-    done = subprocess.run([sys.executable, "-c", line, address, str(task), at], env=environment, check=False)
-    assert done.returncode == -signal.SIGKILL
+    words = [sys.executable, "-c", line, address, str(task), at]
+    done = preloaded.run(words, cwd=preloaded.ROOT, env=preloaded.ordinary_environment(), timeout=120)
+    assert done.returncode == -signal.SIGKILL, done.stderr
     assert everything(board) == before
     assert queued(board) == 0
     assert FleetBoard(board).sessions(task) == []

@@ -16,7 +16,7 @@ def yard(request: pytest.FixtureRequest, project: Project) -> Iterator[Yard]:
     address = ""
     if request.param == "postgres":
         server: Postgres = request.getfixturevalue("postgres")
-        address = server.furnished()
+        address = server.furnished(engine=True)
     with Yard(project, address) as made:
         yield made
 
@@ -31,5 +31,5 @@ def small_yard(project: Project, tmp_path: Path) -> Iterator[Yard]:
 @pytest.fixture
 def server_yard(project: Project, postgres: Postgres) -> Iterator[Yard]:  # noqa: F811  (the fixture)
     """A yard on PostgreSQL alone, for what takes several executors."""
-    with Yard(project, postgres.furnished()) as made:
+    with Yard(project, postgres.furnished(engine=True)) as made:
         yield made

@@ -82,7 +82,7 @@ class Yard:
             if "/.genba/genba.db*" not in (exclude.read_text("utf-8") if exclude.is_file() else ""):
                 with exclude.open("a", encoding="utf-8") as file:
                     file.write("/.genba/genba.db*\n")
-            furnish(Path(where))
+            furnish(Path(where), engine=True)
         with Blackboard.open(where, self.project.root.name) as board:
             yield FleetBoard(board)
 

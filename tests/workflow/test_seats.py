@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from genba.blackboard.board import Blackboard
 from genba.coordination.workflow.answers import Caller
 from genba.coordination.workflow.seats import FAILURES_OF_ALL, SEATS_OF_ONE
@@ -163,6 +165,7 @@ async def test_failed_authentications_are_limited_by_name_and_others_still_enter
     await house.come(agent, passkey)
 
 
+@pytest.mark.parametrize("address", ["sqlite"], indirect=True)  # who fails is counted in memory
 async def test_nobody_is_kept_out_by_those_who_fail_under_other_names(house: House) -> None:
     agent, passkey = await house.guest()
     token = (await house.spawn(house.task())).token
@@ -181,6 +184,7 @@ async def test_nobody_is_kept_out_by_those_who_fail_under_other_names(house: Hou
     assert await house.told(Caller(token=token)) == "get_task"
 
 
+@pytest.mark.parametrize("address", ["sqlite"], indirect=True)  # who is seated lately is counted in memory
 async def test_nobody_gets_around_the_limit_of_calls_by_ever_new_seats(house: House) -> None:
     agent, passkey = await house.guest()
     for _ in range(SEATS_OF_ONE):

@@ -1,8 +1,6 @@
 """Ten thousand issues: what they cost, and a sync that is killed in the middle."""
 
-import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from genba.coordination.syncing import Synchronizer
 from genba.definitions.tracker_file import GitHubSettings
 from genba.testing.doubles import ManualClock
 from genba.testing.tracker_doubles import MemoryIssues
+from tests import preloaded
 
 _MANY = 10_000
 _SETTINGS = GitHubSettings(repository="acme/shop")
@@ -89,12 +88,10 @@ asyncio.run(Synchronizer(remote, board, _SETTINGS, ManualClock()).sync())
 
 def test_a_sync_that_is_killed_again_and_again_goes_on_each_time(tmp_path: Path) -> None:
     path = tmp_path / "board.db"
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(Path(__file__).parents[3])}
+    words = [sys.executable, "-c", _CHILD, str(path), "9"]
     codes = []
     for _ in range(20):
-        done = subprocess.run(
-            [sys.executable, "-c", _CHILD, str(path), "9"], env=environment, capture_output=True, text=True, check=False
-        )
+        done = preloaded.run(words, cwd=preloaded.ROOT, env=preloaded.ordinary_environment(), timeout=120)
         codes.append(done.returncode)
         if done.returncode == 0:
             break
