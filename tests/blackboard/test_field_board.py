@@ -1,14 +1,18 @@
 """What the facilitator reads and keeps on the blackboard: the same on SQLite and on PostgreSQL."""
 
+import msgspec
+
 from genba.blackboard.board import Blackboard
-from genba.blackboard.field_board import FieldBoard
+from genba.blackboard.field_board import ENDED, FieldBoard, Ground, Keeps
 from genba.blackboard.outbox import Outbox
-from genba.domain.facilitation import FacilitateAction, How, IssueAssessment, IssueState, SeenCommit
+from genba.domain.facilitation import FacilitateAction, IssueAssessment, IssueState
 from genba.domain.outbox import KeepComment
-from genba.domain.tasks import StatusChange, TaskDraft, TaskStatus
+from genba.domain.outcomes import Outcome
+from genba.domain.sessions import SessionEnd, SessionStart
+from genba.domain.tasks import StatusChange, TaskDraft, TaskEdit, TaskStatus
 from tests.blackboard.acting import HUMAN, add
 
-COMMIT = SeenCommit(sha="a" * 40, time="2026-01-05T08:00:00.000000Z", how=How.TRAILER, on_base=True)
+COMMIT = "a" * 40
 BLOCKED = IssueAssessment(issue=2, state=IssueState.BLOCKED, evidence=("waits for #1",), recommendation="wait")
 ACTIONS = (
     FacilitateAction(action="comment", issue=2, body="**State: blocked**"),
@@ -38,15 +42,88 @@ def test_what_is_kept_is_there_at_the_next_look(board: Blackboard) -> None:
     add(board, "Boil water")
     add(board, "Make tea")
     kept = FieldBoard(board)
-    kept.keep({2: "stamp"}, {2: BLOCKED}, {1: [COMMIT]}, {"git": "here"}, anew=True)
-    kept.keep({}, {}, {1: [COMMIT, COMMIT]}, {"git": "there"}, anew=False)
+    here = Keeps(assessments={2: ("stamp", BLOCKED)}, commits={1: [COMMIT]}, positions={"git": "here"}, anew=True)
+    kept.keep(here)
+    kept.keep(Keeps(assessments={}, commits={1: [COMMIT, "b" * 40]}, positions={"git": "there"}))
     ground = kept.read()
     assert (ground.kept[2].assessment, ground.kept[2].stamp) == (BLOCKED, "stamp")
-    assert dict(kept.commits([1, 2])) == {1: [COMMIT, COMMIT]}
-    assert dict(kept.commits([2])) == {}
-    assert ground.positions == {"git": "there"}
-    kept.keep({}, {}, {}, {}, anew=True, gone=[2])
-    assert (kept.read().kept, dict(kept.commits([1]))) == ({}, {})
+    assert kept.kept([1, 2]) == ground.kept
+    assert kept.commits([1, 2]) == {1: [COMMIT, "b" * 40]}
+    assert kept.commits([2]) == {}
+    assert ground.positions == kept.positions() == {"git": "there"}
+    kept.keep(Keeps(assessments={}, commits={}, positions={}, anew=True, gone=(2,)))
+    assert (kept.read().kept, kept.commits([1])) == ({}, {})
+
+
+def at_rest(board: Blackboard, *numbers: int) -> None:
+    """Somebody saw that nothing is left to do about some tasks that ended."""
+    judged = {
+        number: (
+            board.get(number).updated_at,
+            IssueAssessment(issue=number, state=IssueState.DONE, evidence=("closed",), recommendation="", closed=True),
+        )
+        for number in numbers
+    }
+    newest = str(FieldBoard(board).read().newest_event + 1000)
+    FieldBoard(board).keep(Keeps(assessments=judged, commits={}, positions={"event": newest}))
+
+
+def test_what_rests_is_left_out_until_somebody_touches_it(board: Blackboard) -> None:
+    kept = FieldBoard(board)
+    for title in ("Boil water", "Make tea", "Drink it"):
+        add(board, title)
+    for number in (1, 2):
+        board.change_status(number, StatusChange(to=TaskStatus.CANCELLED, actor=HUMAN))
+    assert (numbers(kept.read([])), kept.read([]).resting) == ([1, 2, 3], frozenset())
+    at_rest(board, 1, 2)
+    assert (numbers(kept.read([])), kept.read([]).resting) == ([3], {1, 2})
+    assert (numbers(kept.read([2, 99])), kept.read([2]).resting) == ([2, 3], {1})
+    assert numbers(kept.read()) == [1, 2, 3]
+    board.edit(1, TaskEdit(title="Boil more water"), HUMAN)
+    assert (numbers(kept.read([])), kept.read([]).resting) == ([1, 3], {2})
+
+
+def test_what_rests_is_seen_beside_those_who_have_to_do_with_it(board: Blackboard) -> None:
+    kept = FieldBoard(board)
+    whole = board.add(TaskDraft(title="Have tea"), HUMAN).number
+    parts = [board.add(TaskDraft(title=title, parent=whole), HUMAN).number for title in ("Boil water", "Make tea")]
+    before = add(board, "Buy tea")
+    board.depend(parts[1], before, HUMAN)
+    for number in (parts[0], before):
+        board.change_status(number, StatusChange(to=TaskStatus.CANCELLED, actor=HUMAN))
+    at_rest(board, parts[0], before)
+    assert (numbers(kept.read([])), kept.read([]).resting) == ([whole, *parts, before], {parts[0], before})
+
+
+def test_which_tasks_rest_is_not_asked_again_while_none_of_them_changed(board: Blackboard) -> None:
+    kept = FieldBoard(board)
+    add(board, "Boil water")
+    board.change_status(1, StatusChange(to=TaskStatus.CANCELLED, actor=HUMAN))
+    at_rest(board, 1)
+    ended = kept.read([]).ended
+    assert (ended.resting, ended.moving) == ([1], [])
+    kept.keep(Keeps(assessments={}, commits={}, positions={ENDED: msgspec.json.encode(ended).decode()}))
+    assert kept.read([]).ended == ended
+    kept.say(1, (), "done", "digest")
+    assert kept.read([]).ended.moving == [1]
+
+
+def test_a_task_that_ended_is_looked_at_while_a_session_of_it_goes_on(board: Blackboard) -> None:
+    kept = FieldBoard(board)
+    add(board, "Boil water")
+    start = SessionStart(run="run-1", agent="iterator", branch="genba/1-boil", base="main", workdir="")
+    board.begin_session(1, start)
+    board.change_status(1, StatusChange(to=TaskStatus.CANCELLED, actor=HUMAN))
+    at_rest(board, 1)
+    held = numbers(kept.read([]))
+    board.end_session(SessionEnd(run="run-1", outcome=Outcome.FAILED, reason="it was cancelled"))
+    at_rest(board, 1)
+    assert (held, numbers(kept.read([])), numbers(kept.read([], ["genba/1-boil"]))) == ([1], [], [1])
+    assert kept.before()[1] == {"genba/1-boil"}
+
+
+def numbers(ground: Ground) -> list[int]:
+    return [task.number for task in ground.tasks.values()]
 
 
 def test_what_is_said_twice_stands_there_once(board: Blackboard) -> None:

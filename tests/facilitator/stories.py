@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from genba.blackboard.field_board import Ground, SessionSeen, TaskSeen
+from genba.blackboard.field_board import Ended, Ground, SessionSeen, TaskSeen
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.scanning import GitScan
 from genba.coordination.grasping import Reverts, Sight, facts_of, together, told_of
@@ -226,6 +226,7 @@ class Story:
             requests=self.requests,
             ends={},
             kept={},
+            ended=Ended(),
             positions={},
             tracker_read_at="",
         )

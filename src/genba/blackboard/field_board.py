@@ -12,6 +12,8 @@ import msgspec
 from genba.blackboard import outbox, tasks
 from genba.blackboard.board import Blackboard
 from genba.blackboard.field_ground import (
+    ENDED,
+    Ended,
     Ground,
     Kept,
     SessionSeen,
@@ -29,7 +31,7 @@ from genba.domain.facilitation import FacilitateAction, IssueAssessment
 from genba.domain.outbox import KeepComment, Relabel
 from genba.domain.tasks import Actor, ActorKind, TaskEdit
 
-__all__ = ["FACILITATOR", "FieldBoard", "Ground", "Keeps", "Kept", "SessionSeen", "TaskSeen"]
+__all__ = ["ENDED", "FACILITATOR", "Ended", "FieldBoard", "Ground", "Keeps", "Kept", "SessionSeen", "TaskSeen"]
 
 FACILITATOR = "facilitator"
 """The name under which it comments and labels."""
@@ -67,6 +69,7 @@ _KEEP_POSITION = Statement("""
 INSERT INTO field_positions (project_id, name, value, updated_at) VALUES (:project, :name, :value, :at)
 ON CONFLICT (project_id, name) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at
 """)
+_FORGET_ENDED = Statement("UPDATE field_positions SET value = '' WHERE project_id = :project AND name = 'ended'")
 _OWN_COMMENT = Statement("""
 INSERT INTO comments (task_id, author_kind, author, body, created_at, remote_id, updated_at, trusted)
 VALUES (:task, 'orchestrator', 'facilitator', :body, :at, :remote, :at, :yes)
@@ -180,6 +183,7 @@ def _say(tx: Transaction, issue: int, actions: list[FacilitateAction], state: st
             case _:
                 continue  # what a person must see is shown, and remembered as said
     tx.do(_SAY, project=tx.project, number=issue, said=digest, state=state)
+    tx.do(_FORGET_ENDED, project=tx.project)
 
 
 def _relabel(tx: Transaction, issue: int, action: FacilitateAction, elsewhere: bool) -> None:

@@ -29,22 +29,27 @@ def _listing(sql: str, name: str, kind: str = "bigint") -> Statement:
     return Statement(sql.replace("{only}", _LISTED.format(name=name)), sql.replace("{only}", postgres))
 
 
-def _both(sql: str) -> tuple[Statement, Statement]:
-    """The same for every task, and for those that are listed."""
-    return Statement(sql.replace("{only}", "")), _listing(sql.replace("{only}", "AND t.id IN {only}"), "tasks")
+def _both(sql: str, column: str) -> tuple[Statement, Statement]:
+    """The same for all tasks of the project, and for those that are listed."""
+    whole = Statement(sql.replace("{which}", "t.project_id = :project"))
+    return whole, _listing(sql.replace("{which}", f"{column} IN {{only}}"), "tasks")
 
 
 _TASK = """
 SELECT id, number, title, description, status, priority, labels, parent_task_id, assignee, requires_review,
   blocker_kind, blocker_reason, tracker, created_at, updated_at
-FROM tasks WHERE project_id = :project AND in_plan = :no AND review_of IS NULL"""
-_TASKS = Statement(f"{_TASK} ORDER BY number")
+FROM tasks WHERE in_plan = :no AND review_of IS NULL"""
+_OURS = f"{_TASK} AND project_id = :project"
+_TASKS = Statement(f"{_OURS} ORDER BY number")
 _MOVING = _listing(
-    f"{_TASK} AND status IN {_GOING} UNION ALL {_TASK} AND status NOT IN {_GOING} AND number IN {{only}} ORDER BY 2",
-    "numbers",
+    f"{_OURS} AND status IN {_GOING} UNION ALL {_OURS} AND status NOT IN {_GOING} AND number IN {{only}}", "numbers"
 )
 _BY_ROW = _listing(f"{_TASK} AND id IN {{only}}", "tasks")
 _PARTS_OF = _listing(f"{_TASK} AND parent_task_id IN {{only}}", "tasks")
+_MARK = Statement("""
+SELECT count(*), coalesce(sum(id), 0), coalesce(sum(version), 0), coalesce(max(updated_at), '') FROM tasks
+WHERE project_id = :project AND status IN ('done', 'cancelled') AND in_plan = :no AND review_of IS NULL
+""")
 _OF_ENDED = f"""
 FROM tasks t LEFT JOIN field_issues f ON f.project_id = t.project_id AND f.number = t.number
 WHERE t.project_id = :project AND t.status NOT IN {_GOING} AND t.in_plan = :no AND t.review_of IS NULL
@@ -63,43 +68,54 @@ SELECT CAST(json_agg(t.number) FILTER (WHERE f.stamp = t.updated_at) AS text),
 )
 _HELD = _listing(
     """
-SELECT DISTINCT t.number FROM sessions s JOIN tasks t ON t.id = s.task_id
-WHERE t.project_id = :project AND (s.status <> 'ended' OR s.branch IN {only})
+SELECT number FROM tasks WHERE id IN (SELECT task_id FROM sessions WHERE status <> 'ended' OR branch IN {only})
 """,
     "branches",
     "text",
 )
-_TOUCHED = _listing("SELECT number FROM tasks t WHERE project_id = :project AND t.id IN {only}", "tasks")
+_TOUCHED = _listing("SELECT number FROM tasks WHERE id IN {only}", "tasks")
 _BRANCHES = Statement("""
 SELECT DISTINCT s.branch FROM sessions s JOIN tasks t ON t.id = s.task_id
 WHERE t.project_id = :project AND s.status <> 'waiting' AND s.branch <> ''
 """)
-_DEPENDENCIES = _both("""
+_DEPENDENCIES = _both(
+    """
 SELECT d.task_id, d.depends_on_id FROM task_dependencies d JOIN tasks t ON t.id = d.task_id
-WHERE t.project_id = :project {only} ORDER BY d.depends_on_id
-""")
-_SESSIONS = _both("""
+WHERE {which} ORDER BY d.depends_on_id
+""",
+    "d.task_id",
+)
+_SESSIONS = _both(
+    """
 SELECT s.task_id, s.run, a.name, s.status, s.waits_for, s.outcome, s.reason, s.branch, s.verified, s.started_at,
   s.heartbeat_at, s.executor, s.host, s.purpose,
   EXISTS (SELECT 1 FROM seats c WHERE c.run = s.run AND c.status = 'active' AND c.lease_until > :now)
 FROM sessions s JOIN tasks t ON t.id = s.task_id JOIN agents a ON a.id = s.agent_id
-WHERE t.project_id = :project AND t.in_plan = :no AND t.review_of IS NULL {only} ORDER BY s.id
-""")
-_VERDICTS = _both("""
+WHERE {which} AND t.in_plan = :no AND t.review_of IS NULL ORDER BY s.id
+""",
+    "s.task_id",
+)
+_VERDICTS = _both(
+    """
 SELECT v.task_id, v."commit", v.status, v.reason FROM verifications v
 WHERE v.id IN (SELECT max(w.id) FROM verifications w JOIN tasks t ON t.id = w.task_id
-  WHERE t.project_id = :project {only} GROUP BY w.task_id)
-""")
+  WHERE {which} GROUP BY w.task_id)
+""",
+    "w.task_id",
+)
 _APPROVALS = Statement("""
 SELECT e.task_id, e.kind, e.data FROM events e JOIN tasks t ON t.id = e.task_id
 WHERE t.project_id = :project AND t.status = 'review' AND t.requires_review = :yes
   AND e.kind IN ('approved', 'status_changed') ORDER BY e.id
 """)
-_REOPENED = _both("""
+_REOPENED = _both(
+    """
 SELECT t.id, max(e.created_at) FROM events e JOIN tasks t ON t.id = e.task_id
-WHERE t.project_id = :project {only} AND e.kind = 'status_changed'
+WHERE {which} AND e.kind = 'status_changed'
   AND (e.data LIKE '%"from":"done"%' OR e.data LIKE '%"from":"cancelled"%') GROUP BY t.id
-""")
+""",
+    "e.task_id",
+)
 _HAPPENED = Statement("""
 SELECT task_id, max(created_at), max(id) FROM events
 WHERE project_id = :project AND id > :after AND task_id IS NOT NULL AND actor_name <> 'facilitator' GROUP BY task_id
@@ -133,6 +149,8 @@ _request = msgspec.json.Decoder(TrackedPullRequest)
 _assessment = msgspec.json.Decoder(IssueAssessment)
 _labels = msgspec.json.Decoder(tuple[str, ...])
 _numbers = msgspec.json.Decoder(list[int])
+ENDED = "ended"
+"""The name under which it is kept which tasks that ended rest."""
 
 
 class TaskSeen(msgspec.Struct, kw_only=True):
@@ -213,19 +231,33 @@ class Ground(msgspec.Struct, kw_only=True):
     tracker_read_at: str
     resting: frozenset[int] = frozenset()
     """Issues that rest, and were left out unless another one has to do with them."""
+    ended: "Ended"
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """The tasks that ended, by their numbers: those that rest, and the others."""
+
+    mark: str = ""
+    """What changes with every one of them. As long as it is the same, nobody needs to look which of them rest."""
+    resting: list[int] = []
+    moving: list[int] = []
 
 
 class _Seen(msgspec.Struct, frozen=True):
     """Which tasks are looked at: all of them where none are listed."""
 
     tasks: dict[int, TaskSeen]
+    ended: Ended
     listed: str | None = None
     resting: frozenset[int] = frozenset()
 
     def all(self, tx: Transaction, both: tuple[Statement, Statement], **values: Any) -> list[tuple[Any, ...]]:
         if self.listed is None:
             return tx.all(both[0], project=tx.project, **values)
-        return tx.all(both[1], project=tx.project, tasks=self.listed, **values)
+        return tx.all(both[1], tasks=self.listed, **values)
+
+
+_known_ended = msgspec.json.Decoder(Ended)
 
 
 def read_positions(tx: Transaction) -> dict[str, str]:
@@ -247,12 +279,13 @@ def read_ground(tx: Transaction, named: Iterable[int] | None, branches: Iterable
     after = int(positions.get("event") or 0)
     happened = tx.all(_HAPPENED, project=tx.project, after=max(0, after - _OVERLAP))
     if named is None or tx.one(_ELSEWHERE, project=tx.project) is not None:
-        seen = _Seen({row[0]: _task(row) for row in tx.all(_TASKS, project=tx.project, no=False)})
+        seen = _whole(tx)
         kept = tx.all(_KEPT, project=tx.project)
     else:
-        touched = tx.all(_TOUCHED, project=tx.project, tasks=as_json([task for task, _, _ in happened]))
-        held = tx.all(_HELD, project=tx.project, branches=as_json(sorted(branches)))
-        seen = _moving(tx, {*named, *(row[0] for row in touched), *(row[0] for row in held)})
+        touched = tx.all(_TOUCHED, tasks=as_json([task for task, _, _ in happened]))
+        held = tx.all(_HELD, branches=as_json(sorted(branches)))
+        ended = _ended(tx, positions.get(ENDED, ""))
+        seen = _moving(tx, ended, {*named, *(row[0] for row in touched), *(row[0] for row in held)})
         numbers = as_json([task.number for task in seen.tasks.values()])
         kept = tx.all(_KEPT_OF, project=tx.project, numbers=numbers)
     read_at = tx.one(_STATE, project=tx.project, name="since")
@@ -260,6 +293,7 @@ def read_ground(tx: Transaction, named: Iterable[int] | None, branches: Iterable
     return Ground(
         tasks=seen.tasks,
         resting=seen.resting,
+        ended=seen.ended,
         dependencies=_grouped(seen.all(tx, _DEPENDENCIES)),
         sessions=_sessions(seen.all(tx, _SESSIONS, no=False, now=now())),
         verdicts={task: (commit, status, reason or "") for task, commit, status, reason in verdicts},
@@ -281,25 +315,43 @@ def read_ground(tx: Transaction, named: Iterable[int] | None, branches: Iterable
     )
 
 
-def _moving(tx: Transaction, named: set[int]) -> _Seen:
-    """The tasks that do not rest, those that are named, and whatever of the others they have to do with."""
+def _whole(tx: Transaction) -> _Seen:
+    tasks = {row[0]: _task(row) for row in tx.all(_TASKS, project=tx.project, no=False)}
+    ended = [task.number for task in tasks.values() if TaskStatus(task.status).ended]
+    return _Seen(tasks, Ended(mark=_mark(tx), moving=ended))
+
+
+def _mark(tx: Transaction) -> str:
+    return " ".join(str(each) for each in tx.one(_MARK, project=tx.project, no=False) or ())
+
+
+def _ended(tx: Transaction, known: str) -> Ended:
+    """As it was found last, where no task that ended is another one since."""
+    mark = _mark(tx)
+    before = _known_ended.decode(known) if known else Ended()
+    if before.mark == mark:
+        return before
     row = tx.one(_ENDED, project=tx.project, no=False) or (None, None)
     rest, moved = (_numbers.decode(each or "[]") for each in row)
-    asked = as_json(sorted({*moved, *named}))
+    return Ended(mark=mark, resting=rest, moving=moved)
+
+
+def _moving(tx: Transaction, ended: Ended, named: set[int]) -> _Seen:
+    """The tasks that do not rest, those that are named, and whatever of the others they have to do with."""
+    asked = as_json(sorted({*ended.moving, *named}))
     tasks = {row[0]: _task(row) for row in tx.all(_MOVING, project=tx.project, no=False, numbers=asked)}
     listed = as_json(list(tasks))
-    beside = {row[0]: _task(row) for row in tx.all(_PARTS_OF, project=tx.project, no=False, tasks=listed)}
-    wanted = {other for _, other in tx.all(_DEPENDENCIES[1], project=tx.project, tasks=listed)}
+    beside = {row[0]: _task(row) for row in tx.all(_PARTS_OF, no=False, tasks=listed)}
+    wanted = {other for _, other in tx.all(_DEPENDENCIES[1], tasks=listed)}
     wanted |= {task.parent for task in tasks.values() if task.parent is not None}
     wanted -= {*tasks, *beside}
     if wanted:
-        others = tx.all(_BY_ROW, project=tx.project, no=False, tasks=as_json(sorted(wanted)))
+        others = tx.all(_BY_ROW, no=False, tasks=as_json(sorted(wanted)))
         beside.update({row[0]: _task(row) for row in others})
     beside.update(tasks)
     in_order = sorted(beside.values(), key=lambda task: task.number)
-    looked_at = {task.number for task in tasks.values()}
-    resting = frozenset(number for number in rest if number not in looked_at)
-    return _Seen({task.id: task for task in in_order}, listed, resting)
+    resting = frozenset(ended.resting) - {task.number for task in tasks.values()}
+    return _Seen({task.id: task for task in in_order}, ended, listed, resting)
 
 
 def read_kept(tx: Transaction, numbers: Iterable[int]) -> dict[int, Kept]:

@@ -6,7 +6,7 @@ cannot start an agent, close an issue, touch a branch, run a test or merge. What
 
 import asyncio
 import gc
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from types import MappingProxyType
 from typing import Protocol
@@ -14,7 +14,7 @@ from typing import Protocol
 import msgspec
 
 from genba import __version__
-from genba.blackboard.field_board import FACILITATOR, FieldBoard, Ground, Keeps, Kept, SessionSeen
+from genba.blackboard.field_board import ENDED, FACILITATOR, Ended, FieldBoard, Ground, Keeps, Kept, SessionSeen
 from genba.coordination.grasping import (
     Reverts,
     Sight,
@@ -150,6 +150,8 @@ class _Grasp(msgspec.Struct, kw_only=True):
 
     ground: Ground
     sight: Sight
+    told: dict[int, IssueFacts]
+    """What the tracker and the blackboard say."""
     facts: dict[int, IssueFacts]
     ended: frozenset[int]
     stamps: dict[int, str]
@@ -254,7 +256,7 @@ class Facilitator:
         ended = settled(ground, sight, stamps)
         told = told if told is not None else told_of(ground, ended)
         facts = facts_of(ground, told, together(scanned) if scanned.anew else {}, sight, ended)
-        return _Grasp(ground=ground, sight=sight, facts=facts, ended=ended, stamps=stamps)
+        return _Grasp(ground=ground, sight=sight, told=told, facts=facts, ended=ended, stamps=stamps)
 
     async def _scan(self, last: ScanPosition | None) -> Scanned:
         """What git shows. Where work was taken back, everything: who is concerned nobody knows before."""
@@ -291,8 +293,8 @@ class Facilitator:
         grasp.names, grasp.anew = names_now(names, sight.scanned), concerned
         if concerned:
             on_base = together(sight.scanned, await self.eyes.commits(names_of(names, but=sight.scanned)))
-            told = told_of(ground, grasp.ended)
-            facts.update(facts_of(ground, {number: told[number] for number in part}, on_base, sight, grasp.ended))
+            bare = {number: grasp.told[number] for number in part}
+            facts.update(facts_of(ground, bare, on_base, sight, grasp.ended))
             part_of_it = {number: facts[number] for number in part}
             judged = assess_all(part_of_it, now, before, base=sight.scanned.position.base, ages=ages)
             grasp.judged.update((number, judged[number]) for number in concerned)
@@ -302,9 +304,12 @@ class Facilitator:
         """Write down what is new. Where nobody may write, the look is as good, and only the next one is no quicker."""
         ground, sight = grasp.ground, grasp.sight
         changed: dict[int, tuple[str, IssueAssessment]] = {}
+        moving: set[int] = set()
         for number, judged in grasp.judged.items():
             kept = ground.kept.get(number)
             stamp = self._stamp(number, grasp)
+            if stamp != grasp.stamps.get(number):
+                moving.add(number)
             if kept is None or kept.stamp != stamp or (number in grasp.anew and not _is_same(judged, kept)):
                 changed[number] = (stamp, judged)
         positions = {
@@ -315,6 +320,9 @@ class Facilitator:
             "journals": sight.journals,
         }
         moved = {name: told for name, told in positions.items() if ground.positions.get(name, "") != told}
+        ended = _ended_now(ground, moving)
+        if changed or ground.positions.get(ENDED, "") != ended:  # whoever saw more meanwhile has to look again
+            moved[ENDED] = ended
         gone = tuple(number for number in ground.kept if number not in grasp.facts)
         names, anew = grasp.names, sight.scanned.anew
         if not (changed or moved or gone or anew or names):
@@ -329,9 +337,10 @@ class Facilitator:
         """What an issue was judged by; where it rests, what changes when somebody touches it."""
         facts, judged = grasp.facts[number], grasp.judged[number]
         if rests(facts, judged, grasp.sight) and (touched := grasp.stamps.get(number, "")):
-            said = {number: _said(kept)} if (kept := grasp.ground.kept.get(number)) is not None else {}
-            if not actions({number: judged}, {number: facts}, said, self.manner.keeping):
-                return touched
+            kept = grasp.ground.kept.get(number)
+            said = {number: _said(kept)} if kept is not None and kept.said else {}
+            if not said or not actions({number: judged}, {number: facts}, said, self.manner.keeping):
+                return touched  # of what is closed nothing is said first
         return grasp.judged_by.get(number) or judged_by(facts, grasp.ground, grasp.sight)
 
     def _resting(self, grasp: _Grasp, scope: Scope) -> tuple[int, ...]:
@@ -424,6 +433,13 @@ def _last(positions: Mapping[str, str]) -> ScanPosition | None:
     except msgspec.MsgspecError:
         return None
     return last if last.form == _FORM else None
+
+
+def _ended_now(ground: Ground, moving: Collection[int]) -> str:
+    """Which of the tasks that ended rest after a look, and which do not."""
+    all_ = sorted({*ground.ended.resting, *ground.ended.moving})
+    resting, others = [n for n in all_ if n not in moving], [n for n in all_ if n in moving]
+    return msgspec.json.encode(Ended(mark=ground.ended.mark, resting=resting, moving=others)).decode()
 
 
 def _said(kept: Kept) -> Said:

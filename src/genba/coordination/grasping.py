@@ -114,13 +114,13 @@ def uniform(text: str) -> str:
 
 def names_now(kept: Mapping[int, list[str]], scanned: Scanned) -> dict[int, list[str]]:
     """By issue and by pull request of which something is new: the names of all its commits on the base, each once."""
-    found: dict[int, dict[str, None]] = {}
+    found: dict[int, list[str]] = {}
     for part in (scanned.on_base, scanned.of_requests):
         for number, commits in part.items():
-            if number not in found:
-                found[number] = dict.fromkeys(kept.get(number, ()))
-            found[number].update(dict.fromkeys([commit.sha for commit in commits]))
-    return {number: list(names) for number, names in found.items()}
+            before = found.get(number) or kept.get(number)
+            new = [commit.sha for commit in commits]
+            found[number] = list(dict.fromkeys((*before, *new))) if before else new
+    return found
 
 
 def names_of(kept: Mapping[int, list[str]], but: Scanned) -> set[str]:
@@ -183,39 +183,55 @@ def rests(facts: IssueFacts, assessment: IssueAssessment, sight: Sight) -> bool:
     return all(each.status == "ended" and not each.dirty_tree for each in facts.sessions)
 
 
-def told_of(ground: Ground, but: Collection[int] = ()) -> dict[int, dict[str, Any]]:
-    """What the tracker and the blackboard say of every issue, in the order of their numbers."""
+def told_of(ground: Ground, but: Collection[int] = ()) -> dict[int, IssueFacts]:
+    """What the tracker and the blackboard say of every issue, in the order of their numbers.
+
+    Of some, only that they ended.
+    """
     by_number = {task.number: task for task in ground.tasks.values()}
     children: dict[int, list[int]] = {}
     for task in ground.tasks.values():
         if task.parent is not None and task.parent in ground.tasks:
             children.setdefault(task.parent, []).append(task.number)
-    found: dict[int, dict[str, Any]] = {}
+    found: dict[int, IssueFacts] = {}
     for number in sorted({*ground.issues, *by_number}):
         tracked = ground.issues.get(number)
         issue = tracked[2] if tracked is not None else None
         task_ = by_number.get(number)
-        found[number] = _ended(task_, issue) if number in but else _told(task_, issue, children, ground)
+        found[number] = _ended(number, task_, issue) if number in but else _told(number, task_, issue, children, ground)
     return found
 
 
 def facts_of(
     ground: Ground,
-    told: Mapping[int, dict[str, Any]],
+    told: Mapping[int, IssueFacts],
     on_base: Mapping[int, list[SeenCommit]],
     sight: Sight,
     but: Collection[int] = (),
 ) -> dict[int, IssueFacts]:
-    """Every issue that was told of, with all that was seen of it; of some, only that they ended."""
-    rows = {task.number: task for task in ground.tasks.values()}
+    """Every issue that was told of, with all that was seen of it besides; some are left as they are."""
+    rows = {task.number: task.id for task in ground.tasks.values()}
     requests = _requests(ground)
+    known = sight.scanned.anew or not on_base  # what is read again may be the commit of a pull request
+    known = known and not sight.scanned.unread
+    plain = known and not (sight.reverts or sight.horizon or requests or ground.issues or sight.scanned.of_requests)
+    elsewhere = {*sight.scanned.off_base, *sight.scanned.branches, *sight.runs}
     found: dict[int, IssueFacts] = {}
-    for number, said in told.items():
+    for number, facts in told.items():
         if number in but:
-            found[number] = IssueFacts(number=number, **said)
+            found[number] = facts
+        elif plain and number not in elsewhere and rows.get(number) not in ground.sessions:
+            commits = on_base.get(number)
+            found[number] = _landed(facts, commits) if commits else facts
         else:
-            found[number] = _facts(number, rows.get(number), requests.get(number, ()), said, ground, on_base, sight)
+            found[number] = _facts(facts, rows.get(number), requests.get(number, ()), ground, on_base, sight)
     return found
+
+
+def _landed(facts: IssueFacts, commits: list[SeenCommit]) -> IssueFacts:
+    """An issue of which there is nothing but commits on the base."""
+    in_order = _in_order(commits[::-1])
+    return msgspec.structs.replace(facts, commits=in_order, last_at=max(facts.last_at, in_order[-1].time))
 
 
 def judged_by(facts: IssueFacts, ground: Ground, sight: Sight) -> str:
@@ -248,14 +264,14 @@ def requests_of(facts: Mapping[int, IssueFacts], numbers: Iterable[int]) -> set[
     return {request.number for number in numbers for request in facts[number].pull_requests}
 
 
-def _ended(task: TaskSeen | None, issue: TrackedIssue | None) -> dict[str, Any]:
+def _ended(number: int, task: TaskSeen | None, issue: TrackedIssue | None) -> IssueFacts:
     """As much of an issue that ended as others need."""
     status = _STATUSES[task.status] if task is not None else None
     labels = task.labels if task is not None else issue.labels if issue is not None else ()
     dropped = "not_planned" if status is TaskStatus.CANCELLED else ""
     reason = issue.state_reason if issue is not None else dropped
     title = task.title if task is not None else issue.title if issue is not None else ""
-    return {"title": title, "state": "closed", "state_reason": reason, "status": status, "labels": labels}
+    return IssueFacts(number=number, title=title, state="closed", state_reason=reason, status=status, labels=labels)
 
 
 def _requests(ground: Ground) -> dict[int, list[TrackedPullRequest]]:
@@ -275,41 +291,33 @@ def _requests(ground: Ground) -> dict[int, list[TrackedPullRequest]]:
 
 
 def _facts(
-    number: int,
-    task: TaskSeen | None,
+    told: IssueFacts,
+    task: int | None,
     requests: Iterable[TrackedPullRequest],
-    told: dict[str, Any],
     ground: Ground,
     on_base: Mapping[int, list[SeenCommit]],
     sight: Sight,
 ) -> IssueFacts:
+    number = told.number
     tracked = ground.issues.get(number)
     issue = tracked[2] if tracked is not None else None
     commits = _commits(number, requests, on_base, sight)
     branches = tuple(sight.scanned.branches.get(number, ()))
     sessions = _sessions(task, ground, sight, number)
-    kept = ground.kept.get(number)
-    times = [told["created_at"], told["closed_at"], kept.last_at if kept is not None else ""]
-    if task is not None and (happened := ground.happened.get(task.id)):
-        times.append(uniform(happened))
+    times = [told.last_at, *(branch.time for branch in branches), *(session.last_at for session in sessions)]
     if commits:
         times.append(commits[-1].time)
-    if branches or requests or sessions:
-        times += [branch.time for branch in branches]
-        times += [uniform(request.updated_at) for request in requests]
-        times += [session.last_at for session in sessions]
     if requests:
+        times += [uniform(request.updated_at) for request in requests]
         requests = tuple(msgspec.structs.replace(each, merged_at=uniform(each.merged_at)) for each in requests)
-    facts = IssueFacts(
-        number=number,
+    facts = msgspec.structs.replace(
+        told,
         commits=commits,
         branches=branches,
         pull_requests=tuple(requests),
         sessions=sessions,
         last_at=max(times),
         card_status=_card(issue, sight.board),
-        own_labels=_own_labels(told["labels"], kept),
-        **told,
     )
     asked = issue is not None or sight.horizon or sight.scanned.unread
     missing = tuple(_missing(facts, issue, sight)) if asked else ()
@@ -317,12 +325,28 @@ def _facts(
 
 
 def _told(
+    number: int,
+    task: TaskSeen | None,
+    issue: TrackedIssue | None,
+    children: Mapping[int, list[int]],
+    ground: Ground,
+) -> IssueFacts:
+    """What its tracker and the blackboard say of an issue, and when it was last heard of."""
+    said = _said_of(task, issue, children, ground)
+    kept = ground.kept.get(number)
+    last = max(said["created_at"], said["closed_at"], kept.last_at if kept is not None else "")
+    if task is not None and (happened := ground.happened.get(task.id)):
+        last = max(last, uniform(happened))
+    own = _own_labels(said["labels"], kept) if said["labels"] else ()
+    return IssueFacts(number=number, last_at=last, own_labels=own, **said)
+
+
+def _said_of(
     task: TaskSeen | None,
     issue: TrackedIssue | None,
     children: Mapping[int, list[int]],
     ground: Ground,
 ) -> dict[str, Any]:
-    """What its tracker and the blackboard say of it."""
     if task is None:
         assert issue is not None  # noqa: S101  (a number is that of a task or of an issue)
         return {**_of_issue(issue), "priority": Priority.MEDIUM}
@@ -427,8 +451,8 @@ def _in_order(commits: list[SeenCommit]) -> tuple[SeenCommit, ...]:
 _time_of = attrgetter("time")
 
 
-def _sessions(task: TaskSeen | None, ground: Ground, sight: Sight, number: int) -> tuple[SeenSession, ...]:
-    seen = ground.sessions.get(task.id, []) if task is not None else []
+def _sessions(task: int | None, ground: Ground, sight: Sight, number: int) -> tuple[SeenSession, ...]:
+    seen = ground.sessions.get(task, []) if task is not None else []
     if not seen and number not in sight.runs:
         return ()
     found = [_session(each, sight) for each in seen]
@@ -457,7 +481,7 @@ def _session(seen: SessionSeen, sight: Sight) -> SeenSession:
 
 def _own_labels(labels: tuple[str, ...], kept: Kept | None) -> tuple[str, ...]:
     """What the facilitator itself has put on an issue, that it called blocked by something else than a label."""
-    if not labels or kept is None or kept.said_state != IssueState.BLOCKED:
+    if kept is None or kept.said_state != IssueState.BLOCKED:
         return ()
     judged = kept.assessment
     if judged is not None and any(blocker.kind == "label" for blocker in judged.blockers):

@@ -25,7 +25,7 @@ def landed(facts: IssueFacts, base: str = "") -> Landing | None:
         if phases and commit.run in phases:
             continue
         number += 1
-        if first is None or (commit.time, commit.sha) > (newest, first.sha):
+        if first is None or commit.time > newest or (commit.time == newest and commit.sha > first.sha):
             first, newest = commit, commit.time
     told: list[str] = []
     if first is not None:

@@ -69,15 +69,20 @@ class GitScan:
     async def scan(self, base: str, position: ScanPosition | None = None) -> Scanned:
         """What is new on the base since a position, and all that is not on it."""
         tip = await self.git.commit_of(f"{_HEADS}{base}")
-        shallow = (await self.git.text("rev-parse", "--is-shallow-repository")) == "true"
+        shallow = (self.git.git_dir / "shallow").exists()
         now = ScanPosition(base=base, tip=tip or "", shallow=shallow)
         if tip is None:
             some = await self.git.text("rev-list", "--max-count=1", "--all")
             note = f"there is no branch {base}, or it has no commit"
             return Scanned(position=now, anew=True, unread=bool(some), notes=(note,))
-        since = await self._goes_on(position, now)
-        found = Scanned(position=now, anew=not since)
-        await asyncio.to_thread(self._read, found, tip, since)
+        off_base = asyncio.create_task(asyncio.to_thread(self._read_branches, tip))
+        try:
+            found = await self._go_on(position, now)
+            if found is None:
+                found = await asyncio.to_thread(self._read, now, "")
+        finally:
+            found_off_base = await off_base
+        found.off_base, found.branches = found_off_base.off_base, found_off_base.branches
         await self._look_for_landed(found, tip)
         await self._revert_requests(found, tip)
         await self._revert_merges(found)
@@ -85,16 +90,22 @@ class GitScan:
             found.notes = ("the clone is shallow: what is older is not seen",)
         return found
 
-    async def _goes_on(self, last: ScanPosition | None, now: ScanPosition) -> str:
-        """The tip that was read last, if the base only grew since; nothing where all must be read."""
+    async def _go_on(self, last: ScanPosition | None, now: ScanPosition) -> Scanned | None:
+        """What is new since the base was read last, if it only grew; nothing where all must be read."""
         if last is None or not last.tip or (last.base, last.shallow) != (now.base, now.shallow):
-            return ""
+            return None
         if last.tip == now.tip:
-            return last.tip
+            return Scanned(position=now)
+        reading = asyncio.create_task(asyncio.to_thread(self._read, now, last.tip))
         try:
-            return last.tip if await self.git.is_ancestor(last.tip, now.tip) else ""
+            grew = await self.git.is_ancestor(last.tip, now.tip)
         except GitError:
-            return ""  # it is gone
+            grew = False  # it is gone
+        try:
+            found = await reading
+        except GitError:
+            return None
+        return found if grew else None
 
     async def again(self, commits: Iterable[str]) -> Scanned:
         """What some commits of the base say, that were read before. One that is not there any more says nothing."""
@@ -105,13 +116,14 @@ class GitScan:
             await asyncio.to_thread(lambda: _read_base(found, self.git.pieces(*words, stdin=asked)))
         return found
 
-    def _read(self, found: Scanned, tip: str, since: str) -> None:
-        if since != tip:
-            span = (f"{since}..{tip}",) if since else (tip,)
-            _read_base(found, self.git.pieces("log", *_PLAIN, _FORMAT, *span, "--"))
-        self._read_branches(found, tip)
+    def _read(self, now: ScanPosition, since: str) -> Scanned:
+        found = Scanned(position=now, anew=not since)
+        span = f"{since}..{now.tip}" if since else now.tip
+        _read_base(found, self.git.pieces("log", *_PLAIN, _FORMAT, span, "--"))
+        return found
 
-    def _read_branches(self, found: Scanned, tip: str) -> None:
+    def _read_branches(self, tip: str) -> Scanned:
+        found = Scanned(position=ScanPosition(base="", tip=tip))
         ahead: dict[str, list[tuple[bytes, bytes]]] = {}
         words = ("log", *_PLAIN, "--source", _SOURCED, "--branches", "--remotes", "--not", tip, "--")
         for head, message in _records(self.git.pieces(*words)):
@@ -132,6 +144,7 @@ class GitScan:
                     remote=ref.startswith(_REMOTES),
                 )
                 _add_branch(found.branches.setdefault(by_name, []), seen)
+        return found
 
     async def _look_for_landed(self, found: Scanned, tip: str) -> None:
         """Branches whose work is on the base, though none of their commits is."""
