@@ -1,6 +1,7 @@
 """An agent's folder: every path in a definition stays inside it."""
 
 import json
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,10 @@ class AgentFolder:
         self.shown_as = shown_as
         self.problems: list[Problem] = []
 
+    @cached_property
+    def _root(self) -> Path:
+        return self.path.resolve()
+
     def shown(self, relative: str) -> str:
         return f"{self.shown_as}/{relative}"
 
@@ -27,7 +32,7 @@ class AgentFolder:
         except (OSError, ValueError, RuntimeError) as error:
             self.problems.append(Problem(file, at, f'"{relative[:80]}" is not a path: {_why(error)}'))
             return None
-        if not target.is_relative_to(self.path.resolve()):
+        if not target.is_relative_to(self._root):
             self.problems.append(Problem(file, at, f'"{relative}" leaves the agent\'s folder'))
             return None
         return target
@@ -49,7 +54,7 @@ class AgentFolder:
     def has(self, relative: str) -> bool:
         try:
             target = (self.path / relative).resolve()
-            return target.is_relative_to(self.path.resolve()) and target.is_file()
+            return target.is_relative_to(self._root) and target.is_file()
         except (OSError, ValueError, RuntimeError):
             return False
 

@@ -48,6 +48,8 @@ def read_plain(parse: Callable[[], Any], file: str, kind: str) -> tuple[Any, tup
 
 def plain_problems(raw: object, file: str, path: str = "") -> tuple[Problem, ...]:
     """What in some data is not plain: no JSON value, not text, too large or too deep. At most ten are told."""
+    if _is_plain(raw):
+        return ()
     found: list[Problem] = []
     waiting: list[tuple[object, str, int]] = [(raw, path, 0)]
     seen = 0
@@ -65,6 +67,31 @@ def plain_problems(raw: object, file: str, path: str = "") -> tuple[Problem, ...
         else:
             found += [Problem(file, at, wrong, hint) for wrong, hint in _value_problems(value)]
     return tuple(sorted(found))
+
+
+def _is_plain(raw: object) -> bool:
+    """Whether there is nothing to tell of some data: a quick look, level by level."""
+    level: list[object] = [raw]
+    seen = 0
+    for _ in range(DEEPEST + 1):
+        seen += len(level)
+        if seen > MOST_VALUES:
+            return False
+        below: list[object] = []
+        for value in level:
+            kind = type(value)
+            if kind is dict:
+                if any(type(key) is not str or _not_text(key) for key in value):  # type: ignore[attr-defined]
+                    return False
+                below += value.values()  # type: ignore[attr-defined]
+            elif kind is list:
+                below += value  # type: ignore[arg-type]
+            elif next(_value_problems(value), None) is not None:
+                return False
+        if not below:
+            return True
+        level = below
+    return False
 
 
 def _key_problems(key: object) -> Iterator[tuple[str, str]]:
@@ -88,6 +115,8 @@ def _value_problems(value: object) -> Iterator[tuple[str, str]]:
 
 def _not_text(text: str) -> str:
     """Why a text can be neither a path, a word of a command, nor be written down; or an empty string."""
+    if text.isascii() and "\0" not in text:
+        return ""
     for letter in text:
         if letter == "\0" or "\ud800" <= letter <= "\udfff":
             return _NOT_TEXT.format(f"U+{ord(letter):04X}")
