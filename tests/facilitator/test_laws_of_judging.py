@@ -266,26 +266,6 @@ def test_a_hostile_field_takes_no_longer_than_others(issues: Sequence[IssueFacts
     )
 
 
-def test_ten_thousand_ordinary_issues_take_little_time() -> None:
-    facts = {
-        number: issue(
-            number,
-            state="closed" if number % 10 < 7 else "open",
-            commits=tuple(landed(number * 10 + each) for each in range(10)) if number % 10 < 8 else (),
-            dependencies=(number - 1,) if number % 5 == 0 else (),
-            body="Some words that say what is to be done. " * 20,
-        )
-        for number in range(1, SIZE + 1)
-    }
-    began = time.process_time()
-    found = assess_all(facts, NOW)
-    next_ = recommend(found, facts, AGENTS)
-    health_of(found, next_)
-    stranded(found, facts, Surroundings())
-    actions(found, facts, {}, Keeping())
-    assert time.process_time() - began < 3, "0.15 s on a quiet machine"
-
-
 def test_texts_fit_by_the_words_that_they_share() -> None:
     mends = words_of("Mends parsers of queries")
     assert fit(mends, words_of("The parser is slow for a query")) > fit(mends, words_of("Write documentation"))
