@@ -136,7 +136,7 @@ class Site:
             said = {"told": {"sentence": told.sentence, "hint": told.hint}}
             headers = {"hx-trigger": json.dumps(said)}
             if told.leads_to:
-                headers["hx-location"] = quote(told.leads_to, safe="/?=&#%-._~")
+                headers["hx-redirect"] = quote(told.leads_to, safe="/?=&#%-._~")
             return Response(status_code=_NOTHING_NEW, headers=headers)
         return await self.page(request, "told.html", "", told=told, back=back)
 
