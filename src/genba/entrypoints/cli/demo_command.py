@@ -21,6 +21,7 @@ from genba.entrypoints.cli.demo_cast import CUSTOM, REAL, Cast, real_cast, recas
 from genba.entrypoints.cli.failures import show_hint
 from genba.entrypoints.cli.houses import run_async
 from genba.entrypoints.cli.json_output import print_json
+from genba.entrypoints.cli.progress import Progress
 from genba.entrypoints.cli.work_command import Working, drive, watching
 from genba.entrypoints.cli.work_view import ending_line
 from genba.wiring import House
@@ -139,8 +140,8 @@ def _tell(house: House, as_json: bool, is_real: bool) -> int:
     from genba.entrypoints.cli.demo_story import gather  # noqa: PLC0415  (only when there is something to tell)
     from genba.entrypoints.cli.demo_view import next_lines, story_lines  # noqa: PLC0415
 
-    click.echo("\nlooking at every commit of main again", err=True)
-    story = run_async(gather(house, _BRANCH))
+    with Progress("looking at every commit of main again", quiet=as_json):
+        story = run_async(gather(house, _BRANCH))
     if as_json:
         print_json(story)
         return 0 if story.holds else 1

@@ -10,6 +10,7 @@ from genba.entrypoints.cli.failures import show_hint
 from genba.entrypoints.cli.houses import here, run_async
 from genba.entrypoints.cli.json_output import print_json
 from genba.entrypoints.cli.printable import in_one_line
+from genba.entrypoints.cli.progress import Progress
 from genba.entrypoints.cli.tables import table
 from genba.wiring.checkup import Checkup, Finding, Health, check_up
 
@@ -22,7 +23,8 @@ _AREAS = ("machine", "agents", "walls", "project")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(as_json: bool) -> int:
     """Find what is installed and what works here, and say how to get what is missing."""
-    found = run_async(check_up(here(), os.environ))
+    with Progress("looking at the machine, the agents and the walls", quiet=as_json):
+        found = run_async(check_up(here(), os.environ))
     if as_json:
         print_json({"can_run": found.can_run, "sandbox": found.sandbox, "why": found.why, "findings": found.findings})
     else:

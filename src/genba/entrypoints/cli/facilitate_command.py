@@ -15,6 +15,7 @@ from genba.entrypoints.cli.failures import show_hint, show_warning
 from genba.entrypoints.cli.field_views import facilitate_lines, mermaid, screen
 from genba.entrypoints.cli.houses import house_here, run_async
 from genba.entrypoints.cli.json_output import print_json
+from genba.entrypoints.cli.progress import Progress
 from genba.judgement.maintaining import needs_a_person
 from genba.wiring import House
 from genba.wiring.decisions import people_only
@@ -65,7 +66,9 @@ def facilitate(
     scope = scope_of(house, label, project, project_owner)
     if watch is not None:
         return run_async(_watch(house, scope, applied, offline, watch, as_json))
-    look = run_async(one_look(house, msgspec.structs.replace(scope, whole=events), applied=applied, offline=offline))
+    with Progress("looking at every issue and every commit", quiet=as_json):
+        asked = msgspec.structs.replace(scope, whole=events)
+        look = run_async(one_look(house, asked, applied=applied, offline=offline))
     if events:
         for fact in run_async(past_of(house, look.field)):
             click.echo(msgspec.json.encode(fact).decode())

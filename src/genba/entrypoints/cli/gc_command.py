@@ -9,6 +9,7 @@ from genba.entrypoints.cli.columns import rows_of
 from genba.entrypoints.cli.failures import show_hint
 from genba.entrypoints.cli.houses import house_here, run_async
 from genba.entrypoints.cli.json_output import print_json
+from genba.entrypoints.cli.progress import Progress
 from genba.wiring.decisions import people_only
 
 _KILO = 1024
@@ -26,7 +27,8 @@ def gc(dry_run: bool, keep_days: int | None, rescued: bool, as_json: bool) -> No
     house = house_here()
     people_only(house, "clear anything away")
     days = house.project.fleet.gc.keep_days if keep_days is None else keep_days
-    found = run_async(collect(house, dry_run=dry_run, keep_days=days, rescued=rescued))
+    with Progress("looking for what ended tasks left", quiet=as_json):
+        found = run_async(collect(house, dry_run=dry_run, keep_days=days, rescued=rescued))
     if as_json:
         print_json({"dry_run": dry_run, "keep_days": days, "collected": found})
         return

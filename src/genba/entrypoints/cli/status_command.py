@@ -10,6 +10,7 @@ from genba.entrypoints.cli.facilitate_command import as_told, one_look, tell_res
 from genba.entrypoints.cli.field_views import screen, status_lines
 from genba.entrypoints.cli.houses import house_to_look, run_async
 from genba.entrypoints.cli.json_output import print_json
+from genba.entrypoints.cli.progress import Progress
 
 
 @click.command("status")
@@ -18,7 +19,8 @@ from genba.entrypoints.cli.json_output import print_json
 def status(label: str, as_json: bool) -> None:
     """Show how the field stands, and what to type next. Nothing is asked of a tracker: `genba sync` does that."""
     house = house_to_look()
-    look = run_async(one_look(house, Scope(label=label), applied=False, offline=True))
+    with Progress("looking at every issue and every commit", quiet=as_json):
+        look = run_async(one_look(house, Scope(label=label), applied=False, offline=True))
     if as_json:
         print_json(as_told(house, look))
         return

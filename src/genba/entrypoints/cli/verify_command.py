@@ -1,6 +1,7 @@
 """`genba verify`: is it done? The verdict first, then the reasons, each with its evidence."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import click
 
@@ -13,6 +14,7 @@ from genba.entrypoints.cli.houses import house_here, run_async
 from genba.entrypoints.cli.json_output import print_json
 from genba.entrypoints.cli.lines import duration
 from genba.entrypoints.cli.printable import in_one_line, printable
+from genba.entrypoints.cli.progress import Progress
 from genba.entrypoints.cli.tables import table
 from genba.entrypoints.cli.task_view import goal_line
 from genba.execution.policies import Policy
@@ -20,6 +22,7 @@ from genba.wiring.judging import Examination
 
 _LEVELS = {GoalLevel.DOD: "dod", GoalLevel.TYPE_RULE: "type", GoalLevel.ACCEPTANCE_CRITERIA: "ac"}
 _MARKS = {CheckStatus.PASSED: "✓", CheckStatus.FAILED: "✗", CheckStatus.ERROR: "!"}
+_DONE = {CheckStatus.PASSED: "holds", CheckStatus.FAILED: "fails", CheckStatus.ERROR: "could not be checked"}
 _SHOWN_LINES = 12
 _WIDTH = 56
 _SHORT = 7
@@ -46,7 +49,8 @@ def verify(
     if explain:
         _explain(examination, as_json)
         return 0
-    found = run_async(house.examine(examination, fresh, _progress if not as_json else _silent))
+    with Progress("checking the goals", quiet=as_json) as progress:
+        found = run_async(house.examine(examination, fresh, partial(_told, progress)))
     if as_json:
         print_json({"task": examination.number, "verification": found})
     else:
@@ -157,10 +161,7 @@ def _hint(examination: Examination, found: Verification) -> None:
         show_hint(f"genba run {examination.agent} --issue {examination.number}     goes on with this evidence")
 
 
-def _progress(each: GoalResult) -> None:
+def _told(progress: Progress, each: GoalResult) -> None:
+    progress.doing = f"checking the goals, {each.goal.type} {_DONE[each.result.status]}"
     if not each.cached and each.result.seconds > 1:
-        click.echo(f" {_MARKS[each.result.status]} {each.goal.type}  {duration(each.result.seconds)}", err=True)
-
-
-def _silent(each: GoalResult) -> None:
-    """With --json nothing but the result is said."""
+        progress.say(f" {_MARKS[each.result.status]} {each.goal.type}  {duration(each.result.seconds)}")

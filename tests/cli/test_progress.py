@@ -1,0 +1,66 @@
+"""Something moves while long work goes on, at a terminal; where nobody watches there are no pictures."""
+
+import io
+import os
+import pty
+import sys
+import threading
+
+import pytest
+
+from genba.entrypoints.cli.progress import Progress
+
+
+class Screen:
+    """A terminal, and what was drawn on it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.mine, theirs = pty.openpty()
+        self.file = os.fdopen(theirs, "w", encoding="utf-8")
+        monkeypatch.setattr(sys, "stderr", self.file)
+        monkeypatch.setenv("TERM", "xterm")
+
+    def until(self, wanted: str) -> str:
+        seen = b""
+        while wanted not in seen.decode(errors="replace"):
+            seen += os.read(self.mine, 4096)
+        return seen.decode(errors="replace")
+
+    def close(self) -> None:
+        self.file.close()
+        os.close(self.mine)
+
+
+def test_at_a_terminal_it_says_what_is_done_now_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen(monkeypatch)
+    try:
+        with Progress("counting") as progress:
+            assert "counting" in screen.until("counting")
+            progress.doing = "weighing"
+            screen.until("weighing")
+            progress.say("one is done")
+            screen.until("one is done")
+            screen.until("weighing")
+        screen.file.write("the end")
+        screen.file.flush()
+        assert screen.until("the end").endswith("\r\x1b[2Kthe end")
+    finally:
+        screen.close()
+
+
+def test_where_nobody_watches_quick_work_is_not_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", heard)
+    with Progress("counting") as progress:
+        progress.say("one is done")
+    assert heard.getvalue() == "one is done\n"
+
+
+def test_who_asks_for_json_is_told_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", heard)
+    before = threading.active_count()
+    with Progress("counting", quiet=True) as progress:
+        assert threading.active_count() == before
+        progress.say("one is done")
+    assert heard.getvalue() == ""
