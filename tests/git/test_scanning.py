@@ -294,3 +294,45 @@ async def test_a_branch_that_brings_nothing_has_not_landed(field: Field, message
     field.git("switch", "-qc", "12-login")
     field.git("commit", "-q", "--allow-empty", "-m", message)
     assert not (await field.look()).branches[12][0].landed
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("Add it\n\nIssue: 12\nAgent: iterator\nSession: run-1\n", (12, "Add it", "iterator", "run-1")),
+        ("Add it\n\nIssue:12\nAgent:iterator\nSession:run-1\n\n\n", (12, "Add it", "iterator", "run-1")),
+        ("Add it\nIssue: 12\nAgent: iterator\nSession: run-1", (12, "Add it", "iterator", "run-1")),
+        ("Add it\n\nIssue: 12 \nAgent:  an agent \nSession: run-1 \n", (12, "Add it", "an agent", "run-1")),
+        ("Add it\n\nSession: run-1\nIssue: 12\nAgent: iterator\n", (12, "Add it", "iterator", "run-1")),
+        ("Add it\n\nIssue: 11\n\nIssue: 12\nAgent: a\nSession: b\nReviewed-by: kim\n", (12, "Add it", "a", "b")),
+        ("a" * 200 + "\n\nIssue: 12\nAgent: a\nSession: b\n", (12, "a" * 120, "a", "b")),
+        ("é" * 119 + "\n\nIssue: 12\nAgent: a\nSession: b\n", (12, "é" * 119, "a", "b")),
+        ("Add \udcff it\n\nIssue: 12\nAgent: a\nSession: b\n", (12, "Add ÿ it", "a", "b")),
+    ],
+)
+async def test_trailers_are_read_the_same_however_they_are_written(
+    field: Field, message: str, told: tuple[int, str, str, str]
+) -> None:
+    sha = field.change(message)
+    number, subject, agent, run = told
+    (commit,) = (await field.look()).on_base[number]
+    assert (commit.sha, commit.how, commit.subject, commit.agent, commit.run) == (sha, How.TRAILER, subject, agent, run)
+
+
+async def test_digits_of_other_scripts_and_no_number_at_all_name_no_issue(field: Field) -> None:
+    for number in ("\uff11\uff12", "0", "twelve", "1234567890"):
+        field.change(f"Add it\n\nIssue: {number}\nAgent: a\nSession: b\n")
+    assert (await field.look()).on_base == {}
+
+
+async def test_commits_are_read_again_by_their_names_as_they_were_read_first(field: Field) -> None:
+    for message in ("Work\n\nIssue: 12\nAgent: a\nSession: b", "Work on #12 (#31)", "Fixes #12", "Nothing"):
+        field.change(message)
+    seen = await field.look()
+    names = {each.sha for part in (seen.on_base, seen.of_requests) for all_ in part.values() for each in all_}
+    again = await GitScan(await RepositoryLayout.find(field.project.root)).again([*names, "0" * 40])
+    assert {number: set(all_) for number, all_ in again.on_base.items()} == {
+        number: set(all_) for number, all_ in seen.on_base.items()
+    }
+    assert again.of_requests == seen.of_requests
+    assert (await GitScan(await RepositoryLayout.find(field.project.root)).again([])).on_base == {}
