@@ -75,6 +75,18 @@ async def test_a_webhook_is_signed_with_its_secret_and_not_without_one(receiver:
     assert "Genba-Signature" not in plain.headers
 
 
+async def test_a_name_and_a_password_in_the_address_are_used_and_those_of_netrc_are_not(
+    receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login somebody password else\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    await WebhookChannel(receiver.address.replace("//", "//ada:secret@")).send(a_notice())
+    await WebhookChannel(receiver.address).send(a_notice())
+    named, plain = receiver.posts
+    assert named.headers["Authorization"] == "Basic YWRhOnNlY3JldA=="
+    assert "Authorization" not in plain.headers
+
+
 @pytest.mark.parametrize(
     ("status", "headers", "error", "wait"),
     [

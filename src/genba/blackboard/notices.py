@@ -235,12 +235,13 @@ def written(at: datetime) -> str:
 
 def _is_due(row: Row, at: datetime, channels: Sequence[str], lives: Lives) -> bool:
     """Whether one that was written down can be sent now on one of these channels, or need not be sent any more."""
-    channel, status, not_before, owner, until, asked = row
+    channel, status, not_before, owner, until, asked = (str(value) for value in row)
     if channel not in channels:
         return False
     if status == NoticeStatus.SENDING:
         return _is_left(owner, until, at, lives)
-    return asked != "open" or not_before <= written(at) or not_before > written(at + LONGEST_WAIT + _SKEW)
+    waits = written(at) < not_before <= written(at + LONGEST_WAIT + _SKEW)
+    return asked != "open" or not waits
 
 
 def _is_left(owner: str, until: str, at: datetime, lives: Lives) -> bool:

@@ -102,7 +102,7 @@ class WebhookChannel:
                     follow_redirects=False,
                     timeout=self.timeout_seconds,
                     trust_env=self.host not in _LOOPBACK,
-                    auth=httpx.Auth(),  # what is in ~/.netrc is for others
+                    auth=_auth(self._url),
                 ) as client,
                 client.stream("POST", self._url, content=content, headers=headers) as answer,
             ):
@@ -139,6 +139,12 @@ def _text(notice: Notice) -> str:
     lines = (notice.headline, notice.title, notice.question, notice.command)
     told = "\n".join(line for line in lines if line)
     return told.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _auth(url: str) -> httpx.Auth:
+    """What the address itself says; what is in ~/.netrc is for others."""
+    found = httpx.URL(url)
+    return httpx.BasicAuth(found.username, found.password) if found.userinfo else httpx.Auth()
 
 
 def _seconds(header: str) -> float | None:

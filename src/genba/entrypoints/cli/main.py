@@ -37,9 +37,14 @@ def _version() -> int:
 def _send_telemetry() -> None:
     """What was measured is sent before the process ends. Where nothing was, nothing of it is loaded."""
     telemetry = sys.modules.get("genba.wiring.telemetry")
-    told = telemetry.close() if telemetry is not None else ""
-    if told:
-        sys.stderr.write(f"warning: {told}\n")
+    if telemetry is None:
+        return
+    try:
+        told = telemetry.close()
+        if told:
+            sys.stderr.write(f"warning: {told}\n")
+    except (KeyboardInterrupt, OSError, ValueError):
+        return  # whoever is in a hurry leaves, and so does who has nobody to tell it to
 
 
 def _leave(code: int) -> None:
