@@ -65,7 +65,7 @@ def test_somebody_answers_with_the_keyboard_alone_while_the_page_goes_on(served:
     page.keyboard.type("The blue ")
     served.board.board.add(TaskDraft(title="Another"), PERSON)
     asked(served, 2, "Which cup?")
-    expect(page.get_by_text("Which cup?")).to_be_visible()
+    expect(page.locator("article", has_text="Which cup?")).to_be_visible()
     expect(box.first.or_(box.last)).to_have_count(2)
     assert page.evaluate("document.activeElement.value") == "The blue ", "what is being written stays"
     page.keyboard.type("one.")
