@@ -18,7 +18,8 @@ field_issues = Table(
 )
 """An issue as it was judged last.
 
-`stamp` changes with what the blackboard and the tracker tell of it; `said` is the digest of the comment that is kept.
+`stamp` is what it was judged by: a digest of its facts or, where it rests, when the blackboard and the tracker last heard
+of it. `said` is the digest of the comment that is kept.
 """
 
 field_commits = Table(
@@ -28,7 +29,7 @@ field_commits = Table(
     Column("number", BigInteger, primary_key=True, autoincrement=False),
     structured("commits", "[]"),
 )
-"""The commits on the base that name an issue, or that say they are a pull request: both share their numbers."""
+"""The names of the commits on the base that name an issue, or that say they are a pull request: both share numbers."""
 
 field_positions = Table(
     "field_positions",
