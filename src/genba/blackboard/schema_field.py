@@ -18,8 +18,8 @@ field_issues = Table(
 )
 """An issue as it was judged last.
 
-`stamp` is what it was judged by: a digest of its facts or, where it rests, when the blackboard and the tracker last heard
-of it. `said` is the digest of the comment that is kept.
+`stamp` is what it was judged by: a digest of its facts or, where it rests, when the blackboard and the tracker last
+heard of it. `said` is the digest of the comment that is kept.
 """
 
 field_commits = Table(
