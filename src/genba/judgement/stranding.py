@@ -32,7 +32,7 @@ def _of_issue(assessment: IssueAssessment, facts: IssueFacts, around: Surroundin
             kind="merged_but_open",
             issue=number,
             detail=f"{why}, and its issue is open",
-            command=closing_command(facts, around),
+            command=closing_command(assessment, facts, around),
         )
     for session in facts.sessions:
         yield from _of_session(session, facts, assessment)

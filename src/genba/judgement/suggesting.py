@@ -13,6 +13,7 @@ from genba.domain.facilitation import (
     AgentOnOffer,
     FieldBlocker,
     Freshness,
+    How,
     IssueAssessment,
     IssueFacts,
     IssueState,
@@ -42,6 +43,8 @@ _MINOR = ("refactor", "refactoring", "improvement", "enhancement", "cleanup", "c
 _LOWEST = 0.3
 """Below it others come first."""
 _BY_A_PERSON = (1.0, 0.5)
+_NAMED_BY = tuple(f"({how})" for how in (How.TRAILER, How.KEYWORD))
+"""How a commit on the base names the issue so surely that it can be verified as its work; the evidence says which."""
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,7 +117,7 @@ def move_of_person(assessment: IssueAssessment, facts: IssueFacts, around: Surro
     match assessment.state:
         case IssueState.DONE:
             told = f"Close #{facts.number}: its work is on the base"
-            return None if assessment.closed else Move(closing_command(facts, around), told)
+            return None if assessment.closed else Move(closing_command(assessment, facts, around), told)
         case IssueState.UNKNOWN:
             told = assessment.evidence[0] if assessment.evidence else "its state is not known"
             return Move(looking_command(facts, around), f"Look at #{facts.number}: {told}")
@@ -127,12 +130,14 @@ def move_of_person(assessment: IssueAssessment, facts: IssueFacts, around: Surro
             return _of_waiting(facts)
 
 
-def closing_command(facts: IssueFacts, around: Surroundings) -> str:
+def closing_command(assessment: IssueAssessment, facts: IssueFacts, around: Surroundings) -> str:
     """What closes an issue whose work is there."""
     if around.repository:
         return f"gh issue close {facts.number} --repo {shlex.quote(around.repository)}"
-    ready = facts.status is TaskStatus.REVIEW
-    return f"genba task done {facts.number}" if ready else f"genba verify {facts.number}"
+    if facts.status is TaskStatus.REVIEW or facts.verified:
+        return f"genba task done {facts.number}"
+    named = any(how in told for told in assessment.evidence for how in _NAMED_BY)
+    return f"genba verify {facts.number}" if named or facts.sessions else looking_command(facts, around)
 
 
 def looking_command(facts: IssueFacts, around: Surroundings) -> str:
@@ -144,7 +149,7 @@ def looking_command(facts: IssueFacts, around: Surroundings) -> str:
 def _clearing(facts: IssueFacts, blocker: FieldBlocker, around: Surroundings) -> Move | None:
     number = facts.number
     match blocker.kind:
-        case "question" | "needs_input":
+        case "question":
             return Move(f'genba answer {number} "…"', f"Answer #{number}: {blocker.detail}")
         case "cycle":
             first = blocker.chain[1] if len(blocker.chain) > 1 else number

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from genba.wiring.house import House
 
 _MAIN_BRANCHES = ("main", "master", "trunk", "develop")
+_BY_HAND = {
+    TaskStatus.OPEN: (TaskStatus.IN_PROGRESS, TaskStatus.REVIEW),
+    TaskStatus.IN_PROGRESS: (TaskStatus.REVIEW,),
+}
+"""The way of work that no session made and that is verified; whoever dies on it goes on from where it stands."""
 
 
 async def find(
@@ -113,7 +118,20 @@ async def _of_task(house: House, history: GitHistory, task: Task) -> Subject | s
     last = board.last_verification(task.number)
     if last is not None and await history.commit_of(last.subject.commit) is not None:
         return last.subject
-    return branch if branch and await history.branch_of(branch) else ""
+    if branch and await history.branch_of(branch):
+        return branch
+    return await _landed_by_hand(house, task.number) if not branch else ""
+
+
+async def _landed_by_hand(house: House, number: int) -> Subject | str:
+    """The newest commit of the base that says it is the work on a task, which no session ever made."""
+    base = await _current(house)
+    says = rf"(^issue: *#?|(^|[^a-z])(close[sd]?|fix(e[sd])?|resolve[sd]?):? +#){number}([^0-9]|$)"
+    found = await house.layout.git.text(
+        "log", "-1", "--format=%H %P", "--regexp-ignore-case", "--extended-regexp", f"--grep={says}", base, "--"
+    )
+    commit, *parents = found.split()[:2] or [""]
+    return Subject(commit=commit, base=(parents or [commit])[0], branch="", base_branch=base) if commit else ""
 
 
 async def _has_landed(house: House, history: GitHistory, branch: str) -> bool:
@@ -140,6 +158,9 @@ async def settle(house: House, number: int, base_branch: str | None) -> Task:
             hint=f"git merge {last.subject.branch or commit[:12]}",
         )
     actor = Actor(ActorKind.ORCHESTRATOR, f"genba, told by {house.actor().name}")
+    by_hand = not board.newest_session(number).run
+    for to in _BY_HAND.get(task.status, ()) if by_hand else ():
+        task = board.change_status(number, StatusChange(to=to, actor=actor, commit=commit, version=task.version))
     change = StatusChange(
         to=TaskStatus.DONE, actor=actor, commit=commit, finalized=f"seen on {base}", version=task.version
     )

@@ -347,7 +347,7 @@ def approve(number: int, commit: str | None, as_json: bool) -> None:
 @click.option("--base-branch", metavar="NAME", help="Where its work should be; by default where it was to go.")
 @_JSON
 def done(number: int, base_branch: str | None, as_json: bool) -> None:
-    """Call a task in review done, once its verified commit is seen on the base branch: merged by you, or elsewhere."""
+    """Call a task done, once its verified commit is seen on the base branch: merged by you, or elsewhere."""
     house = house_here()
     _people_only(_actor(house), "call a task done", number)
     _told(run_async(house.settle(number, base_branch)), as_json)
