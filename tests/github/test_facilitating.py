@@ -94,34 +94,53 @@ def test_a_board_narrows_the_report_and_one_that_is_not_there_is_told(shop: Shop
     assert "77" in refused.err
 
 
-def test_whoever_is_killed_while_it_speaks_leaves_no_comment_twice(shop: Shop) -> None:
+@pytest.mark.parametrize(
+    ("path", "effect", "skip"),
+    [("*/comments", True, 0), ("*/comments", False, 2), ("*/labels", True, 0), ("*/labels", False, 0)],
+)
+def test_whoever_is_killed_while_it_speaks_leaves_no_comment_twice(
+    shop: Shop, path: str, effect: bool, skip: int
+) -> None:
+    """It dies while GitHub has its request: before anything came of it, and after, with nobody to hear the answer."""
     numbers = [shop.issue(f"Add tea {each}") for each in range(4)]
+    shop.hub.block(SHOP, numbers[1], numbers[0])
     shop.sync()
-    fault = shop.hub.faults.add(Fault(method="POST", path="*/comments", hang=True, effect=True, skip=1))
-    environment = {**ordinary_environment(), **shop.project.environment}
+    fault = shop.hub.faults.add(Fault(method="POST", path=path, hang=True, effect=effect, skip=skip))
     dying = subprocess.Popen(
-        [str(GENBA), "facilitate", "--apply", "--offline"],
+        [str(GENBA), "facilitate", "--apply"],
         cwd=shop.project.root,
-        env=environment,
+        env={**ordinary_environment(), **shop.project.environment},
         start_new_session=True,
     )
-    dying.wait(60)
-    sending = subprocess.Popen(
-        [str(GENBA), "outbox", "send"], cwd=shop.project.root, env=environment, start_new_session=True
-    )
     try:
-        until(lambda: fault.struck)
+        until(lambda: fault.struck, 60)
     finally:
-        os.killpg(sending.pid, signal.SIGKILL)
-        sending.wait(30)
+        os.killpg(dying.pid, signal.SIGKILL)
+        assert dying.wait(30) == -signal.SIGKILL
     shop.hub.faults.clear()
 
-    def settled_() -> bool:
-        shop.project.genba("facilitate", "--apply")
-        return all(said(shop, number) for number in numbers)
-
-    until(settled_, 60)
+    until(lambda: shop.project.genba("facilitate", "--apply").code == 0, 90)
     assert [len(said(shop, number)) for number in numbers] == [1, 1, 1, 1]
+    assert "blocked" in shop.labels(numbers[1])
+    sent = len(shop.hub.mutations)
+    shop.project.genba("facilitate", "--apply", check=0)
+    assert len(shop.hub.mutations) == sent
+
+
+def test_an_issue_with_five_thousand_comments_is_looked_at_as_any_other(shop: Shop) -> None:
+    number = shop.issue()
+    talk = shop.hub.issue(SHOP, number)
+    for at in range(5000):
+        shop.hub.comment(SHOP, number, f"{at}: still waiting, closes #{at}", by="stranger")
+    assert len(talk.comments) == 5000
+    found = report(shop)
+    assert [each["state"] for each in found["assessments"]] == ["incomplete"]
+    shop.project.genba("facilitate", "--apply", check=0)
+    shop.project.genba("facilitate", "--apply", check=0)
+    ours = [body for body in said(shop, number) if "State: incomplete" in body]
+    assert len(ours) == 1
+    events = shop.project.genba("facilitate", "--events", check=0).out
+    assert events.count('"commented"') < 5000
 
 
 def test_an_issue_that_was_reopened_there_is_not_done_by_what_had_landed_before(shop: Shop) -> None:
