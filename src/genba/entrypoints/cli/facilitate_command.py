@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from genba.coordination.facilitator import Look, Scope
-from genba.domain.errors import UsageError
+from genba.domain.errors import RecoverableError, StateConflictError, UsageError
 from genba.domain.facilitation import AgentsOnOffer, FieldReport
 from genba.entrypoints.cli.failures import show_hint, show_warning
 from genba.entrypoints.cli.field_views import facilitate_lines, mermaid, screen
@@ -81,7 +81,7 @@ def facilitate(
         print_json(as_told(house, look))
     else:
         _show(house, look)
-    return 1 if look.report.incomplete else 0
+    return 1 if look.brief.incomplete else 0
 
 
 def _check(
@@ -124,8 +124,13 @@ async def _watch(house: House, scope: Scope, applied: bool, offline: bool, minut
     for round_ in range(settings.iterate_max):
         if round_:
             await asyncio.sleep(pause * 60)
-        look = await one_look(house, scope, applied=applied, offline=offline)
-        code = 1 if look.report.incomplete else 0
+        try:
+            look = await one_look(house, scope, applied=applied, offline=offline)
+        except (RecoverableError, StateConflictError) as error:  # the next look may find the ground as it should be
+            show_warning(f"not looked at: {error.message}")
+            code = 1
+            continue
+        code = 1 if look.brief.incomplete else 0
         if as_json:
             click.echo(msgspec.json.encode(as_told(house, look)).decode())
         else:
@@ -147,7 +152,7 @@ def as_told(house: House, look: Look) -> dict[str, Any]:
 
 
 def _show(house: House, look: Look) -> None:
-    report = look.report
+    report = look.brief
     columns = screen(shutil.get_terminal_size((100, 24)).columns)
     for line in facilitate_lines(report, datetime.now(UTC), columns, moves_of(house, look).command_for):
         click.echo(line)
