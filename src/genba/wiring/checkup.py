@@ -26,6 +26,7 @@ from genba.wiring.walls import SANDBOX_VARIABLE, make
 _OLDEST_GIT = (2, 38)
 """The first that merges without a checkout."""
 _PATIENCE_SECONDS = 20.0
+_LEAST_DISK_MB = 256
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?[\w.+-]*")
 _NOT_INSTALLED, _START = " is not installed: ", "; start it: "
 """How a problem goes on with what helps."""
@@ -89,11 +90,12 @@ async def check_up(folder: Path, environment: Mapping[str, str]) -> Checkup:
         chosen, why, wrong = _sandbox(house, walls)
         more = (*await asyncio.to_thread(_abilities, house), *await _tracker(house))
         more += (*_notices(house), *_telemetry(house))
+        more += await asyncio.to_thread(_ground, house, folder, environment)
     finally:
         if house is not None:
             house.close()
     python = Finding(area="machine", name="python", version=sys.version.split()[0], detail=sys.executable)
-    findings = (git, python, gitleaks, *agents, *walls, *wrong, *more, *project)
+    findings = (git, python, gitleaks, *agents, *walls, *wrong, *project, *more)
     return Checkup(findings=findings, sandbox=chosen, why=why, in_project=house is not None)
 
 
@@ -107,6 +109,34 @@ async def _tracker(house: House | None) -> tuple[Finding, ...]:
     if access.problem:
         return (_missing("project", "github", f"{access.repository}: {access.problem}", access.hint),)
     return (Finding(area="project", name="github", detail=f"{access.repository}: {access.seen}"),)
+
+
+def _ground(house: House | None, folder: Path, environment: Mapping[str, str]) -> tuple[Finding, ...]:
+    """The disk, who git takes the user for, and the goals that nobody could check here."""
+    from genba.wiring.ground import goals_in_the_way, identity, remedy  # noqa: PLC0415  (only who looks)
+
+    found = [_disk(house, folder)]
+    if house is None:
+        return tuple(found)
+    who = identity(house.layout.top) or environment.get("GIT_AUTHOR_EMAIL", "")
+    if not who:
+        told = "git does not know who you are, and commits nothing for you"
+        found.append(_missing("machine", "identity", told, "git config --global user.email YOU@EXAMPLE.ORG"))
+    for goal, command, problem in goals_in_the_way(house, environment.get("PATH")):
+        detail = f"{command}: {problem}" if command else problem
+        cure = remedy(problem) if command else f"name one under dod in .genba/config.yaml:  - {goal}: COMMAND"
+        found.append(_missing("project", goal, detail, cure or "install it, or name another command under dod"))
+    return tuple(found)
+
+
+def _disk(house: House | None, folder: Path) -> Finding:
+    least = house.project.fleet.work.min_free_disk_mb if house is not None else _LEAST_DISK_MB
+    free = shutil.disk_usage(house.layout.common if house is not None else folder).free >> 20
+    if free < least:
+        told = f"{free} MB are free, {least} are needed to begin"
+        return _wrong("machine", "disk", told, "genba gc   or free some space")
+    shown = f"{free / 1024:.1f} GB" if free >= 1024 else f"{free} MB"  # noqa: PLR2004  (a kilo)
+    return Finding(area="machine", name="disk", detail=f"{shown} free")
 
 
 def _notices(house: House | None) -> tuple[Finding, ...]:
@@ -317,9 +347,9 @@ async def _project(folder: Path) -> tuple[House | None, tuple[Finding, ...]]:
         house = await House.find(folder)
     except ConfigurationError as error:
         rest = f" (and {len(error.problems) - 1} more)" if len(error.problems) > 1 else ""
-        return None, (_wrong("project", "config", f"{error.message}{rest}", ""),)
+        return None, (_wrong("project", "config", f"{error.message}{rest}", "genba agent check   tells all of it"),)
     except GenbaError as error:
-        return None, (_missing("project", "repository", error.message, ""),)
+        return None, (_missing("project", "repository", error.message, error.hint or "git init"),)
     name = house.project.name or house.layout.main.name
     agents = ", ".join(sorted(house.registry.folders()))
     return house, (
@@ -333,7 +363,7 @@ def _database(house: House) -> Finding:
     try:
         house.board(make=False)
     except NotFoundError:
-        return _missing("project", "database", "none yet: the first task makes it", "")
+        return _missing("project", "database", "none yet: the first task makes it", 'genba task add "…"')
     except GenbaError as error:
         return _wrong("project", "database", error.message, error.hint)
     return Finding(area="project", name="database", detail=where)

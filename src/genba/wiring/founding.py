@@ -17,6 +17,7 @@ from genba.definitions.project import CONFIG_FILES, load_project
 from genba.domain.errors import GenbaError, NotFoundError, StateConflictError, UsageError
 from genba.judgement.proposing import CI_FILES, Proposal, languages, propose
 from genba.wiring.checkup import TOOLS, login_of
+from genba.wiring.ground import in_the_way
 from genba.wiring.house import House
 
 SETTINGS = ".genba/config.yaml"
@@ -115,23 +116,6 @@ def _first(top: Path, name: str, adapter: str, repository: Repository | None) ->
         url=repository.url if repository is not None else "",
     )
     return msgspec.structs.replace(planned, text=_text(planned, tuple(tried)))
-
-
-def in_the_way(command: str, folder: Path) -> str:
-    """Why a command could not be run on this machine, as far as a look tells; empty when it could."""
-    words = shlex.split(command)
-    if not words:
-        return ""
-    program = words[0]
-    if "/" in program:
-        return "" if os.access(folder / program, os.X_OK) else f"{program} is no program"
-    if shutil.which(program) is None:
-        return f"{program} is not installed"
-    if program.startswith("python") and words[1:2] == ["-m"]:
-        look = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({words[2]!r}) is None)"
-        told = subprocess.run([program, "-I", "-c", look], check=False, capture_output=True, cwd="/")
-        return "" if told.returncode == 0 else f"{program} has no module {words[2]}"
-    return ""
 
 
 def _text(settings: Founded, goals: tuple[tuple[Proposal, str], ...]) -> str:

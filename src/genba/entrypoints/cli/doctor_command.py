@@ -16,6 +16,8 @@ from genba.wiring.checkup import Checkup, Finding, Health, check_up
 
 _MARKS = {Health.FINE: "✓", Health.MISSING: "–", Health.WRONG: "✗"}
 _WIDTH = 72
+_NEEDED = ("identity", "lint_passes", "build_succeeds", "tests_pass")
+"""What no run stops at, and no task gets done without."""
 _AREAS = ("machine", "agents", "walls", "project")
 
 
@@ -73,6 +75,9 @@ def _next_command(found: Checkup) -> str:
         return "cd to a git repository of yours, or look around first: genba demo"
     if not found.agents:
         return "install an agent, or watch one work that needs no model: genba demo"
+    unready = next((each for each in found.findings if each.name in _NEEDED and each.health is not Health.FINE), None)
+    if unready is not None:
+        return unready.install
     return "genba agent check   then  genba run iterator --issue NUMBER"
 
 

@@ -85,16 +85,16 @@ def _tell(house: House, planned: Founded, as_json: bool) -> None:
     show_hint("\n".join(filter(None, (hint, *_next(planned, bool(problem))))))
 
 
-def _rows(planned: Founded) -> list[tuple[str, str, str]]:
-    rows = [("project", planned.project, ", ".join(planned.languages))]
+def _rows(planned: Founded) -> list[tuple[str, str]]:
+    rows = [("project", " · ".join((planned.project, *planned.languages)))]
     if not planned.added:
-        how = f"by your login, ~/{planned.login}, which the agent can read" if planned.login else ""
-        rows.append(("works", planned.adapter or "nobody yet", how if planned.adapter else "genba doctor"))
+        how = f" by your login, ~/{planned.login}, which the agent can read" if planned.login else ""
+        rows.append(("works", f"{planned.adapter or 'nobody yet: name an agent under `agents`'}{how}"))
         goals = [f"{goal} ({command})" if command else goal for goal, command in planned.goals]
-        rows.append(("done means", " · ".join(goals), ""))
+        rows.append(("done means", " · ".join(goals)))
     if planned.repository:
         where = f"{planned.repository}{f' at {planned.url}' if planned.url else ' on GitHub'}"
-        rows.append(("issues", where, ""))
+        rows.append(("issues", where))
     return rows
 
 

@@ -1,0 +1,78 @@
+"""The ground that a project stands on, as `genba doctor` sees it: disk, identity, and goals that nobody could check."""
+
+from pathlib import Path
+
+import pytest
+
+from genba.wiring.ground import in_the_way, remedy
+from tests.project import Project
+from tests.test_doctor import Machine
+
+
+@pytest.fixture
+def machine(project: Project, tmp_path: Path) -> Machine:
+    made = Machine(tmp_path, project.root)
+    made.with_git()
+    return made
+
+
+def test_goals_that_nobody_could_check_here_are_told_with_their_remedy(machine: Machine, project: Project) -> None:
+    project.write(".genba/config.yaml", "dod: [{tests_pass: go test ./...}, lint_passes, no_secrets]\n")
+
+    found = machine.findings()
+
+    assert found["tests_pass"]["detail"] == "go test ./...: go is not installed"
+    assert found["tests_pass"]["install"] == "apt-get install golang"
+    assert found["lint_passes"]["detail"] == "no command was found for it"
+    assert "- lint_passes: COMMAND" in found["lint_passes"]["install"]
+    assert "no_secrets" not in found
+
+
+def test_who_git_does_not_know_is_told(machine: Machine, project: Project) -> None:
+    assert "identity" not in machine.findings()
+    project.git("config", "--unset-all", "user.email")
+    found = machine.findings()["identity"]
+    assert found["health"] == "missing"
+    assert found["install"].startswith("git config --global user.email")
+
+
+def test_a_disk_that_is_too_full_stands_in_the_way(machine: Machine, project: Project) -> None:
+    assert machine.findings()["disk"]["detail"].endswith(" free")
+    project.write(".genba/config.yaml", "work: {min_free_disk_mb: 999999999}\n")
+
+    done = machine.doctor()
+
+    assert done.code == 1
+    assert "✗ disk" in done.out
+    assert "hint: genba gc" in done.err
+
+
+def test_everything_that_is_missing_has_a_remedy(machine: Machine, project: Project) -> None:
+    project.write(".genba/config.yaml", "dod: [{tests_pass: nosuchprogram --all}]\n")
+    for name, found in machine.findings().items():
+        if found["health"] != "fine" and name != "overlay":
+            assert found["install"], name
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        ("", ""),
+        ("cd x && make", ""),
+        ("X=1 make", ""),
+        ("./nosuch", "./nosuch is no program"),
+        ("nosuchprogram --all", "nosuchprogram is not installed"),
+        ("python3 -m unittest", ""),
+        ("python3 -m nosuchmodule.x", "python3 has no module nosuchmodule.x"),
+        ("it's not a line", ""),
+    ],
+)
+def test_a_look_tells_whether_a_command_can_be_run(tmp_path: Path, command: str, problem: str) -> None:
+    assert in_the_way(command, tmp_path) == problem
+
+
+def test_a_remedy_is_only_told_where_it_is_known() -> None:
+    assert remedy("python3 has no module pytest") == "pip install pytest"
+    assert remedy("python3 has no module own_things") == ""
+    assert remedy("cargo is not installed") == "apt-get install cargo"
+    assert remedy("nosuch is not installed") == ""
