@@ -51,7 +51,7 @@ def test_one_that_died_without_a_word_is_absent_and_its_session_is_parked(served
     assert "absent" in page
     assert "its lock is free" in page
     assert "1 parked" in page
-    assert "0 of 0" in page
+    assert "no worker" in page
 
 
 def test_one_that_left_is_shown_and_counts_no_slots(served: Dashboard) -> None:

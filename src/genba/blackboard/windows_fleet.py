@@ -145,14 +145,24 @@ def records(tx: Transaction) -> dict[str, AgentRecord]:
 
 def sessions_of(tx: Transaction, agent: str, most: int) -> tuple[AgentSession, ...]:
     """The newest sessions of an agent."""
-    names = (
-        "run", "task", "title", "purpose", "attempt", "status", "outcome", "reason", "iterations", "tokens",
-        "cost_usd", "started_at", "ended_at",
-    )  # fmt: skip
     rows = tx.all(_OF_AGENT, project=tx.project, agent=agent, most=most)
     return tuple(
-        AgentSession(**{name: "" if value is None else value for name, value in zip(names, row, strict=True)})
-        for row in rows
+        AgentSession(
+            run=run,
+            task=task,
+            title=title,
+            purpose=purpose,
+            attempt=attempt,
+            status=status,
+            outcome=outcome or "",
+            reason=reason or "",
+            iterations=iterations,
+            tokens=tokens,
+            cost_usd=float(cost or 0),
+            started_at=began,
+            ended_at=ended or "",
+        )
+        for run, task, title, purpose, attempt, status, outcome, reason, iterations, tokens, cost, began, ended in rows
     )
 
 
