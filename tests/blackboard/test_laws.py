@@ -7,6 +7,7 @@ story.
 
 import itertools
 import tempfile
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -20,6 +21,7 @@ from genba.domain.tasks import Actor, ActorKind, Blocker, BlockerKind, StatusCha
 from genba.domain.verification import VerdictStatus
 from genba.testing.conformance import a_verification
 from tests.blackboard.conftest import Postgres
+from tests.project import furnish
 
 ENDED = ("done", "cancelled")
 BY = {
@@ -165,7 +167,9 @@ class Gateway(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.TemporaryDirectory(prefix="genba-laws-")
-        address = self.server.database() if self.server else f"{self.folder.name}/board.db"
+        address = self.server.furnished() if self.server else f"{self.folder.name}/board.db"
+        if not self.server:
+            furnish(Path(address))
         self.board = Blackboard.open(address, "laws")
         self.model = Model()
         self.counter = itertools.count(1)

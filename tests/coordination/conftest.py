@@ -14,13 +14,32 @@ import msgspec
 import pytest
 
 from tests import preloaded
-from tests.blackboard.conftest import Postgres, address, postgres
+from tests.blackboard.conftest import Postgres, postgres
 from tests.coordination.waiting import DEADLINE, until
 from tests.preloaded import ordinary_environment
+from tests.project import furnish
 
-__all__ = ["Executor", "Postgres", "address", "executor", "executor_at", "orders", "postgres"]
+__all__ = ["Executor", "Postgres", "address", "empty", "executor", "executor_at", "orders", "postgres"]
 
 ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def empty() -> None:
+    """Asked for by whoever is about the making of tables: then its database has none."""
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Of a database with the tables of a blackboard and of the engine, and with nothing in them."""
+    nothing = "empty" in request.fixturenames
+    if request.param == "sqlite":
+        path = tmp_path / "board.db"
+        if not nothing:
+            furnish(path, engine=True)
+        return str(path)
+    server: Postgres = request.getfixturevalue("postgres")
+    return server.database() if nothing else server.furnished(engine=True)
 
 
 class Executor:

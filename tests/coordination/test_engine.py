@@ -467,7 +467,9 @@ async def test_nothing_is_pickled(opened: Open, address: str) -> None:
     assert all(isinstance(msgspec.json.decode(value), dict) for value in texts)
 
 
-async def test_the_tables_of_the_engine_stand_beside_those_of_the_blackboard(opened: Open, address: str) -> None:
+async def test_the_tables_of_the_engine_stand_beside_those_of_the_blackboard(
+    opened: Open, address: str, empty: None
+) -> None:
     engine = await opened(Workshop().part)
     await engine.close()
     store = open_store(address, 10)

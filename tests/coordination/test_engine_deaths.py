@@ -16,8 +16,8 @@ Start = Callable[..., Executor]
 
 
 @pytest.fixture
-def place(postgres: Postgres) -> str:
-    return postgres.database()
+def place(request: pytest.FixtureRequest, postgres: Postgres) -> str:
+    return postgres.database() if "empty" in request.fixturenames else postgres.furnished(engine=True)
 
 
 @pytest.fixture
@@ -281,7 +281,7 @@ def test_a_run_is_cancelled_from_another_process(fleet: Start, orders: Orders) -
     assert first.complaint() == ""
 
 
-def test_two_executors_can_begin_at_once_on_an_empty_server(fleet: Start, orders: Orders) -> None:
+def test_two_executors_can_begin_at_once_on_an_empty_server(empty: None, fleet: Start, orders: Orders) -> None:
     started = [fleet(name, wait=False) for name in ("first", "second", "third")]
     for one in started:
         until(one.is_open)
