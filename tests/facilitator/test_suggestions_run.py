@@ -128,3 +128,9 @@ def test_where_no_agent_can_do_it_nobody_is_recommended_and_it_says_why(project:
     assert done["recommendation"]["nextAgent"] == "none"
     (missing,) = done["incomplete"]
     assert missing.startswith("no next action is known: no agent that can be called with an issue has the capability")
+
+
+def test_what_a_suggestion_leaves_open_is_not_taken_for_an_answer(project: Project) -> None:
+    project.issue(1, "Add a page")
+    done = project.genba("answer", "1", "…", check=2)
+    assert "… stands for your own words" in done.err

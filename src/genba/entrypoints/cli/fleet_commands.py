@@ -204,7 +204,9 @@ def _decisions(deed: str) -> Decisions:
 
 
 def _typed(text: str, hint: str) -> str:
-    """What was typed; - reads standard input."""
+    """What was typed; - reads standard input. What a suggestion leaves open is no answer."""
+    if text.strip() == "…":
+        raise UsageError("… stands for your own words", unchanged="nothing was changed.", hint=hint)
     if text != "-":
         return text
     if sys.stdin is None:
