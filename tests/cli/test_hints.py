@@ -36,7 +36,7 @@ def exists(command: str) -> bool:
     return found is not None
 
 
-@pytest.mark.parametrize("kind", sorted(set(kinds()), key=lambda kind: kind.__name__), ids=str)
+@pytest.mark.parametrize("kind", sorted(set(kinds()), key=str), ids=str)
 @pytest.mark.parametrize("typed", [[], ["run", "x"], ["task", "show", "1"], ["--json"], ["logs"]], ids=str)
 def test_every_kind_of_error_has_a_next_command(kind: type[errors.GenbaError], typed: list[str]) -> None:
     hint = next_command(made(kind), typed)
