@@ -1,10 +1,9 @@
 """Notices: whoever waits for a person tells them, once, by whichever process comes first."""
 
 import asyncio
-import os
 import signal
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from genba.domain.notices import NoticeStatus
 from genba.domain.ports import Channel
 from genba.testing.notice_doubles import MemoryChannel
 from tests.blackboard.acting import HUMAN, add
-from tests.blackboard.dying_senders import in_a_process
 from tests.blackboard.fleets import begin
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -44,7 +42,13 @@ class Office:
         return self.fleet.escalate(asked, None).task
 
     def notifier(
-        self, channel: Channel | None = None, *, owner: str = "", hours: float = 0, kinds: tuple[Kind, ...] = ()
+        self,
+        channel: Channel | None = None,
+        *,
+        owner: str = "",
+        hours: float = 0,
+        kinds: tuple[Kind, ...] = (),
+        patience: float = 60,
     ) -> Notifier:
         settings = NotifySettings(reminder_hours=hours)
         if kinds:
@@ -57,6 +61,7 @@ class Office:
             redact=lambda text: text.replace("hunter2", "[redacted]"),
             tell=self.told.append,
             owner=owner,
+            patience=patience,
         )
 
     def send(self, channel: Channel | None, hours: float = 0) -> int:
@@ -255,7 +260,7 @@ async def test_whoever_is_stopped_does_not_wait_for_a_channel_that_hangs(office:
             await asyncio.Event().wait()
 
     await asyncio.to_thread(office.ask)
-    running = asyncio.ensure_future(office.notifier(Hangs()).run(stop))
+    running = asyncio.ensure_future(office.notifier(Hangs(), patience=0.2).run(stop))
     await asyncio.wait_for(begun.wait(), 30)
     stop.set()
     await asyncio.wait_for(running, 30)
@@ -263,21 +268,20 @@ async def test_whoever_is_stopped_does_not_wait_for_a_channel_that_hangs(office:
     assert (entry.status, entry.error) == ("pending", "it was cut off")
 
 
+def sending(address: str, file: Path, environment: dict[str, str], point: str = "") -> "subprocess.Popen[bytes]":
+    words = [sys.executable, "-m", "tests.blackboard.notice_process", address, str(file), point]
+    return subprocess.Popen(words, env=environment)
+
+
 def test_processes_that_send_at_the_same_time_send_each_notice_once(
-    open_board: Callable[..., Blackboard], address: str, tmp_path: Path
+    office: Office, address: str, tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    office = Office(open_board())
     for _ in range(10):
         office.ask()
     file = tmp_path / "sent"
-
-    def send() -> None:
-        with Blackboard.open(address, "a project") as board:
-            Office(board).send(MemoryChannel(file=file))
-
-    with ThreadPoolExecutor(3) as pool:
-        assert all(pool.map(lambda _number: in_a_process(send), range(3)))
-    assert office.send(MemoryChannel(file=file)) == 0
+    processes = [sending(address, file, environment) for _ in range(3)]
+    assert [process.wait() for process in processes] == [0, 0, 0]
+    assert sending(address, file, environment).wait() == 0
     keys = MemoryChannel(file=file).keys
     assert len(keys) == len(set(keys)) == 10
 
@@ -294,22 +298,13 @@ def test_nothing_is_written_while_nothing_is_due(office: Office) -> None:
 
 @pytest.mark.parametrize("point", ["send", "is sent"])
 def test_a_sender_that_is_killed_loses_nothing_and_repeats_only_with_the_same_key(
-    open_board: Callable[..., Blackboard], address: str, tmp_path: Path, point: str
+    office: Office, address: str, tmp_path: Path, environment: dict[str, str], point: str
 ) -> None:
-    Office(open_board()).ask()
+    office.ask()
     file = tmp_path / "sent"
-
-    def send(deadly: str) -> None:
-        def at(reached: str) -> None:
-            if reached == deadly:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        with Blackboard.open(address, "a project") as board:
-            Office(board).send(MemoryChannel(file=file, at=at))
-
-    assert not in_a_process(lambda: send(point))
-    assert in_a_process(lambda: send(""))
+    assert sending(address, file, environment, point).wait() == -signal.SIGKILL
+    assert sending(address, file, environment).wait() == 0
     keys = MemoryChannel(file=file).keys
     assert len(set(keys)) == 1
     assert len(keys) == (1 if point == "send" else 2)
-    assert Office(open_board()).statuses() == ["sent"]
+    assert office.statuses() == ["sent"]

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -32,7 +32,7 @@ _LONGEST_QUESTION = 1_000
 _LONGEST_TITLE = 200
 _LOOK_SECONDS = 1.0
 _AFTER_TROUBLE_SECONDS = 10.0
-_LAST_SECONDS = 3.0
+_LAST_SECONDS = 10.0
 """How long whoever leaves waits for the last notices."""
 
 
@@ -58,6 +58,7 @@ class Notifier:
         redact: Callable[[str], str] = lambda text: text,
         tell: Callable[[str], None] = lambda _told: None,
         owner: str = "",
+        patience: float = _LAST_SECONDS,
     ) -> None:
         self.board = board
         self.channels = dict(channels)
@@ -66,6 +67,8 @@ class Notifier:
         self.tell = tell
         """Hears in a sentence that a channel does not work, once until it works again."""
         self.owner = owner or one_here()
+        self.patience = patience
+        """How long it goes on, once it is stopped, for what is due in the end."""
         self._troubled: set[str] = set()
 
     async def send_due(self) -> int:
@@ -79,27 +82,32 @@ class Notifier:
         return sum(counted)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Send what becomes due, until somebody stops it; then what is due at the end, for a little while."""
-        while not stop.is_set():
-            sending = asyncio.ensure_future(self.send_due())
-            stopping = asyncio.ensure_future(stop.wait())
-            pause = _LOOK_SECONDS
-            try:
-                await asyncio.wait({sending, stopping}, return_when=asyncio.FIRST_COMPLETED)
-                if not sending.done():
-                    await asyncio.wait({sending}, timeout=_LAST_SECONDS)
-                error = sending.exception() if sending.done() else None
-                if error is not None:  # the database is out of reach, or what nobody foresaw: nobody else is hurt
-                    pause = _AFTER_TROUBLE_SECONDS
-                    self._say("nobody", error.message if isinstance(error, GenbaError) else type(error).__name__)
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(asyncio.shield(stopping), pause)
-            finally:
-                for task in (sending, stopping):
-                    task.cancel()
-                await asyncio.wait({sending, stopping})
-        with contextlib.suppress(Exception):  # whoever leaves is kept by nothing
-            await asyncio.wait_for(self.send_due(), _LAST_SECONDS)
+        """Send what becomes due, until somebody stops it; then what is due in the end, for a little while."""
+        stopping = asyncio.ensure_future(stop.wait())
+        try:
+            while not stop.is_set():
+                sending = asyncio.ensure_future(self.send_due())
+                pause = await self._sent_or_stopped(sending, stopping)
+                await asyncio.wait({stopping}, timeout=pause)
+            with contextlib.suppress(Exception):  # whoever leaves is kept by nothing
+                await asyncio.wait_for(self.send_due(), self.patience / 2)
+        finally:
+            stopping.cancel()
+
+    async def _sent_or_stopped(self, sending: asyncio.Future[int], stopping: asyncio.Future[Any]) -> float:
+        """How long to pause after what was sent, or was cut off because somebody could wait no longer."""
+        try:
+            await asyncio.wait({sending, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({sending}, timeout=self.patience / 2)
+        finally:
+            sending.cancel()
+            await asyncio.wait({sending})
+        error = None if sending.cancelled() else sending.exception()
+        if error is None:
+            return _LOOK_SECONDS
+        # The database is out of reach, or it is what nobody foresaw: nobody else is hurt.
+        self._say("nobody", error.message if isinstance(error, GenbaError) else type(error).__name__)
+        return _AFTER_TROUBLE_SECONDS
 
     async def try_out(self, notice: Notice) -> dict[str, str]:
         """Send one notice on each channel now; by channel, what went wrong, and nothing where it did not."""

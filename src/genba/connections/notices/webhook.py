@@ -100,7 +100,7 @@ class WebhookChannel:
                 asyncio.timeout(self.timeout_seconds),
                 httpx.AsyncClient(
                     follow_redirects=False,
-                    timeout=self.timeout_seconds,
+                    timeout=2 * self.timeout_seconds,  # all of it together has its limit above
                     trust_env=self.host not in _LOOPBACK,
                     auth=_auth(self._url),
                 ) as client,

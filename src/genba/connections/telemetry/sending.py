@@ -4,6 +4,7 @@ import logging
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,7 +22,7 @@ from genba.domain.errors import ConfigurationError
 from genba.domain.problems import Problem
 
 _SCOPE = "genba"
-_LAST_SECONDS = 5.0
+_LAST_SECONDS = 10.0
 """How long whoever leaves waits for a collector."""
 _TALKATIVE = ("opentelemetry", "urllib3")
 _ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -84,12 +85,14 @@ class Telemetry:
 
     def close(self) -> str:
         """Send what is left, for a little while; what went wrong since it was opened, in a sentence."""
-        for provider in (self._traces, self._metrics):
-            ending = threading.Thread(target=provider.shutdown, daemon=True)
+        endings = [threading.Thread(target=each.shutdown, daemon=True) for each in (self._traces, self._metrics)]
+        deadline = time.monotonic() + _LAST_SECONDS
+        for ending in endings:
             ending.start()
-            ending.join(_LAST_SECONDS)
-            if ending.is_alive():
-                self.complaints.first = self.complaints.first or "it took too long"
+        for ending in endings:
+            ending.join(max(0.0, deadline - time.monotonic()))
+        if any(ending.is_alive() for ending in endings):
+            self.complaints.first = self.complaints.first or "it took too long"
         for name in _TALKATIVE:
             logging.getLogger(name).removeHandler(self.complaints)
         return self.complaints.first

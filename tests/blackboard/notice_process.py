@@ -1,0 +1,30 @@
+"""Sends the notices of a project that are due, in a process of its own, which may be killed on the way.
+
+python -m tests.blackboard.notice_process ADDRESS FILE [POINT]
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+from genba.blackboard.board import Blackboard
+from genba.blackboard.notices import NoticeBoard
+from genba.coordination.notifying import Notifier
+from genba.definitions.notify_file import NotifySettings
+from genba.testing.notice_doubles import MemoryChannel
+
+
+def main(address: str, file: str, deadly: str = "") -> None:
+    def at(reached: str) -> None:
+        if reached == deadly:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with Blackboard.open(address, "a project") as board:
+        channel = MemoryChannel(file=Path(file), at=at)
+        asyncio.run(Notifier(NoticeBoard(board.store), {"webhook": channel}, NotifySettings()).send_due())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
