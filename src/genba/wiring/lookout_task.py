@@ -69,7 +69,7 @@ class TaskWindow:
         return msgspec.structs.replace(
             picture,
             task=task,
-            why=standing.why(task),
+            why=standing.why(task) or _landed(picture),
             held=held,
             asked=asked,
             plan=next((each for each in reversed(standing.field.plans) if each.task == number), None),
@@ -223,6 +223,12 @@ def _read(tx: Transaction, number: int) -> TaskPicture:
         cost_usd=sum(each.cost_usd for each in sessions),
         tokens=sum(each.tokens for each in sessions),
     )
+
+
+def _landed(picture: TaskPicture) -> str:
+    """Where the work of a task that is done is."""
+    landed = next((each.landed for each in picture.entries if each.landed), "")
+    return f"merged {landed[:7]}" if landed and picture.task.status is TaskStatus.DONE else ""
 
 
 def _newest_verdict(tx: Transaction, number: int) -> Verification | None:

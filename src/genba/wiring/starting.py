@@ -16,6 +16,7 @@ import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import msgspec
 
@@ -90,7 +91,7 @@ async def _started(house: House, agent: str, number: int, words: list[str]) -> T
         code = process.poll()
         run = await asyncio.to_thread(_begun, house, agent, before, process.pid)
         if run:
-            return Told(sentence=f"{agent} works on #{number}", leads_to=f"/sessions/{run}")
+            return Told(sentence=f"{agent} works on #{number}", leads_to=f"/sessions/{quote(run, safe='')}")
         if code is not None:
             raise _refusal(agent, number, code, said)
         await asyncio.sleep(_POLL_SECONDS)

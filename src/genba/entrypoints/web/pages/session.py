@@ -1,6 +1,7 @@
 """One run: its log as it grows, its iterations with what was asked and answered, what it used and what came of it."""
 
 from collections.abc import Mapping
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -50,17 +51,20 @@ def routes(site: Site) -> list[Route]:
         found = await site.look(lambda: window.said(run, at))
         return await site.fragment(request, "session_pieces.html", "said", said=found)
 
-    async def stop(request: Request, given: Mapping[str, str]) -> Told:
+    async def park(request: Request, given: Mapping[str, str]) -> Told:
         run = request.path_params["run"]
         picture = await site.look(lambda: window.picture(run))
         facts = picture.facts
         return await stop_run(site.decisions, run, facts.branch, facts.process, given.get("reason", "")[:2000])
 
+    async def stop(request: Request) -> Response:
+        return await site.deed(park, f"/sessions/{quote(request.path_params['run'], safe='')}")(request)
+
     return [
         Route("/sessions/{run}", endpoint=session, methods=["GET"]),
         Route("/sessions/{run}/log", endpoint=log, methods=["GET"]),
         Route("/sessions/{run}/said", endpoint=said, methods=["GET"]),
-        Route("/sessions/{run}/stop", endpoint=site.deed(stop, "/"), methods=["POST"]),
+        Route("/sessions/{run}/stop", endpoint=stop, methods=["POST"]),
     ]
 
 

@@ -13,6 +13,7 @@ from genba.entrypoints.web.site import Site
 from genba.entrypoints.web.texts import is_web_address, linked
 from genba.judgement.event_words import event_sentence
 from genba.judgement.plans import goal_line
+from genba.judgement.task_deeds import ways_of
 from genba.wiring.lookout_task import TaskWindow
 from genba.wiring.starting import start_run
 from genba.wiring.stopping import stop_task
@@ -39,6 +40,7 @@ def routes(site: Site) -> list[Route]:
             is_web_address=is_web_address,
             event_sentence=event_sentence,
             goal_line=goal_line,
+            ways_of=ways_of,
         )
 
     async def goal_log(request: Request) -> Response:
