@@ -16,6 +16,7 @@ from genba.connections.detached.forking import ForkingNursery
 from genba.connections.detached.nursery import Birth
 from genba.connections.detached.places import Request
 from genba.connections.detached.results import Result
+from genba.connections.journal.redaction import without_tokens
 from genba.connections.process.environment import passed_on
 from genba.connections.process.orphans import take_in_orphans
 from genba.wiring.run_memory import RunMemory
@@ -48,13 +49,14 @@ def main() -> None:
         importlib.import_module(name)
     for kind in (Request, Result, RunMemory):
         msgspec.json.Decoder(kind)  # how a type is read is found out once
+    without_tokens("")  # so is what it looks for
     ForkingNursery(line, supervise, _load).serve()
 
 
 def _load(birth: Birth) -> None:
     """Built-in kinds only: nobody knows what those of other packages do when they are loaded."""
     if birth.adapter in ADAPTERS:
-        adapter_class(birth.adapter)
+        msgspec.json.Decoder(adapter_class(birth.adapter).settings_type)
     if birth.walls:
         _look_around()
 

@@ -88,7 +88,12 @@ def supervise(question: Question, attempt: Attempt) -> int:
     """Put a question, and write down what it came to. Says with which code to exit."""
     take_in_orphans()
     attempt.reserve()
-    return asyncio.run(_supervise(question, attempt))
+    if sys.version_info < (3, 12) and hasattr(os, "pidfd_open"):  # newer ones do without a thread by themselves
+        asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
+    # Not asyncio.run: the process ends right after this, and with it whatever the loop would take apart.
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    return loop.run_until_complete(_supervise(question, attempt))
 
 
 async def _supervise(question: Question, attempt: Attempt) -> int:

@@ -249,6 +249,7 @@ def _gone(loop: asyncio.AbstractEventLoop, pid: int) -> Iterator[asyncio.Future[
         return
 
     def tell() -> None:
+        loop.remove_reader(descriptor)  # it stays readable from now on, and would be told of again and again
         if not gone.done():
             gone.set_result(None)
 
