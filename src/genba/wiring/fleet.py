@@ -107,8 +107,15 @@ class Fleet:
         watch = Watch(looking, "", slots, house.project.name or house.layout.main.name, listener)
         fleet = cls(house, board, watch)
         watch.listener = heard_by_fleet(house, listener, fleet.picture)
-        engine = await fleet._engine(executor, slots)
+        loading = asyncio.create_task(asyncio.to_thread(fleet.nursery.open))  # on another core, while the engine loads
         try:
+            engine = await fleet._engine(executor, slots)
+        except BaseException:
+            await asyncio.gather(loading, return_exceptions=True)
+            fleet.nursery.close()
+            raise
+        try:
+            await loading
             await fleet._begin(engine, base_branch, slots, only_agent, only_label, door)
             yield fleet
         finally:
@@ -158,7 +165,6 @@ class Fleet:
             self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=told))
         own = Executor(id=engine.executor, host=host(), process=os.getpid(), workers=slots)
         await asyncio.to_thread(self.looking.register, own)
-        await asyncio.to_thread(self.nursery.open)
         if door is not None and crew.asks:
             await self._answer(door, engine.executor)
         self.orchestrator = Orchestrator(
