@@ -28,7 +28,7 @@
     return [
       { selector: "node", style: {
         shape: "round-rectangle", width: WIDTH, height: HEIGHT, "background-color": surface, "border-width": 1.5, "border-color": line,
-        label: "data(label)", color: text, "font-size": 12, "font-family": "system-ui, sans-serif", "text-wrap": "wrap", "text-overflow-wrap": "anywhere", "text-max-width": WIDTH - 44,
+        label: "data(label)", color: text, "font-size": 12, "font-family": "system-ui, sans-serif", "text-wrap": "wrap", "text-max-width": WIDTH - 44,
         "text-valign": "center", "text-halign": "center", "text-margin-x": 12, "text-justification": "left",
         "background-width": 18, "background-height": 18, "background-position-x": 9, "background-position-y": "50%", "background-fit": "none", "background-clip": "none",
       } },
@@ -39,11 +39,13 @@
       { selector: "node:active, node.near", style: { "overlay-opacity": 0.08, "overlay-color": colour("--accent") } },
       { selector: "edge", style: { width: 1.6, "curve-style": "bezier", "target-arrow-shape": "triangle", "arrow-scale": 0.9, "line-color": quiet, "target-arrow-color": quiet, opacity: 0.75 } },
       { selector: 'edge[kind = "part_of"]', style: { "line-style": "dashed", "line-color": colour("--review"), "target-arrow-color": colour("--review") } },
-      { selector: 'edge[kind = "blocked_by"]', style: { width: 2.4, "line-color": colour("--bad"), "target-arrow-color": colour("--bad"), "target-arrow-shape": "tee" } },
+      { selector: 'edge[kind = "blocked_by"]', style: { width: 2.4, "line-color": colour("--bad"), "target-arrow-color": colour("--bad") } },
     ];
   };
 
-  const short = (text) => ([...text].length > 42 ? `${[...text].slice(0, 41).join("")}…` : text);
+  // What has no space to break at may be broken anywhere.
+  const breakable = (text) => text.replace(/\S{15}(?=\S)/gu, "$&\u200b");
+  const short = (text) => breakable([...text].length > 42 ? `${[...text].slice(0, 41).join("")}…` : text);
   const elements = (picture) => [
     ...picture.nodes.map((node) => ({
       group: "nodes",
