@@ -69,6 +69,7 @@ _TASKS = (
     TaskDraft(title="Choose a licence", body="Nobody may use this as long as it has none.", type="docs"),
 )
 _ANSWERS = {5: "MIT"}
+_COLOURS = {"● done": "green", "✗ rejected": "red", "? waits": "magenta"}
 _SLOW, _QUICK = 4, 2
 """The issue whose work takes until the other one has landed, so that both change the same lines."""
 
@@ -105,7 +106,7 @@ def _serve(home: Path) -> None:
     from genba.entrypoints.cli.serve_command import serve  # noqa: PLC0415  (only who asks for it)
 
     os.chdir(home)
-    click.get_current_context().invoke(serve, open_browser=True)
+    click.get_current_context().invoke(serve, port=0, open_browser=True)
 
 
 def _work(house: House, plain: bool) -> bool:
@@ -147,8 +148,15 @@ def _tell(house: House, as_json: bool, is_real: bool) -> int:
         return 0 if story.holds else 1
     click.echo("")
     for line in (*story_lines(story, _ANSWERS), "", *next_lines(_next(story.folder, is_real))):
-        click.echo(line)
+        click.echo(_coloured(line), color=False if os.environ.get("NO_COLOR") else None)
     return 0 if story.holds else 1
+
+
+def _coloured(line: str) -> str:
+    """The same line; what became of each issue is seen at a glance, where there are colours."""
+    for status, colour in _COLOURS.items():
+        line = line.replace(f"  {status}", f"  {click.style(status, fg=colour, bold=True)}", 1)
+    return line
 
 
 def _next(folder: str, is_real: bool) -> list[tuple[str, str]]:
