@@ -59,9 +59,11 @@ def test_every_package_that_is_imported_is_declared() -> None:
         "githubkit",
         "h11",
         "httpx",
+        "jinja2",
         "jsonpath_rfc9535",
         "jsonschema_rs",
         "jwt",  # of githubkit's extra for Apps
+        "markupsafe",
         "mcp",
         "msgspec",
         "opentelemetry",  # of the extra for telemetry
