@@ -188,7 +188,7 @@ class Project:
             [str(GENBA), *words],
             cwd=cwd or self.root,
             env={**ordinary_environment(), **self.environment, **environment},
-            timeout=120,
+            timeout=300,
         )
         finished = Finished(done.returncode, done.stdout, done.stderr)
         if check is not None:
@@ -229,7 +229,7 @@ def says(action: str, **more: Any) -> dict[str, Any]:
     return {"next_action": {"action": action}, **more}
 
 
-def until(holds: Callable[[], object], seconds: float = 30.0) -> None:
+def until(holds: Callable[[], object], seconds: float = 90.0) -> None:
     """Wait for something that will happen, and no longer than it may take."""
     deadline = time.monotonic() + seconds
     while not holds():

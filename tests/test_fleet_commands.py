@@ -589,9 +589,11 @@ def test_what_cannot_be_worked_with_is_refused_before_anything_starts(
 
 
 SCRIPTED = textwrap.dedent("""
-    import asyncio, contextlib, json, sys
+    import asyncio, contextlib, json, signal, sys
     from genba.domain.fleet_picture import Ended, FleetEvent, FleetEventKind, FleetPicture, WorkerPicture, WorkSummary
     from genba.entrypoints.cli.work_command import drive, exit_code, tell, watching
+
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests may run under nohup
 
     class ScriptedFleet:
         def __init__(self, listener):

@@ -120,7 +120,9 @@ async def test_a_stale_excuse_fails_the_run(fixtures: str, tmp_path: Path) -> No
 
 
 async def inspected(folder: Path, *words: str, **environment: str) -> tuple[int, Any]:
-    code, said = await output([*check("mcp-inspector"), "--cli", *words], folder, **environment)
+    code, said = await output(
+        [*check("mcp-inspector"), "--cli", "--connect-timeout", "90000", *words], folder, **environment
+    )
     try:
         return code, json.JSONDecoder().raw_decode(said, said.index("{"))[0]
     except ValueError:

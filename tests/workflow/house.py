@@ -214,7 +214,7 @@ def finish(house: House, number: int) -> None:
     house.board.change_status(number, done)
 
 
-async def until(holds: Callable[[], bool], seconds: float = 20.0) -> None:
+async def until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
     async with asyncio.timeout(seconds):
         while not holds():  # noqa: ASYNC110  (a fact, and no event)
             await asyncio.sleep(0.005)
