@@ -1,0 +1,54 @@
+"""What a person is offered to do with a task, as it stands."""
+
+import pytest
+
+from genba.domain.fleet import Escalation, EscalationKind
+from genba.domain.pictures_task import TaskDeed
+from genba.domain.tasks import Actor, ActorKind, Task, TaskEvent, TaskStatus
+from genba.judgement.event_words import event_sentence
+from genba.judgement.task_deeds import Known, task_deeds, ways_of
+
+RUN, STOP, PAUSE, RESUME = TaskDeed.RUN, TaskDeed.STOP, TaskDeed.PAUSE, TaskDeed.RESUME
+APPROVE, UNBLOCK, REOPEN, CANCEL = TaskDeed.APPROVE, TaskDeed.UNBLOCK, TaskDeed.REOPEN, TaskDeed.CANCEL
+STOPPED = Escalation(task=1, kind=EscalationKind.STOPPED, question="")
+ASKED = Escalation(task=1, kind=EscalationKind.QUESTION, question="")
+
+
+@pytest.mark.parametrize(
+    ("status", "known", "deeds"),
+    [
+        (TaskStatus.OPEN, Known(ready=True), {RUN, PAUSE, CANCEL}),
+        (TaskStatus.OPEN, Known(), {PAUSE, CANCEL}),
+        (TaskStatus.BACKLOG, Known(), {PAUSE, CANCEL}),
+        (TaskStatus.IN_PROGRESS, Known(alive=True), {STOP, PAUSE, CANCEL}),
+        (TaskStatus.IN_PROGRESS, Known(), {RUN, PAUSE, CANCEL}),
+        (TaskStatus.IN_PROGRESS, Known(waiting=True), {PAUSE, CANCEL}),
+        (TaskStatus.OPEN, Known(ready=True, held=True), {RUN, RESUME, CANCEL}),
+        (TaskStatus.IN_PROGRESS, Known(alive=True, held=True, asked=(STOPPED,)), {RESUME, CANCEL}),
+        (TaskStatus.BLOCKED, Known(), {UNBLOCK, PAUSE, CANCEL}),
+        (TaskStatus.BLOCKED, Known(asked=(ASKED,)), {PAUSE, CANCEL}),
+        (TaskStatus.REVIEW, Known(verified=True), {APPROVE, PAUSE, CANCEL}),
+        (TaskStatus.REVIEW, Known(), {PAUSE, CANCEL}),
+        (TaskStatus.DONE, Known(), {REOPEN}),
+        (TaskStatus.CANCELLED, Known(held=True), {REOPEN}),
+    ],
+)
+def test_what_is_offered_fits_how_a_task_stands(status: TaskStatus, known: Known, deeds: set[TaskDeed]) -> None:
+    task = Task(id=1, number=1, title="Make tea", status=status, requires_review=True)
+    assert set(task_deeds(task, known)) == deeds
+
+
+def test_nobody_starts_a_step_of_a_plan_or_a_review_by_hand() -> None:
+    for task in (Task(id=1, number=1, title="x", in_plan=True), Task(id=1, number=1, title="x", review_of=2)):
+        assert RUN not in task_deeds(task, Known(ready=True))
+
+
+@pytest.mark.parametrize("kind", list(EscalationKind))
+def test_everything_that_waits_for_a_person_can_be_decided(kind: EscalationKind) -> None:
+    assert ways_of(kind)
+
+
+@pytest.mark.parametrize("kind", ["status_changed", "verified", "escalated", "part_ended", "something_new"])
+def test_an_event_without_its_facts_is_told_all_the_same(kind: str) -> None:
+    event = TaskEvent(kind=kind, actor=Actor(ActorKind.HUMAN, "tester"), at="", version=1)
+    assert event_sentence(event).strip()
