@@ -245,3 +245,14 @@ async def test_whatever_happened_it_is_seen(project: Project, board: Blackboard,
                 assert differences(await going_on.look(scope), await fresh.look(scope)) == [], world.told
     finally:
         house.close()
+
+
+def test_what_rests_is_shown_and_counted_like_the_others(project: Project) -> None:
+    for number, title in enumerate(("Add a page", "Fix the parser", "Write docs"), 1):
+        project.issue(number, title, state="closed" if number == 2 else "open")
+    project.genba("task", "depend", "3", "--on", "2", check=0)
+    project.sql("DELETE FROM events")  # long ago
+    for words in (("status",), ("facilitate",), ("facilitate", "--graph")):
+        project.sql("DELETE FROM field_issues; DELETE FROM field_positions")
+        fresh, again = (project.genba(*words).out.replace("  changed", "") for _ in range(2))
+        assert (fresh, "2" in fresh) == (again, True)

@@ -229,8 +229,8 @@ def moves_of(house: House, look: Look) -> Recommender:
     """Who says what to type about each issue that was looked at."""
     github = house.project.file.tracker.github
     around = Surroundings(repository=github.repository if github is not None else "")
-    assessments = {each.issue: each for each in look.report.assessments if each.issue in look.field}
-    return Recommender(assessments, look.field, look.report.agents, around)
+    assessments = {each.issue: each for each in look.brief.assessments}
+    return Recommender(assessments, look.field, look.brief.agents, around)
 
 
 async def base_of(house: House) -> str:

@@ -61,7 +61,7 @@ _MOST_NODES = 200
 
 def heading(report: FieldReport, now: datetime) -> str:
     looked = ago(report.looked_at, now)
-    count = len(report.assessments)
+    count = len(report.assessments) + len(report.resting)
     return cell(f"Field of {report.project} · {count} {'issue' if count == 1 else 'issues'} · looked {looked}")
 
 
@@ -79,7 +79,7 @@ def status_lines(report: FieldReport, now: datetime, columns: int) -> Iterator[s
     """The short view."""
     yield heading(report, now)
     yield from health_lines(report, columns)
-    if report.assessments:
+    if report.assessments or report.resting:
         yield ""
         yield from _table(list(_rows(report, now)), columns)
     yield ""
@@ -101,8 +101,11 @@ def _rows(report: FieldReport, now: datetime) -> Iterator[_Row]:
     for each in report.assessments:
         by_state.setdefault(each.state, []).append(each)
     for state in _ORDER:
-        if found := by_state.get(state):
-            yield _Row(_MARKS[state], state, [each.issue for each in found], *_remark(state, found, report, now))
+        found = by_state.get(state, [])
+        resting = report.resting if state is IssueState.DONE else ()
+        if found or resting:
+            issues = sorted((*(each.issue for each in found), *resting))
+            yield _Row(_MARKS[state], state, issues, *_remark(state, found, report, now))
     waiting = [each for each in report.assessments if needs_a_person(each)]
     if waiting:
         command, first = _next_of(report, waiting)
@@ -191,7 +194,7 @@ def facilitate_lines(
     yield heading(report, now)
     yield from health_lines(report, columns)
     shown = [each for each in report.assessments if not each.closed]
-    closed = len(report.assessments) - len(shown)
+    closed = len(report.assessments) - len(shown) + len(report.resting)
     yield ""
     for each in shown[:_MOST_ROWS]:
         yield from _issue_lines(each, command_for(each.issue), columns)

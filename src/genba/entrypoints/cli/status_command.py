@@ -25,6 +25,6 @@ def status(label: str, as_json: bool) -> None:
         print_json(as_told(house, look))
         return
     columns = screen(shutil.get_terminal_size((100, 24)).columns)
-    for line in status_lines(look.report, datetime.now(UTC), columns):
+    for line in status_lines(look.brief, datetime.now(UTC), columns):
         click.echo(line)
-    tell_rest(look.report)
+    tell_rest(look.brief)
