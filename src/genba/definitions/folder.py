@@ -1,8 +1,9 @@
 """An agent's folder: every path in a definition stays inside it."""
 
 import json
+import os
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from genba.domain.problems import Problem
@@ -21,13 +22,25 @@ class AgentFolder:
     def _root(self) -> Path:
         return self.path.resolve()
 
+    def _target(self, relative: str) -> Path:
+        """Where a path of this folder really leads. Where no part of it is a link, there is no way to walk."""
+        at = str(self._root)
+        parts = PurePosixPath(relative).parts
+        if "\0" in relative or ".." in parts or relative.startswith("/"):
+            return (self.path / relative).resolve()
+        for part in parts:
+            at = f"{at}/{part}"
+            if os.path.islink(at):  # noqa: PTH114  (asked for every file of every agent)
+                return (self.path / relative).resolve()
+        return Path(at)
+
     def shown(self, relative: str) -> str:
         return f"{self.shown_as}/{relative}"
 
     def inside(self, relative: str, file: str, at: str) -> Path | None:
         """The path of a file of this agent, or a problem when it leads out of the folder."""
         try:
-            target = (self.path / relative).resolve()
+            target = self._target(relative)
             target.exists()
         except (OSError, ValueError, RuntimeError) as error:
             self.problems.append(Problem(file, at, f'"{relative[:80]}" is not a path: {_why(error)}'))
@@ -53,7 +66,7 @@ class AgentFolder:
 
     def has(self, relative: str) -> bool:
         try:
-            target = (self.path / relative).resolve()
+            target = self._target(relative)
             return target.is_relative_to(self._root) and target.is_file()
         except (OSError, ValueError, RuntimeError):
             return False

@@ -58,14 +58,17 @@ def _merge_into(
     for key, value in update.items():
         at = f"{path}.{key}" if path else key
         if isinstance(value, dict):
-            if not isinstance(target.get(key), dict) or _other_type(at, target[key], value):
+            if key not in target:
+                target[key] = {}
+            elif not isinstance(target[key], dict) or _other_type(at, target[key], value):
                 target[key] = {}
                 _forget(sources, at)
             if not value:
                 sources.setdefault(at, source)
             _merge_into(target[key], value, source, at, sources)
         else:
-            _forget(sources, at)
+            if key in target:
+                _forget(sources, at)
             target[key] = value
             sources[at] = source
 
