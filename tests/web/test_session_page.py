@@ -1,7 +1,6 @@
 """The page of a run: its log from the end, its iterations with what was asked and answered, however long it is."""
 
 import re
-from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -10,56 +9,12 @@ import pytest
 from genba.connections.journal.overview import JournalOverview
 from genba.connections.journal.paging import last_lines, line_at, lines_after
 from genba.domain import events as told
-from genba.domain.evidence import CheckResult, CheckStatus, Commit
 from genba.domain.outcomes import Outcome
 from genba.domain.replies import Usage
 from genba.domain.tasks import TaskDraft
-from genba.domain.workspaces import Workspace
+from tests.web.journals import AT, RUN, begun, journal, turn
 from tests.web.scenes import HOSTILE, asked, posted
 from tests.web.serving import PERSON, Dashboard
-
-RUN = "worker-20260101-000000-abcdef"
-_AT = "2026-01-01T00:00:00.000Z"
-_PLACE = Workspace(run=RUN, path="/x", git_dir="/x", branch="genba/tea", base_branch="main", base="", isolated=True)
-
-
-def begun(issue: int | None = None) -> told.RunStarted:
-    return told.RunStarted(
-        time=_AT, run=RUN, agent="worker", issue=issue, adapter="scripted", model="sonnet", definition="",
-        workspace=_PLACE, title="Make tea", limits={"maxIterations": 20, "costUsd": 5.0}, process=1,
-        sandbox="worktree",
-    )  # fmt: skip
-
-
-def turn(number: int, prompt: str = "Make tea.", reply: str = "Done.") -> list[told.Event]:
-    """One iteration, as a journal tells it."""
-    usage = Usage(1000, 200, 0.5)
-    where = {"time": _AT, "run": RUN, "agent": "worker", "step": "work", "iteration": number}
-    return [
-        told.IterationStarted(**where, model="sonnet", prompt_from="prompts/work.md", prompt=prompt),
-        told.ToolUsed(**where, tool="Edit", target="tea.py"),
-        told.AgentOutput(**where, stream="stdout", text=f"output of {number}"),
-        told.GateUsed(**where, gate="network", verdict="denied", target="evil.example:443"),
-        told.ReplyReceived(**where, text=reply, usage=usage),
-        told.IterationFinished(
-            **where, intent="next", verdict="complete", reason="it holds", usage=usage, seconds=2.0,
-            commits=tuple(Commit(str(each), "x") for each in range(number)), files=2, state={},
-        ),
-        told.GoalChecked(
-            time=_AT, goal="tests_pass", level="dod", result=CheckResult("tests_pass", CheckStatus.FAILED, "cold")
-        ),
-        told.VerificationFinished(time=_AT, status="rejected", commit="3f9c2ab0", reason="goals_not_met"),
-    ]  # fmt: skip
-
-
-def journal(served: Dashboard, found: Iterable[told.Event], run: str = RUN) -> Path:
-    """The journal of a run, as it would have written it."""
-    folder = served.site.lookout.house.layout.run_folder(run)
-    folder.mkdir(parents=True, exist_ok=True)
-    path = served.project.root.parent / f"{run}.jsonl"
-    path.write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in found))
-    (folder / "journal").write_text(str(path), "utf-8")
-    return path
 
 
 def page(served: Dashboard, path: str = f"/sessions/{RUN}") -> str:
@@ -70,9 +25,7 @@ def page(served: Dashboard, path: str = f"/sessions/{RUN}") -> str:
 
 
 def test_a_run_without_a_task_shows_its_iterations_and_what_they_used(served: Dashboard) -> None:
-    end = told.RunEnded(
-        time=_AT, outcome=Outcome.COMPLETED, reason="it holds", usage=Usage(), iterations=2, seconds=9.0
-    )
+    end = told.RunEnded(time=AT, outcome=Outcome.COMPLETED, reason="it holds", usage=Usage(), iterations=2, seconds=9.0)
     journal(served, [begun(), *turn(1), *turn(2), end])
     shown = page(served)
 
@@ -141,7 +94,7 @@ def test_a_session_of_a_fleet_is_stopped_by_what_is_written_down(served: Dashboa
 
 
 def test_the_log_is_read_from_its_end_and_every_line_is_reached_once(served: Dashboard) -> None:
-    lines = [told.AgentOutput(time=_AT, stream="stdout", text=f"line {each}") for each in range(1300)]
+    lines = [told.AgentOutput(time=AT, stream="stdout", text=f"line {each}") for each in range(1300)]
     path = journal(served, [begun(), *lines])
     shown = page(served)
     found = [re.findall(r">line (\d+)<", shown)]
@@ -156,7 +109,7 @@ def test_the_log_is_read_from_its_end_and_every_line_is_reached_once(served: Das
         end = path.stat().st_size
         assert client.get(f"/sessions/{RUN}/log?after={end}").status_code == 204
         with path.open("ab") as file:
-            file.write(msgspec.json.encode(told.Notice(time=_AT, message=HOSTILE)) + b'\nnot json\n{"event":"torn')
+            file.write(msgspec.json.encode(told.Notice(time=AT, message=HOSTILE)) + b'\nnot json\n{"event":"torn')
         more = client.get(f"/sessions/{RUN}/log?after={end}")
         assert "&lt;script&gt;" in more.text
         assert more.headers["genba-log-end"] == str(path.stat().st_size - len('{"event":"torn'))
@@ -166,7 +119,7 @@ def test_a_log_of_a_hundred_thousand_lines_is_a_page_like_any_other(served: Dash
     journal(served, [begun(), *turn(1)])
     small = page(served)
     text = "x" * 100
-    lines = (told.AgentOutput(time=_AT, stream="stdout", text=f"{each} {text}") for each in range(100_000))
+    lines = (told.AgentOutput(time=AT, stream="stdout", text=f"{each} {text}") for each in range(100_000))
     path = journal(served, [begun(), *turn(1), *lines])
 
     shown = page(served)

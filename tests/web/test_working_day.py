@@ -1,11 +1,13 @@
 """A person's day at the browser: watch a run, read why a goal failed, answer, approve, reject, stop."""
 
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Dialog, expect
 
+from genba.domain import events as told
 from genba.domain.fleet import Escalation, EscalationKind
 from genba.domain.tasks import TaskDraft, TaskStatus
 from tests.blackboard.fleets import begin, to_review
 from tests.project import Project, until
+from tests.web.journals import AT, RUN, begun, journal, turn
 from tests.web.looking import Looker
 from tests.web.scenes import HOSTILE, asked, failing_run, opened, settled, waiting_agent
 from tests.web.serving import PERSON, Dashboard, dashboard
@@ -118,9 +120,19 @@ def test_hostile_text_runs_no_script_on_these_pages(served: Dashboard, looker: L
     served.board.board.add(TaskDraft(title=HOSTILE, body=HOSTILE), PERSON)
     served.board.board.comment(1, HOSTILE, PERSON)
     run = asked(served, 1, HOSTILE)
-    opened_: list[str] = []
-    looker.page.on("dialog", lambda dialog: (opened_.append(dialog.message), dialog.dismiss()))
-    for path in ("/tasks/1", "/approvals", f"/sessions/{run}", "/tasks/1/diff"):
+    journal(served, [begun(), *turn(1, HOSTILE, HOSTILE), told.AgentOutput(time=AT, stream="stdout", text=HOSTILE)])
+    dialogs: list[str] = []
+
+    def heard(dialog: Dialog) -> None:
+        dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    looker.page.on("dialog", heard)
+    for path in ("/tasks/1", "/approvals", f"/sessions/{run}", "/tasks/1/diff", f"/sessions/{RUN}"):
         page = looker.go(path)
         expect(page.locator("main script, main img")).to_have_count(0)
-    assert not opened_
+    for each in page.locator(".opens summary").all():
+        each.click()
+    expect(page.locator(".opens pre").last).to_contain_text("<script>")
+    expect(page.locator("main script, main img")).to_have_count(0)
+    assert not dialogs
