@@ -88,12 +88,21 @@ def supervise(question: Question, attempt: Attempt) -> int:
     """Put a question, and write down what it came to. Says with which code to exit."""
     take_in_orphans()
     attempt.reserve()
-    if sys.version_info < (3, 12) and hasattr(os, "pidfd_open"):  # newer ones do without a thread by themselves
+    if sys.version_info < (3, 12) and _tells_of_ends():  # newer ones do without a thread by themselves
         asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
     # Not asyncio.run: the process ends right after this, and with it whatever the loop would take apart.
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     return loop.run_until_complete(_supervise(question, attempt))
+
+
+def _tells_of_ends() -> bool:
+    """Whether the kernel tells by itself when a process has ended. An old one, or walls around us, may not."""
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except (AttributeError, OSError):
+        return False
+    return True
 
 
 async def _supervise(question: Question, attempt: Attempt) -> int:
