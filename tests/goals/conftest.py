@@ -13,7 +13,12 @@ from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.verification import Place
 
 BIN = Path(sys.executable).parent
-ENVIRONMENT = {"PATH": f"{BIN}:{os.environ['PATH']}", "HOME": "/nonexistent", "LANG": "C.UTF-8"}
+ENVIRONMENT = {
+    "PATH": f"{BIN}:{os.environ['PATH']}",
+    "HOME": "/nonexistent",
+    "LANG": "C.UTF-8",
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # a suite in a checkout needs none of the many that are installed here
+}
 
 Write = Callable[[str, str], Path]
 
