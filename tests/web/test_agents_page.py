@@ -76,7 +76,9 @@ def test_every_effective_value_says_where_it_came_from(served: Dashboard) -> Non
         ".agent/worker/config.json",
     )
     assert found["runner.limits.wallTimeSeconds"].source == "default"
-    assert "genba agent show worker --explain" in shown(served, "/agents/worker")
+    page = shown(served, "/agents/worker")
+    assert "genba agent show worker --explain" in page
+    assert ".agent/worker/prompts/system.md" in page
 
 
 def test_what_could_be_a_secret_is_never_shown(project: Project) -> None:

@@ -16,8 +16,12 @@ def test_a_worker_is_shown_with_its_slots_and_what_it_runs(served: Dashboard) ->
     with executor(served, workers=4):
         session = begun(served, add(served, "Make tea"))
         spent(served, session.run, 3, 41_000, 0.41)
+        (worker,) = served.site.lookout.workers().executors
         page = shown(served, "/workers")
 
+    assert (worker.status, worker.used, worker.slots, worker.here) == ("live", 1, 4, True)
+    assert worker.memory_mb is not None
+    assert worker.memory_mb > 10
     assert "1 of 4 slots" in page
     assert 's-live"' in page
     assert f'<a href="/sessions/{session.run}" data-entry>#1 Make tea</a>' in page

@@ -135,6 +135,7 @@ def records(tx: Transaction) -> dict[str, AgentRecord]:
             waiting=int(waiting),
             ended=int(ended),
             completed=int(completed),
+            success=int(completed) / int(ended) if ended else None,
             tokens=int(tokens or 0),
             cost_usd=float(cost or 0),
             last_at=last or "",

@@ -17,13 +17,10 @@ class AgentRecord(msgspec.Struct, frozen=True, kw_only=True):
     completed: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
+    success: float | None = None
+    """The completed among the ended ones, from 0 to 1; nothing where none has ended."""
     last_at: str = ""
     """When its newest session began."""
-
-    @property
-    def success(self) -> float | None:
-        """The completed among the ended ones, from 0 to 1; nothing where none has ended."""
-        return self.completed / self.ended if self.ended else None
 
 
 class AgentCard(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +75,22 @@ class StepPicture(msgspec.Struct, frozen=True, kw_only=True):
     y: int = 0
 
 
+class AgentParameter(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent may be told."""
+
+    option: str
+    type: str
+    required: bool = False
+    description: str = ""
+
+
+class AgentPrompt(msgspec.Struct, frozen=True, kw_only=True):
+    use: str
+    """`system`, a step, or a step after a failure."""
+    source: str
+    """Where it is."""
+
+
 class AgentSession(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     task: int
@@ -100,10 +113,8 @@ class AgentPicture(msgspec.Struct, frozen=True, kw_only=True):
     completes: str = ""
     """How it completes."""
     digest: str = ""
-    parameters: tuple[tuple[str, str, bool, str], ...] = ()
-    """Name, type, whether it is required, what it is for."""
-    prompts: tuple[tuple[str, str], ...] = ()
-    """What each is for, and where it is."""
+    parameters: tuple[AgentParameter, ...] = ()
+    prompts: tuple[AgentPrompt, ...] = ()
     settings: tuple[Setting, ...] = ()
     steps: tuple[StepPicture, ...] = ()
     end: tuple[int, int] | None = None

@@ -21,7 +21,9 @@ from genba.definitions.step_graph import END, StepGraph, ways
 from genba.domain.errors import ConfigurationError, NotFoundError
 from genba.domain.pictures_agents import (
     AgentCard,
+    AgentParameter,
     AgentPicture,
+    AgentPrompt,
     AgentRecord,
     AgentsPicture,
     Setting,
@@ -98,7 +100,12 @@ class AgentsView:
             completes=_completes(found),
             digest=found.digest,
             parameters=tuple(
-                (option_name(key, each), str(each.type), each.required, each.description)
+                AgentParameter(
+                    option=option_name(key, each),
+                    type=str(each.type),
+                    required=each.required,
+                    description=each.description,
+                )
                 for key, each in found.file.parameters.items()
             ),
             prompts=_prompts(found),
@@ -197,14 +204,11 @@ def _completes(definition: AgentDefinition) -> str:
     return f"when its report is verified; it is a {runner.flow.hierarchy}, and asks what is next"
 
 
-def _prompts(definition: AgentDefinition) -> tuple[tuple[str, str], ...]:
-    retries = (
-        (f"{step}, after {pattern}", prompt.source)
-        for step, patterns in definition.retry_prompts.items()
-        for pattern, prompt in patterns.items()
-    )
-    steps = ((step, prompt.source) for step, prompt in definition.prompts.items())
-    return (("system", definition.system_prompt.source), *steps, *retries)
+def _prompts(definition: AgentDefinition) -> tuple[AgentPrompt, ...]:
+    found = {"system": definition.system_prompt, **definition.prompts}
+    for step, patterns in definition.retry_prompts.items():
+        found.update({f"{step}, after {pattern}": prompt for pattern, prompt in patterns.items()})
+    return tuple(AgentPrompt(use=use, source=prompt.source) for use, prompt in found.items())
 
 
 def _steps(definition: AgentDefinition) -> tuple[tuple[StepPicture, ...], tuple[int, int] | None]:
