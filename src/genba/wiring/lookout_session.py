@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _event = msgspec.json.Decoder(Event)
 _LONGEST_SAID = 512 * 1024
+_SHARED: WeakKeyDictionary[Lookout, Overviews] = WeakKeyDictionary()
+"""What was read of journals, for all who look at the same project: pages and programs."""
 
 
 class SessionWindow:
@@ -30,7 +33,7 @@ class SessionWindow:
 
     def __init__(self, lookout: Lookout) -> None:
         self.lookout = lookout
-        self._overviews = Overviews()
+        self._overviews = _SHARED.setdefault(lookout, Overviews())
 
     def picture(self, run: str) -> SessionPicture:
         session, title = self._session(run)

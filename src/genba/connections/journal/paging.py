@@ -9,6 +9,8 @@ from pathlib import Path
 import msgspec
 
 LINES = 500
+_MOST_AFTER = 2000
+"""Whoever has fallen behind catches up in few steps."""
 _BLOCK = 64 * 1024
 _MOST_BYTES = 1024 * 1024
 _LONGEST_LINE = 16 * 1024 * 1024
@@ -47,7 +49,7 @@ def last_lines(path: Path, before: int | None = None, lines: int = LINES) -> Pie
     return Piece(start=found[0][0] if found else start, end=end, lines=tuple(found))
 
 
-def lines_after(path: Path, after: int, lines: int = LINES) -> Piece:
+def lines_after(path: Path, after: int, lines: int = _MOST_AFTER) -> Piece:
     """What was written behind a place. A journal that is shorter by now is told from its end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -56,7 +58,7 @@ def lines_after(path: Path, after: int, lines: int = LINES) -> Piece:
     finally:
         os.close(descriptor)
     if read is None:
-        return last_lines(path, lines=lines)
+        return last_lines(path)
     whole = read.rfind(b"\n") + 1
     if not whole and len(read) == _MOST_BYTES:  # a line without end is passed over
         return Piece(start=after, end=after + len(read), more=True)

@@ -22,8 +22,8 @@
     if (event.target !== list && !list.contains(event.target)) return;
     if (event.detail.elt?.id === "log-more" || event.detail.requestConfig?.elt === more) {
       const lines = list.children;
-      if (follows && lines.length > MOST) {
-        while (lines.length > MOST) lines[1].remove();
+      if (lines.length > (follows ? MOST : 4 * MOST)) {
+        while (lines.length > MOST) lines[0].remove();
         document.getElementById("cut").hidden = false;
       }
       if (follows) toEnd();
