@@ -13,7 +13,7 @@ DEV     := $(VENV)/.installed-dev
 COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-strip-extras \
            --no-emit-index-url --no-header
 
-.PHONY: demo test chaos live-github clis collect check layout lint types imports format bench lock clean help
+.PHONY: demo test chaos live-github clis collect check layout lint types imports format bench docs pictures lock clean help
 
 help:
 	@echo "make demo    watch an agent work, be judged and be merged (no model, no key)"
@@ -22,7 +22,9 @@ help:
 	@echo "make live-github REPO=owner/name   walk one issue through a repository of yours on GitHub"
 	@echo "make clis    install the real agents that the tests drive, and the schemas of GitHub (make test does it too)"
 	@echo "make check   format, lint, types, imports"
-	@echo "make bench   speed, as ratios measured side by side"
+	@echo "make bench   speed, as ratios measured side by side; writes docs/numbers.md"
+	@echo "make docs    write the pages of the reference that are made from the code"
+	@echo "make pictures   take the pictures of the dashboard anew (needs chromium)"
 	@echo "make format  rewrite the code in the house format"
 	@echo "make lock    write requirements*.lock anew"
 
@@ -69,6 +71,12 @@ format: $(DEV)
 
 bench: $(DEV)
 	$(BIN)/python -m bench
+
+docs: $(DEV)
+	@$(BIN)/python docs/generate.py
+
+pictures: $(DEV)
+	@$(BIN)/python docs/images/take_pictures.py
 
 lock: $(DEV)
 	$(COMPILE) pyproject.toml -o requirements.lock

@@ -5,9 +5,10 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
-from bench import blackboard, field, fleet, large_trees, mcp, real_agents, sandbox, verification
+from bench import blackboard, field, fleet, large_trees, mcp, page, real_agents, sandbox, verification
 from bench.measuring import Row, clean_environment, command, report, side_by_side
 
 BIN = Path(sys.executable).parent
@@ -17,14 +18,26 @@ ITERATIONS = 20
 
 
 def main() -> int:
+    """Everything, and the page; or the parts that are named, and no page."""
     if any(name.startswith("PYTHON") for name in os.environ):  # measured as an ordinary shell would start it
-        os.execve(sys.executable, [sys.executable, "-m", "bench"], clean_environment())
+        os.execve(sys.executable, [sys.executable, "-m", "bench", *sys.argv[1:]], clean_environment())
     os.environ.setdefault("GENBA_SANDBOX", "worktree")  # walls have rows of their own
+    named = sys.argv[1:]
+    strange = [name for name in named if name not in PARTS]
+    if strange:
+        print(f"error: there is no part {strange[0]}\nhint: {', '.join(PARTS)}", file=sys.stderr)
+        return 2
+    facts = page.machine("make bench")
+    measured = {about: rows() for name, (about, rows) in PARTS.items() if not named or name in named}
+    if not named:
+        page.TARGET.write_text(page.page(measured, facts), encoding="utf-8")
+    return report([row for rows in measured.values() for row in rows])
+
+
+def _one_run() -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="genba-bench-") as folder:
         repository = _repository(Path(folder))
-        rows = [_start_up(), *_whole_run(repository), *_iteration(repository)]
-    parts = (blackboard, verification, sandbox, large_trees, real_agents, mcp, fleet, field)
-    return report([*rows, *(row for part in parts for row in part.rows())])
+        return [_start_up(), *_whole_run(repository), *_iteration(repository)]
 
 
 def _repository(folder: Path) -> Path:
@@ -95,6 +108,19 @@ def _iteration(repository: Path) -> list[Row]:
     figure += f"a bare process takes {process * 1000:.1f} ms"
     return [Row("one iteration beyond its process", figure)]
 
+
+PARTS: dict[str, tuple[str, Callable[[], list[Row]]]] = {
+    "run": ("One run", _one_run),
+    "blackboard": ("The blackboard, beside bare SQL", blackboard.rows),
+    "verification": ("A second look at what was checked", verification.rows),
+    "sandbox": ("Walls, at the start of a command", sandbox.rows),
+    "large_trees": ("A working tree of 50,000 files, beside git worktree add", large_trees.rows),
+    "real_agents": ("A real agent, beside its bare binary", real_agents.rows),
+    "mcp": ("An agent that asks for its next action, beside a bare tool", mcp.rows),
+    "fleet": ("A fleet, beside a shell that does the least of the same", fleet.rows),
+    "field": ("The facilitator on 10,000 issues, beside a bare git log", field.rows),
+}
+"""What is measured, and what the page calls it."""
 
 if __name__ == "__main__":
     sys.exit(main())
