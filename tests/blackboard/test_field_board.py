@@ -76,11 +76,11 @@ def test_what_rests_is_left_out_until_somebody_touches_it(board: Blackboard) -> 
         board.change_status(number, StatusChange(to=TaskStatus.CANCELLED, actor=HUMAN))
     assert (numbers(kept.read([])), kept.read([]).resting) == ([1, 2, 3], frozenset())
     at_rest(board, 1, 2)
-    assert (numbers(kept.read([])), kept.read([]).resting) == ([3], {1, 2})
-    assert (numbers(kept.read([2, 99])), kept.read([2]).resting) == ([2, 3], {1})
+    assert (numbers(kept.read([])), kept.read([]).resting) == ([3], frozenset({1, 2}))
+    assert (numbers(kept.read([2, 99])), kept.read([2]).resting) == ([2, 3], frozenset({1}))
     assert numbers(kept.read()) == [1, 2, 3]
     board.edit(1, TaskEdit(title="Boil more water"), HUMAN)
-    assert (numbers(kept.read([])), kept.read([]).resting) == ([1, 3], {2})
+    assert (numbers(kept.read([])), kept.read([]).resting) == ([1, 3], frozenset({2}))
 
 
 def test_what_rests_is_seen_beside_those_who_have_to_do_with_it(board: Blackboard) -> None:
@@ -92,7 +92,7 @@ def test_what_rests_is_seen_beside_those_who_have_to_do_with_it(board: Blackboar
     for number in (parts[0], before):
         board.change_status(number, StatusChange(to=TaskStatus.CANCELLED, actor=HUMAN))
     at_rest(board, parts[0], before)
-    assert (numbers(kept.read([])), kept.read([]).resting) == ([whole, *parts, before], {parts[0], before})
+    assert (numbers(kept.read([])), kept.read([]).resting) == ([whole, *parts, before], frozenset({parts[0], before}))
 
 
 def test_which_tasks_rest_is_not_asked_again_while_none_of_them_changed(board: Blackboard) -> None:

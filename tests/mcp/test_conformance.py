@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from genba.entrypoints.mcp.http import HttpLine, application, bound_port, serving
+from genba.entrypoints.listening import bound_port, serving
+from genba.entrypoints.mcp.http import HttpLine, application
 from genba.entrypoints.mcp.server import build
 from tests.clis import check
 from tests.mcp.door import Door
@@ -48,7 +49,7 @@ APPLIES_2025 = {
 async def fixtures(house: House) -> AsyncIterator[str]:
     """Our own server with the tools of the suite beside ours."""
     server = build(house.service, HttpLine("http"), FIXTURES)
-    listening = bound_port("127.0.0.1", 0)
+    listening = bound_port("127.0.0.1", 0, "genba mcp --http --port=0")
     async with serving(application(house.service, server=server), listening):
         yield f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
 
