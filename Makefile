@@ -16,7 +16,7 @@ COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate
 .PHONY: demo test chaos live-github clis collect check layout lint types imports format bench docs pictures lock clean help
 
 help:
-	@echo "make demo    watch an agent work, be judged and be merged (no model, no key)"
+	@echo "make demo    watch a fleet work, be judged and be merged (no model, no key)"
 	@echo "make test    every test, and a share of the chaos"
 	@echo "make chaos   kill a fleet at every boundary on both databases, and 50 times at random: half an hour"
 	@echo "make live-github REPO=owner/name   walk one issue through a repository of yours on GitHub"
