@@ -253,7 +253,7 @@ async def test_limits_are_named_when_they_are_run_into(engine: Engine, cell: Cel
     limits = WallLimits(memory_mb=128, processes=40, disk_mb=32, cpus=4096)
     limited = msgspec.structs.replace(cell, limits=limits)
     hogs = {
-        "memory": ("/usr/bin/python3", "-c", "x = bytearray(1 << 30)"),
+        "memory": ("/usr/bin/python3", "-c", "x = bytearray(1 << 30); import time; time.sleep(60)"),
         "processes": ("bash", "-c", ":(){ :|:& };:; sleep 60"),
         "disk": ("sh", "-c", "head -c 64000000 /dev/zero > big; sleep 60"),
     }
