@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Error, Page, expect
 
 from tests.web.serving import OPERATOR, Dashboard
 
-PATIENCE_MS = 15_000
+PATIENCE_MS = 60_000
 _LEFT_BEHIND = ("htmx:sendAbort", "htmx:afterRequest")
 """What htmx says of a question whose page somebody left; one that failed it tells by other names too."""
 expect.set_options(timeout=PATIENCE_MS)
