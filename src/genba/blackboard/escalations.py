@@ -98,10 +98,10 @@ def escalate(tx: Transaction, escalation: Escalation, blocker: Blocker | None) -
     return open_one(tx, task, escalation.kind)
 
 
-def answer(tx: Transaction, number: int, text: str, actor: Actor) -> Escalation:
-    """Answer what waits for an answer; the task can go on."""
+def answer(tx: Transaction, number: int, text: str, actor: Actor, only: int | None = None) -> Escalation:
+    """Answer what waits for an answer; the task can go on. `only`: the one that was read, and no newer one."""
     storable(text, "the answer", empty=False)
-    task, found = _to_decide(tx, number, actor)
+    task, found = _to_decide(tx, number, actor, only)
     if found.kind in _JUDGEMENTS:
         raise StateConflictError(
             f"task #{found.task} waits for a judgement of its {found.kind}, not for an answer",
@@ -113,10 +113,12 @@ def answer(tx: Transaction, number: int, text: str, actor: Actor) -> Escalation:
     return _again(tx, task, found)
 
 
-def decide(tx: Transaction, number: int, approved: bool, reason: str, actor: Actor) -> Escalation:
-    """Approve or reject what waits for a person."""
+def decide(
+    tx: Transaction, number: int, approved: bool, reason: str, actor: Actor, only: int | None = None
+) -> Escalation:
+    """Approve or reject what waits for a person. `only`: the one that was read, and no newer one."""
     storable(reason, "the reason")
-    task, found = _to_decide(tx, number, actor)
+    task, found = _to_decide(tx, number, actor, only)
     if not approved and not reason.strip():
         raise UsageError(f"task #{task.number}: whoever rejects says why", unchanged="nothing was changed.")
     _decide(tx, task, found, "approved" if approved else "rejected", reason, actor)
@@ -183,20 +185,31 @@ def escalation_of(row: Row) -> Escalation:
     )
 
 
-def _to_decide(tx: Transaction, number: int, actor: Actor) -> tuple[Task, Escalation]:
-    """The task, held, and what is open; a refusal tells what was decided before."""
+def _to_decide(tx: Transaction, number: int, actor: Actor, only: int | None) -> tuple[Task, Escalation]:
+    """The task, held, and what is open; a refusal tells what was decided before, or what is asked by now."""
     named(actor)
     number = escalation(tx, number).task
     hold_line(tx, number, with_itself=False)
     task = hold(tx, number).task
     found = escalation(tx, number)
     if found.status == "open":
+        if only is not None and only != found.id:
+            raise asked_anew(found)
         return task, found
     by = f" by {found.answered_by}" if found.answered_by else ""
     raise StateConflictError(
         f"nothing of task #{number} waits for a person: the last was {found.status}{by}",
         unchanged="nothing was changed.",
         hint="genba escalations",
+    )
+
+
+def asked_anew(found: Escalation) -> StateConflictError:
+    """Whoever decides has read another question than the one that is decided next."""
+    return StateConflictError(
+        f"task #{found.task} waits for something else by now: {found.kind}",
+        unchanged="nothing was changed.",
+        hint=f"genba escalations show {found.task}",
     )
 
 

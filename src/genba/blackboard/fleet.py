@@ -220,11 +220,11 @@ class FleetBoard:
         """What a task waits for a person with: the newest that is open, else the newest."""
         return self.store.read(lambda tx: escalations.escalation(tx, number))
 
-    def answer(self, task: int, text: str, actor: Actor) -> Escalation:
-        return self.store.write(lambda tx: escalations.answer(tx, task, text, actor))
+    def answer(self, task: int, text: str, actor: Actor, only: int | None = None) -> Escalation:
+        return self.store.write(lambda tx: escalations.answer(tx, task, text, actor, only))
 
-    def decide(self, task: int, approved: bool, reason: str, actor: Actor) -> Escalation:
-        return self.store.write(lambda tx: escalations.decide(tx, task, approved, reason, actor))
+    def decide(self, task: int, approved: bool, reason: str, actor: Actor, only: int | None = None) -> Escalation:
+        return self.store.write(lambda tx: escalations.decide(tx, task, approved, reason, actor, only))
 
     # Reviews
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from genba.blackboard.board import Blackboard
+from genba.blackboard.escalations import asked_anew
 from genba.blackboard.fleet import FleetBoard
 from genba.coordination.attendance import absent
 from genba.domain.errors import StateConflictError, UsageError
@@ -67,7 +68,7 @@ class Decisions:
         self.board.hold(number, False, self.actor)
         asked = open_one(self.board, number)
         if asked is not None and asked.kind is EscalationKind.STOPPED:
-            self.board.decide(number, True, "resumed", self.actor)
+            self.board.decide(number, True, "resumed", self.actor, asked.id)
             asked = open_one(self.board, number)
         waits = f"genba escalations show {number}   waits for you"
         return Told(sentence=f"#{number} goes on", hint=waits if asked is not None else onward(self.board))
@@ -87,30 +88,34 @@ class Decisions:
 
     # ── what waits for people ────────────────────────────────────────────────────────────────────────────────────────
 
-    def answer(self, number: int, text: str) -> Told:
-        """Answer what a task waits for. Its session goes on with the answer."""
+    def answer(self, number: int, text: str, asked: int | None = None) -> Told:
+        """Answer what a task waits for. Its session goes on with the answer. `asked`: the question that was read."""
         text = said(text, f'genba answer {number} "…"')
-        the_one(self.board, number, "an answer")
-        self.board.answer(number, text, self.actor)
+        found = the_one(self.board, number, "an answer", asked)
+        self.board.answer(number, text, self.actor, found.id)
         return Told(sentence=f"#{number} is answered", hint=onward(self.board))
 
-    def approve(self, number: int, commit: str | None = None, reason: str = "") -> Told:
-        """Say yes to what a task waits for. Where nobody asked, the verified commit of a task in review is approved."""
-        asked = open_one(self.board, number)
-        if asked is not None:
-            _check_commit(asked, commit)
-            self.board.decide(number, True, reason, self.actor)
-            return Told(sentence=f"#{number} is approved: {asked.kind}", hint=onward(self.board))
+    def approve(self, number: int, commit: str | None = None, reason: str = "", asked: int | None = None) -> Told:
+        """Say yes to what a task waits for. Where nobody asked, the verified commit of a task in review is approved.
+
+        `asked`: what was read, and nothing else.
+        """
+        found = open_one(self.board, number) if asked is None else the_one(self.board, number, "a decision", asked)
+        if found is not None:
+            _check_commit(found, commit)
+            self.board.decide(number, True, reason, self.actor, found.id)
+            return Told(sentence=f"#{number} is approved: {found.kind}", hint=onward(self.board))
         self.board.board.approve(number, _verified_commit(self.board.board, number, commit), self.actor)
         run = self.house.session_of(number)
         hint = f"genba run --resume {run}" if run else onward(self.board)
         return Told(sentence=f"#{number} is approved: review", hint=hint)
 
-    def reject(self, number: int, reason: str) -> Told:
+    def reject(self, number: int, reason: str, asked: int | None = None) -> Told:
         """Say no to what a task waits for, and why. The reason goes back to the author or the planner."""
         reason = said(reason, f'genba reject {number} --reason "…"')
-        kind = the_one(self.board, number, "a decision").kind
-        self.board.decide(number, False, reason, self.actor)
+        found = the_one(self.board, number, "a decision", asked)
+        kind = found.kind
+        self.board.decide(number, False, reason, self.actor, found.id)
         goes_on = kind in (EscalationKind.REVIEW, EscalationKind.PLAN)
         other = f"genba task cancel {number}   or let it go on: genba task unblock {number}"
         stays = "" if goes_on else ", and stays as it is"
@@ -154,13 +159,15 @@ def open_one(board: FleetBoard, number: int) -> Escalation | None:
     return found[-1] if found else None
 
 
-def the_one(board: FleetBoard, number: int, what: str) -> Escalation:
-    """The same; refused where nothing waits."""
+def the_one(board: FleetBoard, number: int, what: str, asked: int | None = None) -> Escalation:
+    """The same; refused where nothing waits, or something else than what was asked."""
     found = open_one(board, number)
     if found is None:
         raise StateConflictError(
             f"nothing about task #{number} waits for {what}", unchanged="nothing was changed.", hint="genba escalations"
         )
+    if asked is not None and asked != found.id:
+        raise asked_anew(found)
     return found
 
 

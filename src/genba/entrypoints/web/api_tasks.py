@@ -45,17 +45,27 @@ class TaskBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     backlog: bool = False
 
 
+Asked = Annotated[int, Meta(ge=1, le=2**63 - 1, description="Only this one of the escalations, and no newer one.")]
+
+
 class TextBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     text: Words
 
 
+class AnswerBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    text: Words
+    asked: Asked | None = None
+
+
 class ReasonBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     reason: Words
+    asked: Asked | None = None
 
 
 class ApproveBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     commit: Annotated[str, Meta(max_length=64, description="Only this commit, and no other.")] | None = None
     reason: Annotated[str, Meta(max_length=100_000)] = ""
+    asked: Asked | None = None
 
 
 class MoveBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -208,7 +218,7 @@ TASKS: tuple[Operation, ...] = (
     ),
     _operation("comments", "comment", "Write a comment.", TextBody, "genba task comment NUMBER TEXT"),
     _operation("status", "move", "Open a task again, or give it up.", MoveBody, ""),
-    _operation("answer", "answer", "Answer what the task waits for.", TextBody, "genba answer NUMBER TEXT"),
+    _operation("answer", "answer", "Answer what the task waits for.", AnswerBody, "genba answer NUMBER TEXT"),
     _operation("approve", "approve", "Say yes to what the task waits for.", ApproveBody, "genba approve NUMBER"),
     _operation("reject", "reject", "Say no, and why.", ReasonBody, "genba reject NUMBER --reason TEXT"),
     _operation("pause", "pause", "Let the task wait.", None, "genba pause NUMBER"),

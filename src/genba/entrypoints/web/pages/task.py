@@ -98,11 +98,15 @@ def _deeds(site: Site) -> dict[str, _Work]:
         "reopen": moved(TaskStatus.OPEN, _ENDED),
         "cancel": moved(TaskStatus.CANCELLED, living),
         "comment": lambda number, given: site.look(lambda: decisions.comment(number, _text(given, "text"))),
-        "answer": lambda number, given: site.look(lambda: decisions.answer(number, _text(given, "text"))),
-        "approve": lambda number, given: site.look(
-            lambda: decisions.approve(number, _text(given, "commit") or None, _text(given, "reason"))
+        "answer": lambda number, given: site.look(
+            lambda: decisions.answer(number, _text(given, "text"), _asked(given))
         ),
-        "reject": lambda number, given: site.look(lambda: decisions.reject(number, _text(given, "reason"))),
+        "approve": lambda number, given: site.look(
+            lambda: decisions.approve(number, _text(given, "commit") or None, _text(given, "reason"), _asked(given))
+        ),
+        "reject": lambda number, given: site.look(
+            lambda: decisions.reject(number, _text(given, "reason"), _asked(given))
+        ),
     }
 
 
@@ -126,6 +130,14 @@ def number_in(request: Request, name: str = "number") -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER):
         raise NotFoundError("there is no such page", hint="go to the board: /board")
     return int(text)
+
+
+def _asked(given: Mapping[str, str]) -> int | None:
+    """What was shown where the decision was made: a page may be older than the newest question."""
+    text = given.get("asked", "")
+    if not text:
+        return None
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER else 0
 
 
 def _text(given: Mapping[str, str], name: str) -> str:
