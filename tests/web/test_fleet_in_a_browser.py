@@ -3,9 +3,10 @@
 import pytest
 from playwright.sync_api import Browser, expect
 
+from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.fleet import EntryStatus, PartEnd
 from genba.domain.tasks import StatusChange, TaskStatus
-from tests.web.fleet_scenes import FLEET, add, begun, executor, queued, settled, spent
+from tests.web.fleet_scenes import FLEET, add, begun, executor, queued, red, settled, spent
 from tests.web.looking import Looker
 from tests.web.scenes import HOSTILE
 from tests.web.serving import Dashboard
@@ -51,6 +52,15 @@ def test_a_conflict_is_seen_when_it_happens_with_its_paths(looker: Looker, serve
     expect(page.locator(".paths li")).to_have_text(["app.py", "tests/test_app.py"])
     page.locator(".entry-title").click()
     expect(page).to_have_url(f"{served.url}/tasks/1")
+
+
+def test_the_log_of_a_goal_that_failed_at_the_gate_is_read_where_it_is_named(looker: Looker, served: Dashboard) -> None:
+    result = CheckResult("tests_pass", CheckStatus.FAILED, "1 failed: test_pot", output="the whole story of the pot")
+    log = served.site.lookout.house.results().keep("a" * 64, result, reusable=False)
+    red(served, queued(served, add(served, "Make tea")), "1 failed: test_pot", log=log)
+    page = looker.go("/queue")
+    page.locator(".goals details summary").click()
+    expect(page.locator(".goals .held")).to_contain_text("the whole story of the pot")
 
 
 def test_the_graph_is_drawn_and_follows_without_losing_its_place(looker: Looker, served: Dashboard) -> None:
