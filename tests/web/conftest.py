@@ -18,9 +18,9 @@ def served(project: Project) -> Iterator[Dashboard]:
         yield made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """One browser for all tests of a process."""
+    """One browser for the tests of a module. While it is there, no other loop of asyncio can run in this process."""
     found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if found is None:
         told = "not run: there is no chromium (Debian: apt-get install chromium)"
