@@ -47,7 +47,8 @@ def test_the_story_is_told_and_goes_on_with_the_answer(project: Project, tmp_pat
 
 
 def test_a_real_command_is_held_to_the_same(project: Project, tmp_path: Path) -> None:
-    """It says that it is done, and nothing is there."""
+    """It says that it is done, and nothing is there. The database of other projects is left alone."""
+    project.environment["GENBA_DATABASE_URL"] = "postgresql://nobody@127.0.0.1:1/none"
     home = tmp_path / "demo"
     line = "cat > /dev/null; echo x > slugs.txt; echo All tests pass."
     done = project.genba("demo", "--folder", str(home), "--agent", "custom", "--command", line, "--json", check=1)

@@ -29,6 +29,7 @@ from genba.wiring import House
 _FILES = Path(__file__).parent / "demo_files"
 _BRANCH = "main"
 _WORKERS = 4
+_DATABASE = "GENBA_DATABASE_URL"
 _STEPS = (
     ("init", "-q", "-b", _BRANCH),
     ("config", "user.name", "You"),
@@ -89,13 +90,14 @@ def demo(folder: Path | None, adapter: str | None, command: str, serves: bool, p
     home = _repository(folder, cast)
     what = "five issues, four workers, no model and no key" if cast is None else f"one issue, {adapter}"
     click.echo(f"genba demo · a small repository, {what}\n{home}\n", err=True)
+    elsewhere = os.environ.pop(_DATABASE, "")  # what is played here is no business of the tasks there
     house = run_async(House.find(home))
     click.get_current_context().call_on_close(house.close)
     for draft in _TASKS if cast is None else _TASKS[:1]:
         house.board().add(draft, house.actor())
     if not _work(house, plain):
         return 1
-    code = _tell(house, as_json, cast is not None)
+    code = _tell(house, as_json, cast is not None, bool(elsewhere))
     if serves:
         _serve(home)
     return code
@@ -137,7 +139,7 @@ def _lead(home: Path, event: FleetEvent) -> None:
             (tree / ".landed").touch()
 
 
-def _tell(house: House, as_json: bool, is_real: bool) -> int:
+def _tell(house: House, as_json: bool, is_real: bool, elsewhere: bool) -> int:
     from genba.entrypoints.cli.demo_story import gather  # noqa: PLC0415  (only when there is something to tell)
     from genba.entrypoints.cli.demo_view import next_lines, story_lines  # noqa: PLC0415
 
@@ -147,7 +149,7 @@ def _tell(house: House, as_json: bool, is_real: bool) -> int:
         print_json(story)
         return 0 if story.holds else 1
     click.echo("")
-    for line in (*story_lines(story, _ANSWERS), "", *next_lines(_next(story.folder, is_real))):
+    for line in (*story_lines(story, _ANSWERS), "", *next_lines(_next(story.folder, is_real, elsewhere))):
         click.echo(_coloured(line), color=False if os.environ.get("NO_COLOR") else None)
     return 0 if story.holds else 1
 
@@ -159,12 +161,14 @@ def _coloured(line: str) -> str:
     return line
 
 
-def _next(folder: str, is_real: bool) -> list[tuple[str, str]]:
+def _next(folder: str, is_real: bool, elsewhere: bool) -> list[tuple[str, str]]:
     """What to type next, and what for."""
     from genba.entrypoints.cli.commands import COMMANDS  # noqa: PLC0415  (it names this module)
 
     way = _way_here()
     lines = [(f"export PATH={shlex.quote(way)}:$PATH", "so that genba is found")] if way else []
+    if elsewhere:
+        lines.append((f"unset {_DATABASE}", "the tasks of the demo are in a file of its own"))
     lines.append((f"cd {shlex.quote(folder)} && genba status", "look around"))
     if is_real:
         lines.append(('genba task add "…" && genba work', "give it another one"))
