@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import blackboard, field, fleet, large_trees, mcp, page, real_agents, sandbox, verification
+from bench import blackboard, field, fleet, large_trees, mcp, page, real_agents, sandbox, verification, web
 from bench.measuring import Row, clean_environment, command, report, side_by_side
 
 BIN = Path(sys.executable).parent
@@ -119,6 +119,7 @@ PARTS: dict[str, tuple[str, Callable[[], list[Row]]]] = {
     "mcp": ("An agent that asks for its next action, beside a bare tool", mcp.rows),
     "fleet": ("A fleet, beside a shell that does the least of the same", fleet.rows),
     "field": ("The facilitator on 10,000 issues, beside a bare git log", field.rows),
+    "web": ("The dashboard in a browser, large beside small", web.rows),
 }
 """What is measured, and what the page calls it."""
 
