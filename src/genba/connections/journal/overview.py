@@ -20,6 +20,8 @@ _MOST_GOALS = 20
 _MOST_KEPT = 32
 _BLOCK = 1024 * 1024
 _BEGIN = b'{"event":"'
+_PRINTED = b'{"event":"agent_output"'
+"""Most lines of a long journal are these: nothing else is asked of them."""
 
 
 class _Usage(msgspec.Struct):
@@ -138,7 +140,8 @@ class JournalOverview:
             for line in file:
                 if not line.endswith(b"\n"):
                     break
-                self._note(line, at)
+                if not line.startswith(_PRINTED):
+                    self._note(line, at)
                 at += len(line)
             self._read = at
             return self._told(stat.st_size)

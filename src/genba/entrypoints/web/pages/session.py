@@ -14,6 +14,8 @@ from genba.wiring.stopping import stop_run
 
 _NOTHING_NEW = 204
 _SHOWN = 100
+_FIRST = 200
+"""So many lines of its log are drawn at first, which is more than a screen: what is not seen is not waited for."""
 _LONGEST_PLACE = 15
 
 
@@ -25,7 +27,7 @@ def routes(site: Site) -> list[Route]:
         picture = await site.look(lambda: window.picture(run))
         # What is drawn anew needs no log: the browser has it already, and asks for what follows.
         fresh = not request.headers.get("genba-live")
-        log = await site.look(lambda: window.last(run)) if fresh else None
+        log = await site.look(lambda: window.last(run, lines=_FIRST)) if fresh else None
         shown = _place(request.query_params.get("iterations")) or _SHOWN
         return await site.page(
             request, "session.html", "workers", picture=picture, facts=picture.facts, run=run, log=log, shown=shown
