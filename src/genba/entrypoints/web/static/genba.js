@@ -14,6 +14,38 @@
   document.body.addEventListener("htmx:sseError", () => line("lost", "reconnecting"));
   document.body.addEventListener("htmx:sseClose", () => line("lost", "not connected"));
 
+  // A browser opens few lines to one server at a time. A page that nobody sees gives its own back, so that ten of them
+  // can be kept open; when it is seen again the first word of the server tells it to look.
+  if (typeof htmx !== "undefined") htmx.createEventSource = (url) => {
+    const heard = [];
+    let source = null;
+    const made = { onopen: null, onerror: null };
+    const shut = () => { source?.close(); source = null; };
+    const open = () => {
+      source = new EventSource(url);
+      source.onopen = (event) => made.onopen?.(event);
+      source.onerror = (event) => {
+        if (source?.readyState === EventSource.CLOSED) document.removeEventListener("visibilitychange", seen);
+        made.onerror?.(event);
+      };
+      for (const [name, tell] of heard) source.addEventListener(name, tell);
+    };
+    const seen = () => {
+      if (document.hidden) shut();
+      else if (!source) open();
+    };
+    Object.defineProperty(made, "readyState", { get: () => (source ? source.readyState : EventSource.CONNECTING) });
+    made.addEventListener = (name, tell) => { heard.push([name, tell]); source?.addEventListener(name, tell); };
+    made.removeEventListener = (name, tell) => {
+      heard.splice(0, heard.length, ...heard.filter((each) => each[0] !== name || each[1] !== tell));
+      source?.removeEventListener(name, tell);
+    };
+    made.close = () => { document.removeEventListener("visibilitychange", seen); shut(); };
+    document.addEventListener("visibilitychange", seen);
+    seen();
+    return made;
+  };
+
   document.body.addEventListener("htmx:configRequest", (event) => {
     event.detail.headers["genba-csrf"] = document.body.dataset.csrf;
     const digest = event.detail.elt.dataset.digest;
