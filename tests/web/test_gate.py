@@ -1,11 +1,16 @@
 """Who comes in, and what they may do: default deny, and nothing that a page of somebody else could use."""
 
 import re
+import sqlite3
 
 import httpx
 import pytest
+from starlette.types import Receive, Scope, Send
 
 from genba.domain.tasks import TaskDraft
+from genba.entrypoints.web.app import application
+from genba.entrypoints.web.security import Passes
+from genba.wiring.web_keys import WebKeys
 from tests.project import Project
 from tests.web.serving import OPERATOR, PERSON, VIEWER, Dashboard, dashboard
 
@@ -150,3 +155,73 @@ def test_no_page_tells_a_token(served: Dashboard) -> None:
             text = client.get(path).text
             assert OPERATOR not in text
             assert VIEWER not in text
+
+
+@pytest.mark.parametrize("path", ["/mcpx", "/mcp/board", "/favicon.ico", "/mcp%2f..%2fboard", "//enter", "/enter/"])
+def test_what_looks_like_an_open_door_is_none(served: Dashboard, path: str) -> None:
+    answer = httpx.get(f"{served.url}{path}")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/enter")
+
+
+@pytest.mark.parametrize("path", ["/enter", "/static/nothing", "/static/%2e%2e/app.py", "/healthz", "/mcp"])
+def test_strangers_are_not_told_whose_dashboard_it_is(served: Dashboard, path: str) -> None:
+    with served.client() as client:
+        assert served.site.lookout.project in client.get("/board").text
+    assert served.site.lookout.project not in httpx.get(f"{served.url}{path}").text
+
+
+def test_a_plain_form_of_our_own_page_is_taken(served: Dashboard) -> None:
+    """A browser names no origin in a form of a page that tells nobody where it is."""
+    own = {"origin": "null", "sec-fetch-site": "same-origin"}
+    with served.visitor(VIEWER) as client:
+        entered = client.post("/enter", data={"token": OPERATOR}, headers=own)
+        assert entered.status_code == 303, "whoever is in already can come in by another link"
+        client.cookies.update(entered.cookies)
+        right = csrf_of(client)
+        for lured in ({"origin": "null"}, {"origin": "null", "sec-fetch-site": "cross-site"}):
+            assert client.post("/pause", data={"csrf": right}, headers=lured).status_code == 403
+        assert not served.board.field().paused
+        assert client.post("/pause", data={"csrf": right}, headers=own).status_code == 200
+    assert served.board.field().paused
+
+
+@pytest.mark.parametrize("strange", ['prefs={"a": [1, 2]}', "a=b c", "näme[]=1", "=;;=", "x=" + "y" * 9000])
+def test_cookies_of_other_ports_lock_nobody_out(served: Dashboard, strange: str) -> None:
+    with served.visitor() as client:
+        mine = client.cookies["genba-tests"]
+    for cookie in (f"{strange}; genba-tests={mine}", f"genba-tests={mine}; {strange}"):
+        answer = httpx.get(f"{served.url}/board", headers={b"cookie": cookie.encode()})
+        assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/board", "/nothing", "/enter", "/api/escalations"])
+def test_where_the_blackboard_fails_it_is_told_in_words(served: Dashboard, path: str) -> None:
+    database = served.project.root / ".genba" / "genba.db"
+    with sqlite3.connect(database) as connection:
+        connection.execute("ALTER TABLE escalations RENAME TO gone")
+    connection.close()
+    with served.client() as client:
+        answer = client.get(path)
+    assert answer.status_code == (404 if path == "/nothing" else 200 if path == "/enter" else 500)
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert answer.text != "Internal Server Error"
+    if path in ("/board", "/api/escalations"):
+        assert "no such table" in answer.text
+
+
+async def test_what_nobody_has_foreseen_is_told_behind_the_same_policy(served: Dashboard) -> None:
+    class Stumbles:
+        async def __call__(self, _scope: Scope, _receive: Receive, _send: Send) -> None:
+            raise ValueError("<b>over a stone</b>")
+
+    passes = Passes(keys=WebKeys(operator=OPERATOR, viewer=VIEWER, signing="x"), name="genba-tests")
+    app = application(served.site, passes, frozenset(), beside={"/stone": Stumbles(), "/api/stone": Stumbles()})
+    headers = {"authorization": f"Bearer {OPERATOR}"}
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as client:
+        page, told = await client.get("/stone"), await client.get("/api/stone")
+    assert "ValueError: &lt;b&gt;over a stone&lt;/b&gt;" in page.text
+    assert told.json()["error"]["message"] == "ValueError: <b>over a stone</b>"
+    for answer in (page, told):
+        assert answer.status_code == 500
+        assert "default-src 'none'" in answer.headers["content-security-policy"]

@@ -15,12 +15,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Scope
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from genba.domain.errors import GenbaError, NotFoundError, UnexpectedError, UsageError
 from genba.entrypoints.web import api
 from genba.entrypoints.web.api import failed
-from genba.entrypoints.web.security import Gate, Passes, is_api
+from genba.entrypoints.web.security import Gate, Passes, TooLargeError, is_api, is_known
 from genba.entrypoints.web.site import Site
 
 _log = logging.getLogger("genba.web")
@@ -69,12 +69,8 @@ def application(
 
     app = Starlette(
         routes=routes,
-        middleware=[Middleware(Gate, passes=passes, hosts=hosts)],
-        exception_handlers={
-            GenbaError: _of_ours(site),
-            HTTPException: _of_http(site),
-            Exception: _of_nobody(site),
-        },
+        middleware=[Middleware(Gate, passes=passes, hosts=hosts), Middleware(_Mishaps, site=site)],
+        exception_handlers={GenbaError: _of_ours(site), HTTPException: _of_http(site)},
         lifespan=lifespan,
     )
     app.state.site = site
@@ -97,7 +93,7 @@ def _of_ours(site: Site) -> _Handler:
 def _of_http(site: Site) -> _Handler:
     async def told(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101  (see above)
-        if error.status_code == _NOT_FOUND:
+        if error.status_code == _NOT_FOUND and is_known(request):
             return await _failed(site, request, NotFoundError("there is no such page", hint="go to the field: /"))
         if is_api(request.url.path):
             answer = failed(UsageError(error.detail, unchanged="nothing was changed.", hint="see /api/docs"))
@@ -109,13 +105,35 @@ def _of_http(site: Site) -> _Handler:
     return told
 
 
-def _of_nobody(site: Site) -> _Handler:
-    async def told(request: Request, error: Exception) -> Response:
-        _log.error("unexpected, at %s %s", request.method, request.url.path, exc_info=error)
-        unexpected = UnexpectedError(f"{type(error).__name__}: {error}", hint="see what genba serve has printed")
-        return await _failed(site, request, unexpected)
+class _Mishaps:
+    """What nobody has foreseen is told too. It stands behind the gate: this answer is dressed like all others."""
 
-    return told
+    def __init__(self, app: ASGIApp, site: Site) -> None:
+        self._app = app
+        self._site = site
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun = False
+
+        async def noted(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noted)
+        except TooLargeError:
+            raise
+        except Exception as error:
+            _log.exception("unexpected, at %s %s", scope["method"], scope["path"])
+            if begun:
+                raise
+            unexpected = UnexpectedError(f"{type(error).__name__}: {error}", hint="see what genba serve has printed")
+            answer = await _failed(self._site, Request(scope), unexpected)
+            await answer(scope, receive, send)
 
 
 async def _failed(site: Site, request: Request, error: GenbaError) -> Response:

@@ -9,12 +9,11 @@ import hmac
 import time
 from collections.abc import Mapping
 from enum import StrEnum
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
 import msgspec
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import HTTPConnection
+from starlette.requests import HTTPConnection, cookie_parser
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -25,7 +24,8 @@ COOKIE_SECONDS = 30 * 86400
 CSRF_HEADER = "genba-csrf"
 CSRF_FIELD = "csrf"
 _SAFE = ("GET", "HEAD", "OPTIONS")
-_OPEN = ("/enter", "/healthz", "/favicon.ico")
+_OPEN = ("/enter", "/healthz", "/mcp")
+"""Where strangers are answered; at the last of them somebody else looks at who they are."""
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -140,7 +140,7 @@ class Gate:
             return
         try:
             await self._app(scope, _bounded(receive), dressed)
-        except _TooLargeError:
+        except TooLargeError:
             await _told(str(scope["path"]), 413, "the request is too large", "say it shorter")(scope, receive, dressed)
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
@@ -155,7 +155,7 @@ class Gate:
         scope["visitor"] = visitor
         if visitor is not None and visitor.csrf and method not in _SAFE and not _same_origin(headers):
             return _told(path, 403, "a page of another site may not do this", "open the dashboard itself")
-        if path in _OPEN or path.startswith(("/static/", "/mcp")):
+        if path in _OPEN or path.startswith("/static/"):
             return None
         if visitor is None:
             return _unknown(path, headers)
@@ -172,7 +172,7 @@ class Gate:
         return self._passes.visitor(kept, time.time()) if kept else None
 
 
-class _TooLargeError(Exception):
+class TooLargeError(Exception):
     """A request without a length has become too long. It is read by pages only before they answer."""
 
 
@@ -185,7 +185,7 @@ def _bounded(receive: Receive) -> Receive:
         message = await receive()
         read += len(message.get("body", b""))
         if read > LARGEST_BODY:
-            raise _TooLargeError
+            raise TooLargeError
         return message
 
     return counted
@@ -195,6 +195,11 @@ def visitor_of(request: HTTPConnection) -> Visitor:
     """Who asks; only behind the gate."""
     visitor = request.scope.get("visitor")
     return visitor if isinstance(visitor, Visitor) else Visitor(role=Role.VIEWER)
+
+
+def is_known(request: HTTPConnection) -> bool:
+    """Whether somebody has come in. To others nothing is told, not even whose dashboard it is."""
+    return isinstance(request.scope.get("visitor"), Visitor)
 
 
 def csrf_fits(visitor: Visitor, shown: str) -> bool:
@@ -213,16 +218,16 @@ def _same_origin(headers: Headers) -> bool:
     """Browsers say where a request comes from; a form of another site says so too."""
     site = headers.get("sec-fetch-site", "same-origin")
     origin = headers.get("origin")
+    if origin == "null":  # so says a plain form of a page that tells nobody where it is; a browser still knows whose
+        return headers.get("sec-fetch-site") == "same-origin"
     if origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
         return False
     return site in ("same-origin", "none")
 
 
 def _cookies(headers: Headers) -> Mapping[str, str]:
-    try:
-        return {name: each.value for name, each in SimpleCookie(headers.get("cookie", "")[:8192]).items()}
-    except CookieError:
-        return {}
+    """A browser sends the cookies of all ports of a machine: a strange one among them spoils no other."""
+    return cookie_parser(headers.get("cookie", ""))
 
 
 def _unknown(path: str, headers: Headers) -> Response:

@@ -26,7 +26,7 @@ from genba.domain.errors import (
 from genba.domain.pictures import Told
 from genba.entrypoints.web.filters import FILTERS
 from genba.entrypoints.web.live import Hub
-from genba.entrypoints.web.security import CSRF_FIELD, CSRF_HEADER, csrf_fits, visitor_of
+from genba.entrypoints.web.security import CSRF_FIELD, CSRF_HEADER, csrf_fits, is_known, visitor_of
 from genba.wiring.decisions import Decisions
 from genba.wiring.lookout import Lookout
 from genba.wiring.lookout_field import FieldWindow
@@ -87,14 +87,13 @@ class Site:
 
         `here` is the entry of the navigation. The living part of a template is its block `live`.
         """
-        visitor = visitor_of(request)
         given = {
             **facts,
             "here": here,
-            "visitor": visitor,
-            "project": self.lookout.project,
+            "visitor": visitor_of(request),
+            "project": self.lookout.project if is_known(request) else "Genba",
             "address": request.url.path + (f"?{request.url.query}" if request.url.query else ""),
-            "needs": await self.look(self.lookout.needs_count),
+            "needs": await self._needs() if is_known(request) else 0,
         }
         found = self._templates.get_template(template)
         context = found.new_context(given)
@@ -105,6 +104,13 @@ class Site:
         if living and request.headers.get("genba-live"):
             return _html(living, status, {"genba-digest": digest, "genba-needs": str(given["needs"])})
         return _html(found.render({**given, "digest": digest}), status)
+
+    async def _needs(self) -> int:
+        """How much waits for people; a page that tells of a blackboard out of reach does not fail by it once more."""
+        try:
+            return await self.look(self.lookout.needs_count)
+        except GenbaError:
+            return 0
 
     async def fragment(self, request: Request, template: str, block: str, **facts: Any) -> Response:
         """One block of a template, for what is loaded when somebody wants to see it."""

@@ -13,7 +13,7 @@ from genba.entrypoints.web.site import Site
 
 def routes(site: Site) -> list[Route]:
     async def enter(request: Request) -> Response:
-        if request.method == "GET":
+        if request.method != "POST":
             return await site.page(request, "enter.html", "", wrong=False)
         async with request.form(max_files=0, max_fields=4) as form:
             token = str(form.get("token", "")).strip()
