@@ -4,6 +4,7 @@ import gc
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -51,10 +52,19 @@ def beginning(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def project(beginning: Path, tmp_path: Path) -> Project:
+def project(beginning: Path, tmp_path: Path) -> Iterator[Project]:
     """A repository with one commit on main."""
     root = tmp_path / "repository"
     shutil.copytree(beginning, root, symlinks=True)
     made = Project(root, {"HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"})
     made.git("update-index", "-q", "--refresh")  # git sees that these are other files, with what it knows
-    return made
+    yield made
+    for home in (tmp_path, tmp_path / "somebody"):
+        _delete_images(home / ".local" / "share" / "containers")
+
+
+def _delete_images(storage: Path) -> None:
+    """What the podman of an ordinary user has unpacked belongs to numbers of its own: nobody else can delete it."""
+    if os.geteuid() and storage.is_dir():
+        words = ["podman", "unshare", "rm", "-rf", str(storage)]
+        subprocess.run(words, cwd="/", capture_output=True, check=False, timeout=60)
