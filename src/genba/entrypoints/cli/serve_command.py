@@ -4,8 +4,12 @@ import asyncio
 import contextlib
 import gc
 import hashlib
+import html
 import os
 import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import click
@@ -107,8 +111,9 @@ async def _serve(house: House, asked: Asked) -> None:
             )
             gc.freeze()  # what was loaded stays: nobody waits while it is looked through again
             async with serving(app, listening), notices_sent(house, show_warning):
-                _tell(asked, port, keys.operator, keys.viewer)
-                await asyncio.Event().wait()
+                link = _tell(asked, port, keys.operator, keys.viewer)
+                with _opened(link, house.layout.own / "enter.html") if asked.open_browser else contextlib.nullcontext():
+                    await asyncio.Event().wait()
 
 
 def _hosts(asked: Asked) -> frozenset[str]:
@@ -119,7 +124,7 @@ def _hosts(asked: Asked) -> frozenset[str]:
     return frozenset({*_NAMES, *named}) if named else frozenset()
 
 
-def _tell(asked: Asked, port: int, operator: str, viewer: str) -> None:
+def _tell(asked: Asked, port: int, operator: str, viewer: str) -> str:
     """The links go to stdout, so that they can be piped; each lets its holder in."""
     shown = f"[{asked.host}]" if ":" in asked.host else asked.host
     address = asked.public_url or f"http://{shown}:{port}"
@@ -130,8 +135,33 @@ def _tell(asked: Asked, port: int, operator: str, viewer: str) -> None:
     if not asked.read_only:
         click.echo(f"to look only: {address}/enter#token={viewer}", err=True)
     click.echo("serving; ctrl-c ends it", err=True)
-    if asked.open_browser:
+    return full
+
+
+@contextlib.contextmanager
+def _opened(link: str, page: Path) -> Iterator[None]:
+    """Open a link in the browser by way of a file that only this user can read.
+
+    Anybody on the machine can read what a program is started with, and so can an agent: the link is no argument.
+    """
+
+    def open_it() -> None:
         import webbrowser  # noqa: PLC0415  (only who asks for it)
 
-        if not webbrowser.open(full):
+        if not webbrowser.open(page.as_uri()):
             show_warning("there is no browser to open here; open the link yourself")
+
+    page.unlink(missing_ok=True)
+    shown = html.escape(link)
+    descriptor = os.open(page, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(
+            '<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>Genba</title>'
+            f'<meta http-equiv="refresh" content="0;url={shown}"><p><a href="{shown}">Come in</a></p>\n'
+        )
+    try:
+        # A browser that is waited for, such as one in a terminal, wants to be answered meanwhile.
+        threading.Thread(target=open_it, name="browser", daemon=True).start()
+        yield
+    finally:
+        page.unlink(missing_ok=True)
