@@ -39,7 +39,7 @@ def seen_run(project: Project, *words: str) -> list[str]:
     return settled_lines(project.genba("run", *words).err)
 
 
-_WRITTEN = re.compile(r"`([\w./-]+)`[^`]*?\n\n```(?!console|sh\b)\w+[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_WRITTEN = re.compile(r"`([\w./-]+)`[^`]*?\n\n```(?!console|sh\n)\w+[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _TYPED = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _NEVER_THE_SAME = (
     (r"\b[a-z]+-\d{8}-\d{6}-[0-9a-f]{6}\b", "RUN"),
@@ -134,8 +134,8 @@ def follow_files(project: Project, page: Path, agent: str) -> None:
         project.write(f".agent/{agent}/prompts/system.md", "You are an example.\n")
 
 
-def test_the_five_minutes_of_the_first_page_happen_as_told(project: Project) -> None:
-    page = ROOT / "README.md"
+def test_the_five_minutes_of_the_quickstart_happen_as_told(project: Project) -> None:
+    page = ROOT / "docs" / "quickstart.md"
     claiming, working = told_runs(page)
     topic = ("writer", "--topic", "Write down how to make tea")
     project.genba("agent", "new", "writer", "--template", "simple", check=0)
@@ -147,6 +147,12 @@ def test_the_five_minutes_of_the_first_page_happen_as_told(project: Project) -> 
     project.write(".genba/config.yaml", config)
     assert seen_run(project, *topic) == working
     assert project.read("TEA.md") == "Pour hot water on it.\n"
+
+
+def test_the_tutorial_leads_from_nothing_to_a_merged_change_as_told(project: Project) -> None:
+    live_through(project, ROOT / "docs" / "tutorial.md")
+    assert project.task(1).status is TaskStatus.DONE
+    assert project.read("menu.txt").endswith("oolong: 4\n")
 
 
 def test_done_is_what_is_seen_as_told(project: Project) -> None:

@@ -1,0 +1,93 @@
+"""The pages that are made, or that vouch for something: they are fresh, and what they name exists."""
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from bench import page as numbers
+from bench.measuring import Row
+
+from tests.test_docs import ROOT, blocks, prose, text_of
+
+DOCS = ROOT / "docs"
+_NAMED_TEST = re.compile(r"`([\w.]+\.py)::(test_\w+)`")
+
+
+def loaded(path: Path) -> ModuleType:
+    """A script of the documents, as a module."""
+    spec = importlib.util.spec_from_file_location(f"docs_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    sys.modules[made.__name__] = made
+    spec.loader.exec_module(made)
+    return made
+
+
+def test_no_made_page_is_stale() -> None:
+    assert loaded(DOCS / "generate.py").stale() == [], "make docs"
+
+
+def test_every_test_that_the_security_model_names_exists() -> None:
+    files: dict[str, str] = {}
+    for folder in (ROOT / "tests", ROOT / "src" / "genba" / "testing"):
+        for path in folder.rglob("*.py"):
+            files[path.name] = files.get(path.name, "") + text_of(path)
+    named = _NAMED_TEST.findall(text_of(DOCS / "security.md"))
+    assert len(named) > 40
+    assert [f"{file}::{name}" for file, name in named if f"def {name}(" not in files.get(file, "")] == []
+
+
+def test_every_law_of_the_security_model_names_a_test() -> None:
+    text = text_of(DOCS / "security.md")
+    tables = re.findall(r"^\| law \| shown by \|\n\|[-|]+\|\n((?:\|.*\n)+)", text, re.MULTILINE)
+    rows = [row for table in tables for row in table.splitlines()]
+    assert [row for row in rows if not _NAMED_TEST.search(row)] == []
+
+
+@pytest.mark.parametrize("row", [Row("a / b", "1 ms beside 2 ms", 0.5, 2.0), Row("a / b", "slow", 3.0, 2.0)])
+def test_the_page_of_numbers_says_what_holds(row: Row) -> None:
+    shown = numbers.page({"One thing": [row, Row("told", "only | told")]}, {"date": "2026-01-05"})
+    assert f"| a / b | {row.ratio:.2f}× | 2× | {'holds' if row.holds else '**too slow**'} | {row.figure} |" in shown
+    assert "| told |  |  |  | only \\| told |" in shown
+    assert "| date | 2026-01-05 |" in shown
+
+
+def test_the_page_of_numbers_is_made_and_names_no_machine() -> None:
+    text = text_of(DOCS / "numbers.md")
+    assert text.startswith(numbers.page({}, {}).partition("\nNothing was measured")[0])
+    assert "TOO SLOW" not in text
+
+
+def test_the_pictures_are_few_and_small_and_all_are_shown() -> None:
+    taken = {f"{name}.png" for name, *_ in loaded(DOCS / "images" / "take_pictures.py").PICTURES}
+    there = {path.name: path.stat().st_size for path in DOCS.glob("images/*.png")}
+    assert set(there) == taken
+    assert len(there) <= 8
+    assert {name for name, size in there.items() if size > 200_000} == set()
+    pages = "".join(text_of(path) for path in [*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+    assert {name for name in taken if name not in pages} == set()
+
+
+def test_every_claim_about_another_system_has_its_source_and_its_day() -> None:
+    text = text_of(DOCS / "comparison.md")
+    sources = re.findall(r"^\[\^?(\w[\w-]*)\]: (https://\S+)", text, re.MULTILINE)
+    assert len(sources) >= 8
+    used = set(re.findall(r"\]\[([\w-]+)\]", text))
+    assert used == {name for name, _ in sources}
+    assert re.search(r"looked at on 20\d\d-\d\d-\d\d", text)
+
+
+def test_both_first_pages_show_the_same_commands_and_lead_to_each_other() -> None:
+    english, japanese = ROOT / "README.md", ROOT / "README.ja.md"
+    assert "(README.ja.md)" in prose(english)
+    assert "(README.md)" in prose(japanese)
+
+    def commands(page: Path) -> list[str]:
+        shown = [content for marker, content in blocks(page) if marker == "sh"]
+        return [line.partition("#")[0].strip() for line in "".join(shown).splitlines()]
+
+    assert commands(english) == commands(japanese)
