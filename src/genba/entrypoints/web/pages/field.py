@@ -7,11 +7,12 @@ from starlette.routing import Route
 from genba.entrypoints.web.site import Site
 
 _HEALTH = {
-    "states_clear": "Every state is clear",
-    "next_clear": "The next move is clear",
-    "blockers_visible": "Every blocker is visible",
-    "startable": "There is work to start",
+    "states_clear": ("Every state is clear", "Some states are not clear"),
+    "next_clear": ("The next move is clear", "The next move is not clear"),
+    "blockers_visible": ("Every blocker is visible", "Some blockers are not visible"),
+    "startable": ("There is work to start", "There is nothing to start"),
 }
+"""What is said of each condition where it holds, and where it does not."""
 
 
 def routes(site: Site) -> list[Route]:
