@@ -5,6 +5,7 @@ import msgspec
 from genba.blackboard import merge_entries
 from genba.blackboard.history import PART_BEGAN, PART_ENDED
 from genba.blackboard.store import Row, Statement, Transaction
+from genba.blackboard.texts import seen
 from genba.domain.fleet import MergeEntry, Purpose, Spent
 from genba.domain.pictures_agents import AgentRecord, AgentSession
 from genba.domain.pictures_cost import AgentSpent, TaskSpent
@@ -146,7 +147,7 @@ def records(tx: Transaction) -> dict[str, AgentRecord]:
 
 def sessions_of(tx: Transaction, agent: str, most: int) -> tuple[AgentSession, ...]:
     """The newest sessions of an agent."""
-    rows = tx.all(_OF_AGENT, project=tx.project, agent=agent, most=most)
+    rows = tx.all(_OF_AGENT, project=tx.project, agent=seen(agent), most=most)
     return tuple(
         AgentSession(
             run=run,

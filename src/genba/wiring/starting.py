@@ -79,7 +79,9 @@ def _words(house: House, agent: str, number: int) -> list[str]:
             unchanged="nothing was started.",
             hint=f"genba stop {number}   parks it",
         )
-    return [sys.executable, "-m", "genba", "run", agent, option_name(ISSUE, parameter), str(number), "--quiet"]
+    # It begins in the working tree, from which no module may come: an agent may have written there.
+    genba = [sys.executable, "-P", "-m", "genba"]
+    return [*genba, "run", agent, option_name(ISSUE, parameter), str(number), "--quiet"]
 
 
 async def _started(house: House, agent: str, number: int, words: list[str]) -> Told:
@@ -116,8 +118,9 @@ def _output(house: House, agent: str, number: int) -> Path:
     """Where it says what it has to say; of those that were started before, some are kept."""
     folder = house.layout.own / "started"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    for old in sorted(folder.glob("*.log"), key=lambda path: path.stat().st_mtime)[: -_MOST_KEPT + 1]:
-        old.unlink(missing_ok=True)
+    with contextlib.suppress(FileNotFoundError):  # another one who starts something throws the same away
+        for old in sorted(folder.glob("*.log"), key=lambda path: path.stat().st_mtime)[: -_MOST_KEPT + 1]:
+            old.unlink(missing_ok=True)
     safe = re.sub(r"[^A-Za-z0-9._-]", "-", agent)[:60]
     path = folder / f"{safe}-{number}-{os.urandom(3).hex()}.log"
     path.touch(mode=0o600)
