@@ -24,9 +24,11 @@ class Menu(unittest.TestCase):
 
 
 def five_commands() -> list[str]:
-    """The block of the first page that begins with `genba init`."""
-    [shown] = [text for marker, text in blocks(ROOT / "README.md") if marker == "sh" and text.startswith("genba init")]
-    return shown.splitlines()
+    """The block that begins with `genba init`: of the first page, and the same in the quickstart."""
+    pages = (ROOT / "README.md", ROOT / "docs" / "quickstart.md")
+    shown = {text for page in pages for _, text in blocks(page) if text.startswith("genba init")}
+    [commands] = shown
+    return commands.splitlines()
 
 
 def test_the_five_commands_of_the_first_page_end_with_a_merged_task(
