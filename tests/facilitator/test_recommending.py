@@ -37,6 +37,7 @@ SINGLE = [
     ("approve", issue(**VERIFIED, requires_review=True), "genba approve 12"),
     ("merge", issue(**VERIFIED), "genba work --until-empty"),
     ("queued", issue(sessions=(session(status="waiting", waits_for="merge"),)), "genba work --until-empty"),
+    ("answered", issue(sessions=(session(status="waiting", waits_for="answer"),)), "genba work --until-empty"),
     ("budget", issue(sessions=(session(status="waiting", waits_for="budget"),)), "genba approve 12"),
     ("landed", issue(commits=(landed(),)), "genba verify 12"),
     ("landed in review", issue(commits=(landed(),), status=TaskStatus.REVIEW), "genba task done 12"),

@@ -15,7 +15,9 @@ _LONGEST = 160
 def signs_of_work(facts: IssueFacts, base: str) -> Iterator[Sign]:
     """Work that was begun and has not landed."""
     for session in sorted(facts.sessions, key=lambda each: each.run):
-        if (told := session_told(session)) is not None:
+        if session.status == "waiting" and session.waits_for == "answer" and not (session.alive or facts.question):
+            yield f"{session.run} is answered, and goes on with the next genba work"
+        elif (told := session_told(session)) is not None:
             yield told
     for request in sorted(facts.pull_requests, key=lambda each: each.number):
         if request.state is PullRequestState.OPEN:

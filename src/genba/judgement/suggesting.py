@@ -183,6 +183,8 @@ def _of_waiting(facts: IssueFacts) -> Move | None:
     waiting = {each.waits_for for each in facts.sessions if each.status == "waiting" and not each.alive}
     if waiting & {"review", "budget"}:
         return Move(f"genba approve {number}", f"Decide on #{number}: its session waits for you")
+    if "answer" in waiting and not facts.question:
+        return Move(WORK, f"Go on with #{number}: its question is answered")
     if "answer" in waiting:
         return Move(f'genba answer {number} "…"', f"Answer #{number}")
     if waiting & {"merge", "pull_request", "parts"}:
