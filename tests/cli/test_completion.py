@@ -1,5 +1,6 @@
 """Shell completion: the scripts, and what a shell is told when somebody presses the tab key."""
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -106,3 +107,10 @@ def test_the_names_that_are_known_by_heart_are_those_that_are_there() -> None:
             assert isinstance(command, click.Group)
             command = command.get_command(click.Context(command), word)
         assert command is not None, words
+
+
+def test_a_name_that_says_something_to_a_shell_is_not_told(project: Project) -> None:
+    project.agent("worker")
+    for name in ("$(touch x)", "a;b", "a b", "`x`", "a\nb", "-x", "a'b", "a&b", "a,b", "~x", "*"):
+        shutil.copytree(project.root / ".agent" / "worker", project.root / ".agent" / name)
+    assert told(project, "genba run ") == ["worker", "facilitator", "iterator", "planner", "reviewer"]

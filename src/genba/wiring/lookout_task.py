@@ -90,8 +90,7 @@ class TaskWindow:
 
     def goal_log(self, name: str) -> tuple[str, bool]:
         """The output of a goal, and whether its beginning was left out: what failed stands at the end."""
-        text = self.lookout.house.results().log(name)
-        return text[-LONGEST_LOG:], len(text) > LONGEST_LOG
+        return self.lookout.house.results().end_of_log(name, LONGEST_LOG)
 
     def _choices(self, task: Task) -> tuple[tuple[AgentChoice, ...], str]:
         """Who could be started on it, and who should be."""

@@ -38,8 +38,20 @@ class FileResults:
 
     def log(self, name: str) -> str:
         if not _NAME.fullmatch(name) or not (self.folder / f"{name}.log").is_file():
-            raise NotFoundError(f'there is no log "{name[:80]}" of a goal', hint="genba verify TASK   names its logs")
+            raise _no_log(name)
         return self._text(name)
+
+    def end_of_log(self, name: str, most: int) -> tuple[str, bool]:
+        """The last so many bytes of a log, and whether there is more before them."""
+        if not _NAME.fullmatch(name):
+            raise _no_log(name)
+        try:
+            with (self.folder / f"{name}.log").open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(0, size - most))
+                return file.read(most).decode("utf-8", "replace"), size > most
+        except OSError as error:
+            raise _no_log(name) from error
 
     def _text(self, name: str) -> str:
         try:
@@ -51,3 +63,7 @@ class FileResults:
         fresh = path.with_name(f".{path.name}.{os.getpid()}")
         fresh.write_bytes(content)
         fresh.replace(path)
+
+
+def _no_log(name: str) -> NotFoundError:
+    return NotFoundError(f'there is no log "{name[:80]}" of a goal', hint="genba verify TASK   names its logs")

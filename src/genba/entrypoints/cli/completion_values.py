@@ -1,10 +1,12 @@
 """What a shell can complete: tasks, agents, runs and names of this project, by a quick look at its files.
 
-Law: it changes nothing and makes nothing. Whatever goes wrong, there is simply nothing to complete.
+Law: it changes nothing and makes nothing. Whatever goes wrong, there is simply nothing to complete. A shell puts what
+it is told on the command line as it is: a name that could say something to the shell is not told.
 """
 
 import json
 import os
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +14,7 @@ from urllib.parse import quote
 
 Values = Iterator[tuple[str, str]]
 """Each value, and a word about it."""
+_PLAIN = re.compile(r"\w[\w.+@:-]*")
 _PATIENCE_SECONDS = 0.05
 _MOST = 500
 _BUILT_IN = Path(__file__).parents[2] / "definitions" / "builtin"
@@ -131,4 +134,4 @@ def complete(words: list[str], incomplete: str, folder: Path) -> list[tuple[str,
         source = ARGUMENTS.get(tuple(word for word in words if not word.startswith("-")))
     if source is None:
         return None
-    return [(value, told) for value, told in source(folder) if value.startswith(incomplete)]
+    return [(value, told) for value, told in source(folder) if value.startswith(incomplete) and _PLAIN.fullmatch(value)]
