@@ -53,7 +53,7 @@ class Dashboard:
 
 
 @contextlib.contextmanager
-def dashboard(project: Project, *, read_only: bool = False) -> Iterator[Dashboard]:
+def dashboard(project: Project, *, read_only: bool = False, port: int = 0) -> Iterator[Dashboard]:
     """Serve a project until the block ends."""
     furnish(project.root / ".genba" / "genba.db")
     made: list[Dashboard] = []
@@ -63,13 +63,13 @@ def dashboard(project: Project, *, read_only: bool = False) -> Iterator[Dashboar
     async def serve() -> None:
         house = await House.find(project.root)
         keys = WebKeys(operator=OPERATOR, viewer=VIEWER, signing="the key of the tests")
-        listening = bound_port("127.0.0.1", 0, "genba serve --port=0")
+        listening = bound_port("127.0.0.1", port, "genba serve --port=0")
         with contextlib.closing(listening), contextlib.closing(house), contextlib.closing(Lookout(house)) as lookout:
             hub = Hub(lookout.stamp)
             site = Site(lookout, Decisions(house, PERSON), hub)
             passes = Passes(keys=keys, name="genba-tests", read_only=read_only)
             app = application(site, passes, frozenset({"127.0.0.1", "localhost"}))
-            async with serving(app, listening):
+            async with serving(app, listening), contextlib.aclosing(hub):
                 url = f"http://127.0.0.1:{listening.getsockname()[1]}"
                 made.append(Dashboard(url=url, project=project, site=site, hub=hub))
                 ready.set()

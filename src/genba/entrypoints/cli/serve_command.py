@@ -75,7 +75,7 @@ def serve(
     house = house_here()
     people_only(house, "open the dashboard")
     quiet_logs()
-    with contextlib.suppress(asyncio.CancelledError):
+    with contextlib.suppress(asyncio.CancelledError, KeyboardInterrupt):  # it is how one ends it
         run_async(_serve(house, asked))
 
 
@@ -99,7 +99,8 @@ async def _serve(house: House, asked: Asked) -> None:
         secure = asked.public_url.startswith("https://")
         passes = Passes(keys=keys, name=name, read_only=asked.read_only, secure=secure)
         with contextlib.closing(Lookout(house)) as lookout:
-            site = Site(lookout, Decisions(house, house.actor()), Hub(lookout.stamp))
+            hub = Hub(lookout.stamp)
+            site = Site(lookout, Decisions(house, house.actor()), hub)
             service = open_service(house)
             asking = mcp.application(service, loopback=is_loopback(asked.host))
             app = application(
@@ -110,7 +111,7 @@ async def _serve(house: House, asked: Asked) -> None:
                 background=[lambda: asking.router.lifespan_context(asking)],
             )
             gc.freeze()  # what was loaded stays: nobody waits while it is looked through again
-            async with serving(app, listening), notices_sent(house, show_warning):
+            async with serving(app, listening), notices_sent(house, show_warning), contextlib.aclosing(hub):
                 link = _tell(asked, port, keys.operator, keys.viewer)
                 with _opened(link, house.layout.own / "enter.html") if asked.open_browser else contextlib.nullcontext():
                     await asyncio.Event().wait()

@@ -5,7 +5,7 @@ Law: nobody listening, nobody looks. A change is told within half a second, and 
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
@@ -24,10 +24,16 @@ class Hub:
         self._pulse = pulse
         self._listeners: set[asyncio.Event] = set()
         self._looking: asyncio.Task[None] | None = None
+        self._closed = asyncio.Event()
 
     @property
     def listeners(self) -> int:
         return len(self._listeners)
+
+    async def aclose(self) -> None:
+        """The server ends: so does every stream, at once. A server that waited for them would have to cut them off."""
+        self._closed.set()
+        self.wake()
 
     def wake(self) -> None:
         """Somebody here knows of a change already."""
@@ -45,15 +51,17 @@ class Hub:
         finally:
             self._listeners.discard(mine)
 
-    async def changes(self, other: Stamp | None = None) -> AsyncIterator[str]:
+    async def changes(self, other: Stamp | None = None) -> AsyncGenerator[str, None]:
         """`changed`: the blackboard was written. `log`: what `other` looks at has grown. Nothing: a sign of life."""
         with self._listening() as mine:
             seen = await asyncio.to_thread(other) if other is not None else None
             yield "changed"
             quiet = 0.0
-            while True:
+            while not self._closed.is_set():
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(mine.wait(), LOOK_SECONDS if other is not None else _SIGN_OF_LIFE_SECONDS)
+                if self._closed.is_set():
+                    return
                 if mine.is_set():
                     mine.clear()
                     quiet = 0.0
@@ -78,7 +86,7 @@ class Hub:
             except Exception:  # noqa: BLE001  (a database out of reach for a moment ends nobody's stream)
                 await asyncio.sleep(LOOK_SECONDS * 5)
                 continue
-            if seen is not None and now != seen:
+            if now != seen:  # also at the first look: who listens may have drawn what stood there before it
                 self.wake()
             seen = now
             await asyncio.sleep(LOOK_SECONDS)

@@ -1,0 +1,141 @@
+"""The life of a server: it ends when it is told to, bears many who listen, and outlives troubles of its database."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sqlite3
+import subprocess
+import time
+from collections.abc import Iterator
+
+import httpx
+
+from genba.domain.tasks import TaskDraft
+from genba.entrypoints.web.live import LOOK_SECONDS, Hub
+from tests import preloaded
+from tests.blackboard.conftest import Postgres, postgres  # noqa: F401  (a fixture)
+from tests.project import GENBA, Project, furnish, ordinary_environment, until
+from tests.web.serving import OPERATOR, PERSON, Dashboard
+
+_HEADERS = {"authorization": f"Bearer {OPERATOR}"}
+
+
+@contextlib.contextmanager
+def serve(project: Project) -> Iterator[tuple[subprocess.Popen[bytes], httpx.Client]]:
+    """The real command, and a program that asks it."""
+    said = project.root.parent / "serve.log"
+    environment = {**ordinary_environment(), **project.environment, "GENBA_SERVE_TOKEN": OPERATOR}
+    with said.open("wb") as log:
+        process = preloaded.start(
+            [str(GENBA), "serve", "--port", "0"],
+            cwd=project.root,
+            env=environment,
+            stdout=log.fileno(),
+            stderr=log.fileno(),
+        )
+    try:
+        until(lambda: "serving" in said.read_text("utf-8"))
+        url = said.read_text("utf-8").partition("/enter")[0].splitlines()[-1]
+        with httpx.Client(base_url=url, headers=_HEADERS, timeout=60) as client:
+            yield process, client
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+@contextlib.contextmanager
+def listening(client: httpx.Client, number: int) -> Iterator[list[Iterator[str]]]:
+    """So many who listen; each has heard the first word."""
+    with contextlib.ExitStack() as stack:
+        streams = []
+        limits = httpx.Limits(max_connections=None)
+        many = stack.enter_context(httpx.Client(base_url=client.base_url, headers=_HEADERS, timeout=60, limits=limits))
+        for _ in range(number):
+            lines = stack.enter_context(many.stream("GET", "/live")).iter_lines()
+            heard(lines)
+            streams.append(lines)
+        yield streams
+
+
+def heard(lines: Iterator[str]) -> None:
+    assert next(line for line in lines if line.startswith("event:")) == "event: changed"
+
+
+def test_it_ends_soon_though_somebody_listens(project: Project) -> None:
+    furnish(project.root / ".genba" / "genba.db")
+    with serve(project) as (process, client), listening(client, 3):
+        began = time.monotonic()
+        os.kill(process.pid, signal.SIGINT)
+        process.wait(60)
+        seconds = time.monotonic() - began
+    assert process.returncode == 0
+    assert seconds < 20, "on a machine with nothing else to do it is less than one"
+    assert "ERROR" not in (project.root.parent / "serve.log").read_text("utf-8"), "nobody had to be cut off"
+
+
+def test_two_hundred_listen_at_once_and_all_are_told(served: Dashboard) -> None:
+    with served.client() as client, listening(client, 200) as streams:
+        assert served.hub.listeners == 200
+        served.board.board.add(TaskDraft(title="Make tea"), PERSON)
+        for lines in streams:
+            heard(lines)
+        assert client.get("/board").status_code == 200
+    until(lambda: served.hub.listeners == 0)
+
+
+async def test_nobody_listening_nobody_looks() -> None:
+    looks: list[int] = []
+
+    def look() -> int:
+        looks.append(1)
+        return len(looks)
+
+    hub = Hub(look)
+    async with contextlib.aclosing(hub.changes()) as changes:
+        for _ in range(3):  # each look finds something else
+            assert await anext(changes) == "changed"
+    assert hub.listeners == 0
+    assert looks
+    seen = len(looks)
+    await asyncio.sleep(3 * LOOK_SECONDS)
+    assert len(looks) <= seen + 1, "the look that was under way was the last"
+
+
+def test_a_blackboard_that_is_locked_or_gone_is_told_in_words_and_found_again(project: Project) -> None:
+    project.write(".genba/config.yaml", "database:\n  busy_seconds: 1\n")
+    project.issue(1, "Make tea")
+    file = project.root / ".genba" / "genba.db"
+    away = project.root.parent / "away"
+    with serve(project) as (_, client):
+        assert "Make tea" in client.get("/board").text
+        with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            assert "Make tea" in client.get("/board").text, "whoever looks waits for nobody who writes"
+        away.mkdir()
+        for each in file.parent.glob("genba.db*"):
+            each.rename(away / each.name)
+        gone = client.get("/board")
+        assert gone.status_code in (200, 503), gone.text
+        assert "Traceback" not in gone.text
+        for each in file.parent.glob("genba.db*"):
+            each.unlink()
+        for each in away.iterdir():
+            each.rename(file.parent / each.name)
+        until(lambda: "Make tea" in client.get("/board").text)
+
+
+def test_it_looks_at_postgresql_and_tells_of_what_others_write_there(
+    project: Project,
+    postgres: Postgres,  # noqa: F811  (the fixture)
+) -> None:
+    project.environment["GENBA_DATABASE_URL"] = postgres.furnished()
+    with serve(project) as (_, client), listening(client, 1) as (lines,):
+        project.genba("task", "add", "Make tea", check=0)
+        heard(lines)
+        for path in ("/", "/board", "/tasks/1", "/approvals", "/workers", "/queue", "/graph", "/agents", "/cost"):
+            answer = client.get(path)
+            assert answer.status_code == 200, (path, answer.text)
+        assert "Make tea" in client.get("/board").text
+        assert client.get("/api/board").json()
