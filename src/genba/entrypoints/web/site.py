@@ -99,10 +99,11 @@ class Site:
         context = found.new_context(given)
         living = "".join(found.blocks[_LIVE](context)) if _LIVE in found.blocks else ""
         digest = hashlib.sha256(living.encode("utf-8", "replace")).hexdigest()[:16]
+        needs = {"genba-needs": str(given["needs"])}
         if living and request.headers.get("genba-digest") == digest:
-            return Response(status_code=_NOTHING_NEW)
+            return Response(status_code=_NOTHING_NEW, headers=needs)
         if living and request.headers.get("genba-live"):
-            return _html(living, status, {"genba-digest": digest, "genba-needs": str(given["needs"])})
+            return _html(living, status, {"genba-digest": digest, **needs})
         return _html(found.render({**given, "digest": digest}), status)
 
     async def _needs(self) -> int:

@@ -132,11 +132,17 @@
   };
   $("theme")?.addEventListener("click", turn);
 
+  // ── where one is, where the navigation is wider than the screen ─────────────────────────────────────────────────
+  const pages = document.querySelector(".top nav");
+  const reveal = (link) => link?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  reveal(pages?.querySelector("[aria-current]"));
+  pages?.addEventListener("focusin", (event) => reveal(event.target));
+
   // ── keys ────────────────────────────────────────────────────────────────────────────────────────────────────────
   const help = $("help");
   $("keys")?.addEventListener("click", () => help.showModal());
   const places = { f: "/", b: "/board", a: "/approvals", w: "/workers", q: "/queue", g: "/graph", n: "/agents", c: "/cost" };
-  let going = 0;
+  let going = -Infinity;
   const step = (by) => {
     const entries = [...document.querySelectorAll("[data-entry]")];
     const at = entries.indexOf(document.activeElement);
@@ -147,7 +153,7 @@
     if (event.ctrlKey || event.metaKey || event.altKey || help?.open) return;
     if (event.target.closest("input, textarea, select, [contenteditable]")) return;
     const soon = performance.now() - going < 1500;
-    going = 0;
+    going = -Infinity;
     if (soon && places[event.key]) location.assign(places[event.key]);
     else if (event.key === "g") going = performance.now();
     else if (event.key === "?") help.showModal();
