@@ -56,7 +56,7 @@ async def _queue(site: Site, given: Given) -> Any:
 
 def _of_all(name: str) -> Call:
     async def call(site: Site, _: Given) -> Any:
-        return await site.look(getattr(site.decisions, name))
+        return await site.do(getattr(site.decisions, name))
 
     return call
 

@@ -129,7 +129,7 @@ async def _add(site: Site, given: Given) -> Any:
         )
         return site.lookout.fleet.board.add(draft, actor)
 
-    return await site.look(add)
+    return await site.do(add)
 
 
 async def _show(site: Site, given: Given) -> Any:
@@ -154,7 +154,7 @@ async def _show(site: Site, given: Given) -> Any:
 
 async def _move(site: Site, given: Given) -> Any:
     body: MoveBody = given.body
-    return await site.look(lambda: site.decisions.move(given.path["number"], TaskStatus(body.to), body.reason))
+    return await site.do(lambda: site.decisions.move(given.path["number"], TaskStatus(body.to), body.reason))
 
 
 def _deed(name: str) -> Call:
@@ -162,7 +162,7 @@ def _deed(name: str) -> Call:
 
     async def call(site: Site, given: Given) -> Any:
         words = msgspec.structs.asdict(given.body) if given.body is not None else {}
-        return await site.look(lambda: getattr(site.decisions, name)(given.path["number"], **words))
+        return await site.do(lambda: getattr(site.decisions, name)(given.path["number"], **words))
 
     return call
 

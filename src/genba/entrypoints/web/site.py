@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -55,6 +56,8 @@ _STATUSES: tuple[tuple[type[GenbaError], int], ...] = (
     (RecoverableError, 503),
 )
 _LIVE = "live"
+_LOOKS, _DEEDS = 16, 8
+"""So many at once; whoever comes then waits for one of them."""
 _NOTHING_NEW = 204
 
 
@@ -66,6 +69,8 @@ class Site:
         self.decisions = decisions
         self.hub = hub
         self.window = FieldWindow(lookout)
+        self._looks = ThreadPoolExecutor(_LOOKS, "look")
+        self._deeds = ThreadPoolExecutor(_DEEDS, "deed")
         self._templates = jinja2.Environment(
             loader=jinja2.PackageLoader("genba.entrypoints.web", "templates"),
             autoescape=True,
@@ -80,7 +85,11 @@ class Site:
 
     async def look(self, work: Callable[[], T]) -> T:
         """Ask the blackboard or git without keeping others waiting."""
-        return await asyncio.to_thread(work)
+        return await asyncio.get_running_loop().run_in_executor(self._looks, work)
+
+    async def do(self, work: Callable[[], T]) -> T:
+        """Write something down. Who waits for the blackboard to be free keeps nobody from looking at it."""
+        return await asyncio.get_running_loop().run_in_executor(self._deeds, work)
 
     async def page(self, request: Request, template: str, here: str, status: int = 200, **facts: Any) -> Response:
         """A page; where it lives already in a browser, only its living part, and nothing where that is the same.

@@ -37,7 +37,7 @@ def routes(site: Site) -> list[Route]:
 
     async def pause(_: Request, given: Mapping[str, str]) -> Told:
         deed = site.decisions.resume if given.get("on") == "no" else site.decisions.pause
-        return await site.look(deed)
+        return await site.do(deed)
 
     return [
         Route("/board", endpoint=board, methods=["GET"]),

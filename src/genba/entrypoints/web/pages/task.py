@@ -84,7 +84,7 @@ def _deeds(site: Site) -> dict[str, _Work]:
     decisions = site.decisions
 
     def moved(to: TaskStatus, only_from: tuple[TaskStatus, ...]) -> _Work:
-        return lambda number, given: site.look(
+        return lambda number, given: site.do(
             lambda: decisions.move(number, to, _text(given, "reason"), only_from=only_from)
         )
 
@@ -92,19 +92,17 @@ def _deeds(site: Site) -> dict[str, _Work]:
     return {
         "run": lambda number, given: start_run(site.lookout.house, _text(given, "agent"), number),
         "stop": lambda number, given: stop_task(decisions, number, _text(given, "reason")),
-        "pause": lambda number, _: site.look(lambda: decisions.pause(number)),
-        "resume": lambda number, _: site.look(lambda: decisions.resume(number)),
+        "pause": lambda number, _: site.do(lambda: decisions.pause(number)),
+        "resume": lambda number, _: site.do(lambda: decisions.resume(number)),
         "unblock": moved(TaskStatus.OPEN, (TaskStatus.BLOCKED,)),
         "reopen": moved(TaskStatus.OPEN, _ENDED),
         "cancel": moved(TaskStatus.CANCELLED, living),
-        "comment": lambda number, given: site.look(lambda: decisions.comment(number, _text(given, "text"))),
-        "answer": lambda number, given: site.look(
-            lambda: decisions.answer(number, _text(given, "text"), _asked(given))
-        ),
-        "approve": lambda number, given: site.look(
+        "comment": lambda number, given: site.do(lambda: decisions.comment(number, _text(given, "text"))),
+        "answer": lambda number, given: site.do(lambda: decisions.answer(number, _text(given, "text"), _asked(given))),
+        "approve": lambda number, given: site.do(
             lambda: decisions.approve(number, _text(given, "commit") or None, _text(given, "reason"), _asked(given))
         ),
-        "reject": lambda number, given: site.look(
+        "reject": lambda number, given: site.do(
             lambda: decisions.reject(number, _text(given, "reason"), _asked(given))
         ),
     }
