@@ -225,3 +225,32 @@ async def test_what_nobody_has_foreseen_is_told_behind_the_same_policy(served: D
     for answer in (page, told):
         assert answer.status_code == 500
         assert "default-src 'none'" in answer.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("https://genba.example.org", 200),
+        ("http://127.0.0.1", 200),
+        ("https://genba.example.org.evil.example", 403),
+        ("https://evil.example", 403),
+        ("https://genba.example.org:8443", 403),
+        ("null", 403),
+        ("", 403),
+        ("://", 403),
+        ("http://[", 403),
+    ],
+)
+async def test_behind_a_proxy_its_public_address_is_its_own(served: Dashboard, origin: str, status: int) -> None:
+    keys = WebKeys(operator=OPERATOR, viewer=VIEWER, signing="x")
+    passes = Passes(keys=keys, name="genba-tests", public="genba.example.org")
+    app = application(served.site, passes, frozenset({"127.0.0.1", "genba.example.org"}))
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        entered = await client.post("/enter", data={"token": OPERATOR})
+        client.cookies.update(entered.cookies)
+        found = _CSRF.search((await client.get("/board")).text)
+        assert found
+        answer = await client.post("/pause", data={"csrf": found.group(1)}, headers={"origin": origin})
+    assert answer.status_code == status
+    assert served.board.field().paused is (status == 200)

@@ -97,7 +97,8 @@ async def _serve(house: House, asked: Asked) -> None:
         port = listening.getsockname()[1]
         name = f"genba-{hashlib.sha256(f'{house.layout.main}:{port}'.encode()).hexdigest()[:10]}"
         secure = asked.public_url.startswith("https://")
-        passes = Passes(keys=keys, name=name, read_only=asked.read_only, secure=secure)
+        public = urlsplit(asked.public_url).netloc
+        passes = Passes(keys=keys, name=name, read_only=asked.read_only, secure=secure, public=public)
         with contextlib.closing(Lookout(house)) as lookout:
             hub = Hub(lookout.stamp)
             site = Site(lookout, Decisions(house, house.actor()), hub)

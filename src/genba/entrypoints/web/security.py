@@ -77,6 +77,8 @@ class Passes(msgspec.Struct, frozen=True, kw_only=True):
     """The name of the cookie: browsers mix the cookies of all ports of a machine."""
     read_only: bool = False
     secure: bool = False
+    public: str = ""
+    """The name and port under which browsers reach it through a proxy, which may ask for it by another name."""
 
     def role_of(self, token: str) -> Role | None:
         """The whole token counts, and how long the comparing takes tells nothing of it."""
@@ -153,7 +155,12 @@ class Gate:
             return _told(path, 413, "the request is too large", "say it shorter")
         visitor = self._visitor(headers)
         scope["visitor"] = visitor
-        if visitor is not None and visitor.csrf and method not in _SAFE and not _same_origin(headers):
+        if (
+            visitor is not None
+            and visitor.csrf
+            and method not in _SAFE
+            and not _same_origin(headers, self._passes.public)
+        ):
             return _told(path, 403, "a page of another site may not do this", "open the dashboard itself")
         if path in _OPEN or path.startswith("/static/"):
             return None
@@ -214,13 +221,14 @@ def _host(header: str) -> str:
         return ""
 
 
-def _same_origin(headers: Headers) -> bool:
+def _same_origin(headers: Headers, public: str) -> bool:
     """Browsers say where a request comes from; a form of another site says so too."""
     site = headers.get("sec-fetch-site", "same-origin")
     origin = headers.get("origin")
     if origin == "null":  # so says a plain form of a page that tells nobody where it is; a browser still knows whose
         return headers.get("sec-fetch-site") == "same-origin"
-    if origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
+    own = {headers.get("host", "").lower(), public.lower()} - {""}
+    if origin is not None and origin.lower().partition("://")[2] not in own:
         return False
     return site in ("same-origin", "none")
 
