@@ -60,6 +60,21 @@ def test_one_issue_has_one_command(facts: IssueFacts, command: str) -> None:
     assert commands(facts) == [command]
 
 
+def test_who_would_not_answer_is_not_named_where_somebody_else_does() -> None:
+    silent, helper = agent(answers=False), msgspec.structs.replace(agent("helper"), capabilities=())
+    planner = msgspec.structs.replace(helper, name="planner")
+    assert commands(issue(), agents=(silent, helper, planner)) == ["genba run helper --issue 12"]
+    assert commands(issue(), agents=(silent, agent("zealous"))) == ["genba run zealous --issue 12"]
+    assert commands(issue(), agents=(silent, planner)) == ["genba run iterator --issue 12"]
+    assert commands(issue(), agents=(agent(), helper)) == ["genba run iterator --issue 12"]
+
+
+def test_whom_the_project_names_works_on_issues_whatever_it_says_it_can() -> None:
+    helper = msgspec.structs.replace(agent("helper", description="Adds a login"), capabilities=())
+    found = recommended(issue(title="Add a login"), agents=(agent(), helper), worker="helper")
+    assert (found.next_agent, found.reason) == ("helper", "#12 is incomplete: helper works here")
+
+
 ON_THE_FORGE = [
     ("landed", issue(commits=(landed(),)), "gh issue close 12 --repo acme/shop"),
     ("approved", issue(pull_requests=(request(decision="approved"),)), "gh pr merge 31 --repo acme/shop"),

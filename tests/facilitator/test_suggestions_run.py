@@ -130,6 +130,19 @@ def test_where_no_agent_can_do_it_nobody_is_recommended_and_it_says_why(project:
     assert missing.startswith("no next action is known: no agent that can be called with an issue has the capability")
 
 
+def test_a_pause_that_was_forgotten_and_an_agent_that_would_not_answer_are_told(project: Project) -> None:
+    project.issue(1, "Add a page")
+    told = project.genba("status").err
+    assert "warning: no adapter is chosen for iterator: nobody would answer   genba doctor" in told
+    assert "paused" not in told
+    project.genba("pause")
+    assert "the project is paused: nothing new begins   genba resume" in project.genba("status").err
+    project.genba("stop")
+    assert "everybody was told to stop: nothing goes on   genba resume" in project.genba("status").err
+    project.genba("resume")
+    assert "genba resume" not in project.genba("status").err
+
+
 def test_what_a_suggestion_leaves_open_is_not_taken_for_an_answer(project: Project) -> None:
     project.issue(1, "Add a page")
     done = project.genba("answer", "1", "…", check=2)

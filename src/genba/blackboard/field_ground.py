@@ -120,6 +120,7 @@ _HAPPENED = Statement("""
 SELECT task_id, max(created_at), max(id) FROM events
 WHERE project_id = :project AND id > :after AND task_id IS NOT NULL AND actor_name <> 'facilitator' GROUP BY task_id
 """)
+_FLAGS = Statement("SELECT paused, stopping FROM projects WHERE id = :project")
 _QUESTIONS = Statement("""
 SELECT task_id, question, kind FROM escalations WHERE project_id = :project AND status = 'open' ORDER BY id
 """)
@@ -232,6 +233,10 @@ class Ground(msgspec.Struct, kw_only=True):
     resting: frozenset[int] = frozenset()
     """Issues that rest, and were left out unless another one has to do with them."""
     ended: "Ended"
+    paused: bool = False
+    """Whether somebody said that nothing new begins."""
+    stopping: bool = False
+    """Whether everybody was told to stop."""
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -288,12 +293,15 @@ def read_ground(tx: Transaction, named: Iterable[int] | None, branches: Iterable
         seen = _moving(tx, ended, {*named, *(row[0] for row in touched), *(row[0] for row in held)})
         numbers = as_json([task.number for task in seen.tasks.values()])
         kept = tx.all(_KEPT_OF, project=tx.project, numbers=numbers)
+    flags = tx.one(_FLAGS, project=tx.project) or (False, False)
     read_at = tx.one(_STATE, project=tx.project, name="since")
     verdicts = seen.all(tx, _VERDICTS)
     return Ground(
         tasks=seen.tasks,
         resting=seen.resting,
         ended=seen.ended,
+        paused=bool(flags[0]),
+        stopping=bool(flags[1]),
         dependencies=_grouped(seen.all(tx, _DEPENDENCIES)),
         sessions=_sessions(seen.all(tx, _SESSIONS, no=False, now=now())),
         verdicts={task: (commit, status, reason or "") for task, commit, status, reason in verdicts},

@@ -113,6 +113,8 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
     project: str
     repository: str = ""
     """owner/name, where the issues live on GitHub."""
+    worker: str = ""
+    """Who works on issues where nobody is named."""
     everything: bool = True
     """Whether every issue of the tracker is in the field, or only those that became tasks."""
     active_hours: float = 24
@@ -199,7 +201,8 @@ class Facilitator:
         assessments = {number: grasp.judged[number] for number in field}
         resting = self._resting(grasp, scope)
         report = self._report(grasp.ground, field, assessments, discovered, resting, now, scope)
-        report = msgspec.structs.replace(report, notes=(*notes, *scanned.notes, *kept))
+        told = (*_told_to(grasp.ground), *_silent(report))
+        report = msgspec.structs.replace(report, notes=(*told, *notes, *scanned.notes, *kept))
         return Look(report, shown, lambda: self._as_kept(resting, now))
 
     async def apply(self, look: Look, words: Mapping[tuple[str, int], str] = MappingProxyType({})) -> FieldReport:
@@ -387,6 +390,7 @@ class Facilitator:
         )
         around = Surroundings(
             repository=self.manner.repository,
+            worker=self.manner.worker,
             label=scope.label,
             project=scope.board[1] if scope.board is not None else None,
             project_owner=scope.board[0] if scope.board is not None else "",
@@ -424,6 +428,22 @@ def _incomplete(report: FieldReport, waiting: int) -> Iterable[str]:
         yield f"no next action is known: {following.detail}"
     if waiting:
         yield f"{waiting} {'action is' if waiting == 1 else 'actions are'} not carried out: genba facilitate --apply"
+
+
+def _told_to(ground: Ground) -> Iterable[str]:
+    """What somebody told the whole project: whoever forgot it would wait for what does not begin."""
+    if ground.stopping:
+        yield "everybody was told to stop: nothing goes on   genba resume"
+    elif ground.paused:
+        yield "the project is paused: nothing new begins   genba resume"
+
+
+def _silent(report: FieldReport) -> Iterable[str]:
+    """Agents that are named as the next ones, and would not answer."""
+    named = {each.agent for each in report.recommendation.suggestions}
+    for agent in report.agents:
+        if agent.name in named and not agent.answers:
+            yield f"no adapter is chosen for {agent.name}: nobody would answer   genba doctor"
 
 
 def _last(positions: Mapping[str, str]) -> ScanPosition | None:

@@ -24,6 +24,8 @@ class AgentInfo(msgspec.Struct, frozen=True, rename="camel"):
     parameters: dict[str, Parameter]
     capabilities: tuple[str, ...]
     source: str
+    answers: bool = True
+    """Whether an adapter is chosen for it."""
 
 
 class AgentRegistry:
@@ -75,6 +77,7 @@ def _info(definition: AgentDefinition, shown: str) -> AgentInfo:
         parameters=definition.file.parameters,
         capabilities=definition.capabilities,
         source=shown,
+        answers=bool(definition.adapter_type),
     )
 
 

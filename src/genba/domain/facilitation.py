@@ -307,6 +307,8 @@ class AgentOnOffer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     succeeded: int = 0
     failed: int = 0
     """How its sessions ended so far."""
+    answers: bool = True
+    """Whether an adapter is chosen for it: nobody would answer otherwise."""
 
 
 class AgentsOnOffer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

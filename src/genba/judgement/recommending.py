@@ -33,6 +33,8 @@ __all__ = ["IN_WORK", "NOBODY", "Recommender", "Surroundings", "closing_command"
 IN_WORK = "everything that can go on is in work"
 FACILITATOR = "facilitator"
 _FACILITATES = "facilitate-action"
+_WORKS = "issue-action"
+_PLANNER = "planner"
 _MOST_SUGGESTIONS = 20
 _MOST_WAITING = 100
 """How many issues that wait for one are counted at most."""
@@ -68,7 +70,7 @@ class Recommender:
         self.agents = tuple(agents)
         self.around = around
         self.waiting = _waiting_for(assessments, field)
-        self.candidates = _by_capability(agents)
+        self.candidates = _by_capability(agents, around.worker)
 
     def for_issue(self, number: int) -> Suggestion | None:
         """The next move of one issue, if it has one that nobody makes already."""
@@ -180,7 +182,8 @@ class Recommender:
             states = ", ".join(f"#{number} is {self.assessments[number].state}" for number in shown)
             more = f", and {able - len(shown)} more can go on" if able > len(shown) else ""
             wanted = self.assessments[targets[0]].required_capability
-            return f"{states}{more}: {agent} has the capability {wanted}"
+            able_by = next((each.capabilities for each in self.agents if each.name == agent), ())
+            return f"{states}{more}: {agent} {f'has the capability {wanted}' if wanted in able_by else 'works here'}"
         nothing = self._nothing()
         return f"{found[0].description} ({nothing})" if found else nothing
 
@@ -232,16 +235,28 @@ def _behind(number: int, behind: Mapping[int, Sequence[int]]) -> int:
     return min(len(seen) - 1, _MOST_WAITING)
 
 
-def _by_capability(agents: Sequence[AgentOnOffer]) -> dict[str, list[_Candidate]]:
-    """Who can be called for what. Whoever facilitates does no work."""
+def _by_capability(agents: Sequence[AgentOnOffer], worker: str) -> dict[str, list[_Candidate]]:
+    """Who can be called for what. Whoever facilitates does no work.
+
+    Nobody is called who would not answer, where somebody else does. An agent that says nothing of what it can works
+    on issues where the project names it, or where nobody who says so answers.
+    """
     found: dict[str, list[_Candidate]] = {}
+    others: list[_Candidate] = []
     for agent in sorted(agents, key=lambda each: each.name):
         if agent.name == FACILITATOR or _FACILITATES in agent.capabilities or not can_be_called(agent):
             continue
         candidate = _Candidate(agent, words_of(agent.name, agent.display_name, agent.description))
         for capability in dict.fromkeys(agent.capabilities):
             found.setdefault(capability, []).append(candidate)
-    return found
+        if agent.answers and agent.name != _PLANNER and not agent.capabilities:
+            others.append(candidate)
+    able = {name: [each for each in all_ if each.agent.answers] or all_ for name, all_ in found.items()}
+    workers = [each for each in able.get(_WORKS, ()) if each.agent.answers]
+    named = [each for each in others if each.agent.name == worker]
+    if workers or others:
+        able[_WORKS] = [*workers, *named] or others
+    return able
 
 
 def _chosen(able: Sequence[_Candidate], facts: IssueFacts) -> tuple[AgentOnOffer, float]:

@@ -52,6 +52,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
 
     repository: str = ""
     """owner/name, where the issues live on GitHub."""
+    worker: str = ""
+    """Who works on issues where nobody is named."""
     label: str = ""
     project: int | None = None
     project_owner: str = ""

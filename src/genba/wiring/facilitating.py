@@ -86,6 +86,7 @@ class HouseEyes:
                 description=info.description,
                 capabilities=info.capabilities,
                 parameters={name: msgspec.to_builtins(each) for name, each in info.parameters.items()},
+                answers=info.answers,
             )
             for info in infos
         )
@@ -216,6 +217,7 @@ async def facilitator(house: House) -> Facilitator:
     eyes = HouseEyes(house, await base_of(house), FleetBoard(board))
     manner = Manner(
         project=house.project.name or house.layout.main.name,
+        worker=house.project.fleet.work.agent,
         repository=github.repository if github is not None else "",
         everything=github is None or not (github.label or github.board),
         active_hours=settings.active_hours,
@@ -228,7 +230,8 @@ async def facilitator(house: House) -> Facilitator:
 def moves_of(house: House, look: Look) -> Recommender:
     """Who says what to type about each issue that was looked at."""
     github = house.project.file.tracker.github
-    around = Surroundings(repository=github.repository if github is not None else "")
+    worker = house.project.fleet.work.agent
+    around = Surroundings(repository=github.repository if github is not None else "", worker=worker)
     assessments = {each.issue: each for each in look.brief.assessments}
     return Recommender(assessments, look.field, look.brief.agents, around)
 
