@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.project import Project
+from tests.project import Project, until
 from tests.web.scenes import opened, posted, settled, waiting_agent
 from tests.web.serving import Dashboard
 
@@ -22,3 +22,17 @@ def test_no_module_of_the_repository_is_loaded(served: Dashboard, project: Proje
         assert "worker works on #1" in answer.text
     settled(served, 1)
     assert not trace.exists()
+
+
+def test_a_program_starts_and_parks_a_run_like_a_button_does(served: Dashboard, project: Project) -> None:
+    gate = waiting_agent(project)
+    project.issue(1, "Make tea")
+    with served.client() as client, opened(gate):
+        begun = client.post("/api/tasks/1/run", json={"agent": "worker"}, timeout=60)
+        assert begun.status_code == 200, begun.text
+        run = begun.json()["leads_to"].rpartition("/")[2]
+        until(lambda: served.site.lookout.house.is_running(served.board.session(run).branch))
+        parked = client.post("/api/tasks/1/stop", timeout=60)
+        assert parked.status_code == 200, parked.text
+        assert parked.json()["sentence"] == f"{run} is parked; its branch and its commits stay"
+        assert not served.site.lookout.house.is_running(served.board.session(run).branch)

@@ -14,6 +14,7 @@ from genba.domain.tracking import TrackedPullRequest
 from genba.domain.verification import Verification
 from genba.entrypoints.web.operations import Call, Given, Name, Number, Operation, Words
 from genba.entrypoints.web.site import Site
+from genba.wiring.stopping import stop_task
 
 _MOST = 1000
 
@@ -157,6 +158,11 @@ async def _move(site: Site, given: Given) -> Any:
     return await site.do(lambda: site.decisions.move(given.path["number"], TaskStatus(body.to), body.reason))
 
 
+async def _stop(site: Site, given: Given) -> Any:
+    """Whoever works on it is parked, also a run that somebody typed."""
+    return await stop_task(site.decisions, given.path["number"])
+
+
 def _deed(name: str) -> Call:
     """A decision about one task, with what its body says."""
 
@@ -173,7 +179,7 @@ def _operation(verb: str, deed: str, summary: str, body: type[msgspec.Struct] | 
         path=f"/api/tasks/{{number}}/{verb}",
         name=f"{deed}Task",
         summary=summary,
-        call=_move if deed == "move" else _deed(deed),
+        call={"move": _move, "stop": _stop}.get(deed) or _deed(deed),
         answer=Told,
         parameters={"number": Number},
         body=body,
