@@ -6,7 +6,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from genba.domain.tasks import TaskDraft
+from genba.domain.tasks import Priority, TaskDraft
 from tests.project import Project, until
 from tests.web.looking import Looker
 from tests.web.scenes import asked
@@ -59,6 +59,23 @@ def test_what_needs_you_is_counted_on_pages_that_show_nothing_else_of_it(looker:
     expect(page.locator("#needs")).to_be_hidden()
     asked(served)
     expect(page.locator("#needs")).to_have_text("1")
+
+
+def test_a_column_that_somebody_has_unfolded_stays_unfolded(looker: Looker, served: Dashboard) -> None:
+    add(served, *(f"Task {number}" for number in range(1, 121)))
+    page = looker.go("/board")
+    cards = page.locator(".cards[data-status=open] .card-item")
+    expect(cards).to_have_count(50)
+    page.get_by_role("button", name="70 more").click()
+    expect(cards).to_have_count(100)
+    served.board.board.add(TaskDraft(title="At once", priority=Priority.CRITICAL), PERSON)
+    expect(cards.first).to_contain_text("At once")
+    expect(cards).to_have_count(100)
+    add(served, "The last")
+    expect(page.locator("#column-open .count")).to_have_text("122")
+    expect(cards).to_have_count(100)
+    page.get_by_role("button", name="22 more").click()
+    expect(cards).to_have_count(122)
 
 
 def test_changes_without_end_starve_no_page(looker: Looker, served: Dashboard) -> None:

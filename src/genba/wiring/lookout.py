@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 SHOWN = 50
 """So many cards of a column are drawn at first; the rest comes when somebody wants to see it."""
+NOTHING: Mapping[TaskStatus, int] = MappingProxyType({})
 _COLUMNS = (
     TaskStatus.BACKLOG,
     TaskStatus.OPEN,
@@ -100,13 +102,19 @@ class Lookout:
     def needs_count(self) -> int:
         return self.fleet.store.read(windows.needs)
 
-    def board(self, text: str = "") -> BoardPicture:
-        """Every column with its first cards. Columns for which nobody has a use are left out when they are empty."""
+    def board(self, text: str = "", reach: Mapping[TaskStatus, int] = NOTHING) -> BoardPicture:
+        """Every column with its first cards, or as many as `reach` says.
+
+        Columns for which nobody has a use are left out when they are empty.
+        """
         standing = self.standing()
         counts, slices, landed = self.fleet.store.read(
             lambda tx: (
                 windows.counts(tx),
-                {each: windows.tasks(tx, Slice(status=each, text=text, limit=SHOWN)) for each in _COLUMNS},
+                {
+                    each: windows.tasks(tx, Slice(status=each, text=text, limit=reach.get(each, SHOWN)))
+                    for each in _COLUMNS
+                },
                 windows.landed(tx),
             )
         )

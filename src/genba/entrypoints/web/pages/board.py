@@ -14,13 +14,18 @@ from genba.entrypoints.web.site import Site
 from genba.wiring.lookout import SHOWN
 
 _LONGEST_TEXT = 200
+_MOST = 2000
+"""So many cards of one column are drawn at once, however far somebody has unfolded it."""
 
 
 def routes(site: Site) -> list[Route]:
     async def board(request: Request) -> Response:
         text = request.query_params.get("text", "")[:_LONGEST_TEXT]
-        picture = await site.look(lambda: site.lookout.board(text))
-        return await site.page(request, "board.html", "board", picture=picture, text=text, shown=SHOWN)
+        # What somebody has unfolded is drawn anew as far as they see it.
+        asked = {each: _number(request.query_params.get(f"show-{each}", "0")) for each in TaskStatus}
+        reach = {each: min(number, _MOST) for each, number in asked.items() if number > SHOWN}
+        picture = await site.look(lambda: site.lookout.board(text, reach))
+        return await site.page(request, "board.html", "board", picture=picture, text=text, shown=SHOWN, reach=reach)
 
     async def more(request: Request) -> Response:
         """The next cards of a column, for who has scrolled that far."""
@@ -32,7 +37,7 @@ def routes(site: Site) -> list[Route]:
         wanted = Slice(status=TaskStatus(word), text=text, limit=SHOWN, skip=skip)
         column = await site.look(lambda: site.lookout.column(wanted))
         return await site.fragment(
-            request, "board.html", "cards", column=column, text=text, skip=skip + SHOWN, shown=SHOWN
+            request, "board.html", "cards", column=column, text=text, skip=skip + SHOWN, full=SHOWN
         )
 
     async def pause(_: Request, given: Mapping[str, str]) -> Told:
