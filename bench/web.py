@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 TASKS, LINES, EVENTS = 1_000, 100_000, 10_000
 ROUNDS = 9
+_DRAWN_AFTER = 100
 _TOKEN = "operator-of-the-bench"
 _SOMEBODY = Actor(ActorKind.HUMAN, "bench")
 _AT = "2026-01-01T00:00:00.000Z"
@@ -165,15 +166,22 @@ def _seen(browser: "Browser", full: Served) -> Row:
 
 
 def _kept(full: Served) -> Row:
-    """A listener draws its page anew whenever it is told of a change, while others write and write."""
+    """A listener draws its page anew whenever it is told of a change, while others write and write.
+
+    Who writes waits now and then until the page was drawn once more: otherwise the server would only be told of
+    10,000 events, and hardly have anything to do with them.
+    """
     stop, drawn = threading.Event(), [0]
     listener = threading.Thread(target=_listen, args=(full, stop, drawn))
     listener.start()
     memory = {}
     for number in range(1, EVENTS + 1):
         full.board.comment(number % TASKS + 1, "A word about it.", _SOMEBODY)
+        if number % _DRAWN_AFTER == 0:
+            before, deadline = drawn[0], time.monotonic() + 60
+            while drawn[0] == before and time.monotonic() < deadline:
+                time.sleep(0.01)
         if number in (EVENTS // 10, EVENTS):
-            time.sleep(1)  # the last of them is drawn too
             memory[number] = full.memory()
     stop.set()
     full.board.comment(1, "The last word.", _SOMEBODY)
