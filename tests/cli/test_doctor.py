@@ -76,3 +76,10 @@ def test_a_remedy_is_only_told_where_it_is_known() -> None:
     assert remedy("python3 has no module own_things") == ""
     assert remedy("cargo is not installed") == "apt-get install cargo"
     assert remedy("nosuch is not installed") == ""
+
+
+def test_who_has_a_command_as_an_agent_is_not_told_to_install_one(machine: Machine, project: Project) -> None:
+    project.git("config", "user.email", "you@example.org")
+    assert "hint: install an agent" in machine.doctor().err
+    project.write(".genba/config.yaml", "agents: {iterator: {adapter: {type: custom, command: cat}}}\n")
+    assert "hint: genba agent check   then  genba run iterator --issue NUMBER" in machine.doctor().err

@@ -66,6 +66,8 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
     """Why it gets none, where nobody chose that."""
     in_project: bool
+    answering: tuple[str, ...] = ()
+    """The agents of the project for which an adapter is chosen."""
 
     @property
     def can_run(self) -> bool:
@@ -91,12 +93,14 @@ async def check_up(folder: Path, environment: Mapping[str, str]) -> Checkup:
         more = (*await asyncio.to_thread(_abilities, house), *await _tracker(house))
         more += (*_notices(house), *_telemetry(house))
         more += await asyncio.to_thread(_ground, house, folder, environment)
+        answering = tuple(each.name for each in house.registry.agents()[0] if each.answers) if house is not None else ()
     finally:
         if house is not None:
             house.close()
     python = Finding(area="machine", name="python", version=sys.version.split()[0], detail=sys.executable)
     findings = (git, python, gitleaks, *agents, *walls, *wrong, *project, *more)
-    return Checkup(findings=findings, sandbox=chosen, why=why, in_project=house is not None)
+    inside = house is not None
+    return Checkup(findings=findings, sandbox=chosen, why=why, in_project=inside, answering=answering)
 
 
 async def _tracker(house: House | None) -> tuple[Finding, ...]:

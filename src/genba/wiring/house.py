@@ -123,7 +123,7 @@ class House:
             line = 'agents: {default: {adapter: {type: custom, command: "…"}}}'
             hint = f"in .genba/config.yaml:  {line}   known: {known}"
             problem = Problem(source, "runner.adapter", "no adapter is chosen: nobody would answer", hint)
-            raise ConfigurationError((problem,), hint=f"genba agent show {definition.name} --explain")
+            raise ConfigurationError((problem,), hint="genba doctor   says which agents there are")
         try:
             kind = adapter_class(str(raw["type"]))
         except NotFoundError as error:

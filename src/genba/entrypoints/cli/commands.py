@@ -104,7 +104,7 @@ class LazyGroup(click.Group):
 def cli() -> None:
     """Run coding agents on a project's issues, and believe only what git shows.
 
-    Begin with `genba demo`, then `genba agent list` in a repository of your own.
+    Begin with `genba demo`, then `genba init` in a repository of your own.
     """
 
 

@@ -16,6 +16,7 @@ from genba.wiring.checkup import Checkup, Finding, Health, check_up
 
 _MARKS = {Health.FINE: "✓", Health.MISSING: "–", Health.WRONG: "✗"}
 _WIDTH = 72
+_NO_WORKERS = ("facilitator", "planner", "reviewer")
 _NEEDED = ("identity", "lint_passes", "build_succeeds", "tests_pass")
 """What no run stops at, and no task gets done without."""
 _AREAS = ("machine", "agents", "walls", "project")
@@ -73,12 +74,14 @@ def _next_command(found: Checkup) -> str:
         return _cure(wrong)
     if not found.in_project:
         return "cd to a git repository of yours, or look around first: genba demo"
-    if not found.agents:
+    workers = [name for name in found.answering if name not in _NO_WORKERS]
+    if not found.agents and not workers:
         return "install an agent, or watch one work that needs no model: genba demo"
     unready = next((each for each in found.findings if each.name in _NEEDED and each.health is not Health.FINE), None)
     if unready is not None:
         return unready.install
-    return "genba agent check   then  genba run iterator --issue NUMBER"
+    worker = "iterator" if "iterator" in workers or not workers else workers[0]
+    return f"genba agent check   then  genba run {worker} --issue NUMBER"
 
 
 def _cure(wrong: Finding) -> str:

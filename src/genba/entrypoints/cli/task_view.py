@@ -11,6 +11,7 @@ from genba.domain.tasks import Comment, Task, TaskEvent, TaskStatus
 from genba.domain.tracking import TrackedPullRequest
 from genba.domain.verification import Verification
 from genba.entrypoints.cli.printable import in_one_line, printable
+from genba.judgement.event_words import event_sentence
 from genba.judgement.pull_requests import standing_of
 
 _HISTORY = 12
@@ -125,6 +126,8 @@ def _event(event: TaskEvent) -> str:
 
 def _deed(event: TaskEvent) -> str:
     match event.kind:
+        case "verified":
+            return event_sentence(event)
         case "phase_reached":
             return str(event.data.get("phase", "")).replace("_", " ") or "a phase was reached"
         case "bound":
