@@ -374,7 +374,7 @@ def _not_usable(folder: Path, said: str) -> GitError:
     if said and "not a git repository" not in said:
         told = "; ".join(line.removeprefix("fatal: ").removeprefix("error: ") for line in said.strip().splitlines())
         return GitError(f"git cannot work in {folder}: {told}", hint="git status   says the same")
-    hint = "cd to a repository of yours, or make one here: git init && git commit --allow-empty -m start"
+    hint = "git init && git commit --allow-empty -m start   makes one here; or cd to one of yours"
     return GitError(f"{folder} is not inside a git repository", hint=hint)
 
 
