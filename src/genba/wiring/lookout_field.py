@@ -41,8 +41,9 @@ class FieldWindow:
             stamp = await asyncio.to_thread(self.lookout.stamp)
             if self._seen is None or self._seen[0] != stamp:
                 look = await (await facilitator(self.lookout.house)).look()
-                # What a look keeps is written down too: that is no news.
-                self._seen = (await asyncio.to_thread(self.lookout.stamp), look.report)
+                # It is as new as its beginning: what somebody writes meanwhile is seen by the next look. What the look
+                # itself keeps makes one look too many, and that one has nothing to keep.
+                self._seen = (stamp, look.report)
             return self._seen[1]
 
     async def picture(self) -> FieldPicture:
