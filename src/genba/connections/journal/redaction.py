@@ -48,9 +48,7 @@ class Redactor:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         values = {
-            value
-            for name, value in environment.items()
-            if is_secret_name(name) and len(value) >= _SHORTEST_VALUE
+            value for name, value in environment.items() if is_secret_name(name) and len(value) >= _SHORTEST_VALUE
         }
         longest_first = sorted(values, key=len, reverse=True)
         self._values = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
