@@ -192,18 +192,28 @@ class Facilitator:
         try:
             grasp = await self._grasp(scope, positions, branches, last)
             await self._judge(grasp, now := self.now())
-            kept = await asyncio.to_thread(self._keep, grasp)
         finally:
             discovered = await discovering
-        scanned = grasp.sight.scanned
+        # What was judged is written down while the report on it is made: neither needs the other.
+        keeping = asyncio.create_task(asyncio.to_thread(self._keep, grasp))
+        try:
+            report, shown = await asyncio.to_thread(self._reported, grasp, discovered, now, scope)
+        finally:
+            kept = await keeping
+        told = (*_told_to(grasp.ground), *_silent(report))
+        resting = report.resting
+        report = msgspec.structs.replace(report, notes=(*told, *notes, *grasp.sight.scanned.notes, *kept))
+        return Look(report, shown, lambda: self._as_kept(resting, now))
+
+    def _reported(
+        self, grasp: _Grasp, discovered: Discovered, now: str, scope: Scope
+    ) -> tuple[FieldReport, dict[int, IssueFacts]]:
+        """The report, and the facts of all issues that were asked for."""
         shown = {number: each for number, each in grasp.facts.items() if self._is_shown(each, grasp.ground, scope)}
         field = {number: each for number, each in shown.items() if number not in grasp.ended} if grasp.ended else shown
         assessments = {number: grasp.judged[number] for number in field}
         resting = self._resting(grasp, scope)
-        report = self._report(grasp.ground, field, assessments, discovered, resting, now, scope)
-        told = (*_told_to(grasp.ground), *_silent(report))
-        report = msgspec.structs.replace(report, notes=(*told, *notes, *scanned.notes, *kept))
-        return Look(report, shown, lambda: self._as_kept(resting, now))
+        return self._report(grasp.ground, field, assessments, discovered, resting, now, scope), shown
 
     async def apply(self, look: Look, words: Mapping[tuple[str, int], str] = MappingProxyType({})) -> FieldReport:
         """Say what was proposed. Whoever dies in between leaves the rest to the next look, and nothing twice.
@@ -231,11 +241,11 @@ class Facilitator:
     ) -> _Grasp:
         """The facts of the field; of its issues on the base as yet only what is new."""
         whole = last is None or bool(scope.label or scope.board or scope.numbers is not None)
-        dirty, horizon = await self.eyes.around(branches)
-        journals = await asyncio.to_thread(self.eyes.journals, positions.get("journals", ""))
         scanning = asyncio.create_task(self._scan(last))
         ground = told = None
         try:
+            dirty, horizon = await self.eyes.around(branches)
+            journals = await asyncio.to_thread(self.eyes.journals, positions.get("journals", ""))
             if whole:
                 ground = await asyncio.to_thread(self.board.read)
             if ground is not None and last is None:  # git takes its time meanwhile
