@@ -46,6 +46,11 @@ def test_a_task_and_the_lists_read_as_the_commands_print_them(served: Dashboard)
             ("/api/queue", ("queue", "--json")),
         ):
             assert client.get(path).json() == served.project.genba(*words).json, path
+        status, printed = client.get("/api/status").json(), served.project.genba("status", "--json").json
+        assert [(each["issue"], each["state"], each["command"]) for each in status["assessments"]] == [
+            (each["issue"], each["state"], each["command"]) for each in printed["assessments"]
+        ]
+        assert status.keys() == printed.keys()
         shown = served.project.genba("task", "show", "2", "--json").json
         answered = client.get("/api/tasks/2").json()
         assert {name: answered[name] for name in shown} == shown

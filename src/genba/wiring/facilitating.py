@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -26,8 +26,8 @@ from genba.domain.errors import (
     UsageError,
 )
 from genba.domain.events import Event, RunEnded, RunResumed, RunStarted
-from genba.domain.facilitation import AgentOnOffer, Scanned, ScanPosition, SeenSession
-from genba.judgement.maintaining import Keeping
+from genba.domain.facilitation import AgentOnOffer, AgentsOnOffer, Scanned, ScanPosition, SeenSession
+from genba.judgement.maintaining import Keeping, needs_a_person
 from genba.judgement.moments import hours_between, written
 from genba.judgement.recommending import Recommender, Surroundings
 
@@ -234,6 +234,19 @@ def moves_of(house: House, look: Look) -> Recommender:
     around = Surroundings(repository=github.repository if github is not None else "", worker=worker)
     assessments = {each.issue: each for each in look.brief.assessments}
     return Recommender(assessments, look.field, look.brief.agents, around)
+
+
+def as_told(house: House, look: Look) -> dict[str, Any]:
+    """The report for a program: the four outputs by their names, and what else was seen."""
+    report = look.report
+    told: dict[str, Any] = msgspec.to_builtins(report)
+    del told["agents"], told["resting"]
+    registry = AgentsOnOffer(agents=report.agents, discovered_at=report.looked_at)
+    moves = moves_of(house, look)
+    for each in told["assessments"]:
+        each["command"] = "" if each["closed"] else moves.command_for(each["issue"])
+    waiting = [{"issue": each.issue, "why": why} for each in report.assessments if (why := needs_a_person(each))]
+    return {**told, "agentRegistry": msgspec.to_builtins(registry), "attention": waiting}
 
 
 async def base_of(house: House) -> str:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from genba.domain.facilitation import FieldReport, IssueAssessment, IssueState
+from genba.domain.facilitation import IssueAssessment, IssueState
 from genba.domain.fleet_picture import NeedPicture, command_for
 from genba.domain.pictures_field import FieldPicture, IssueLine, StateRow
-from genba.wiring.facilitating import facilitator
+from genba.wiring.facilitating import as_told, facilitator
 
 if TYPE_CHECKING:
+    from genba.coordination.facilitator import Look
     from genba.judgement.standing import Standing
     from genba.wiring.lookout import Lookout
 
@@ -33,21 +34,27 @@ class FieldWindow:
     def __init__(self, lookout: Lookout) -> None:
         self.lookout = lookout
         self._lock = asyncio.Lock()
-        self._seen: tuple[int, FieldReport] | None = None
+        self._seen: tuple[int, Look] | None = None
 
-    async def report(self) -> FieldReport:
-        """The facilitator's report. It asks no tracker, and says nothing there."""
+    async def look(self) -> Look:
+        """What the facilitator sees. It asks no tracker, and says nothing there."""
         async with self._lock:
             stamp = await asyncio.to_thread(self.lookout.stamp)
             if self._seen is None or self._seen[0] != stamp:
                 look = await (await facilitator(self.lookout.house)).look()
                 # It is as new as its beginning: what somebody writes meanwhile is seen by the next look. What the look
                 # itself keeps makes one look too many, and that one has nothing to keep.
-                self._seen = (stamp, look.report)
+                self._seen = (stamp, look)
             return self._seen[1]
 
+    async def told(self) -> dict[str, Any]:
+        """The whole report for a program, as `genba status --json` prints it."""
+        look = await self.look()
+        return await asyncio.to_thread(as_told, self.lookout.house, look)
+
     async def picture(self) -> FieldPicture:
-        report = await self.report()
+        look = await self.look()
+        report = await asyncio.to_thread(lambda: look.report)
         standing = await asyncio.to_thread(self.lookout.standing)
         titles = {each.issue: each.title for each in report.assessments}
         working = [standing.card(task) for task in standing.field.tasks.values()]

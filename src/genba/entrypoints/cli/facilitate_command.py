@@ -3,23 +3,21 @@
 import asyncio
 import shutil
 from datetime import UTC, datetime
-from typing import Any
 
 import click
 import msgspec
 
 from genba.coordination.facilitator import Look, Scope
 from genba.domain.errors import RecoverableError, StateConflictError, UsageError
-from genba.domain.facilitation import AgentsOnOffer, FieldReport
+from genba.domain.facilitation import FieldReport
 from genba.entrypoints.cli.failures import show_hint, show_warning
 from genba.entrypoints.cli.field_views import facilitate_lines, mermaid, screen
 from genba.entrypoints.cli.houses import house_here, run_async
 from genba.entrypoints.cli.json_output import print_json
 from genba.entrypoints.cli.progress import Progress
-from genba.judgement.maintaining import needs_a_person
 from genba.wiring import House
 from genba.wiring.decisions import people_only
-from genba.wiring.facilitating import facilitator, fresh_copy, moves_of, scope_of, send
+from genba.wiring.facilitating import as_told, facilitator, fresh_copy, moves_of, scope_of, send
 from genba.wiring.field_past import past_of
 
 _BY_SETTINGS = -1.0
@@ -136,19 +134,6 @@ async def _watch(house: House, scope: Scope, applied: bool, offline: bool, minut
         else:
             _show(house, look)
     return code
-
-
-def as_told(house: House, look: Look) -> dict[str, Any]:
-    """The report for a program: the four outputs by their names, and what else was seen."""
-    report = look.report
-    told: dict[str, Any] = msgspec.to_builtins(report)
-    del told["agents"], told["resting"]
-    registry = AgentsOnOffer(agents=report.agents, discovered_at=report.looked_at)
-    moves = moves_of(house, look)
-    for each in told["assessments"]:
-        each["command"] = "" if each["closed"] else moves.command_for(each["issue"])
-    waiting = [{"issue": each.issue, "why": why} for each in report.assessments if (why := needs_a_person(each))]
-    return {**told, "agentRegistry": msgspec.to_builtins(registry), "attention": waiting}
 
 
 def _show(house: House, look: Look) -> None:

@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 import click
 
 from genba.coordination.facilitator import Scope
-from genba.entrypoints.cli.facilitate_command import as_told, one_look, tell_rest
+from genba.entrypoints.cli.facilitate_command import one_look, tell_rest
 from genba.entrypoints.cli.field_views import screen, status_lines
 from genba.entrypoints.cli.houses import house_to_look, run_async
 from genba.entrypoints.cli.json_output import print_json
 from genba.entrypoints.cli.progress import Progress
+from genba.wiring.facilitating import as_told
 
 
 @click.command("status")

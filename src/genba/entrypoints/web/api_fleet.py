@@ -33,6 +33,10 @@ async def _field(site: Site, _: Given) -> Any:
     return await site.window.picture()
 
 
+async def _status(site: Site, _: Given) -> Any:
+    return await site.window.told()
+
+
 async def _board(site: Site, given: Given) -> Any:
     return await site.look(lambda: site.lookout.board(given.query.text))
 
@@ -82,6 +86,14 @@ def _post(verb: str, summary: str) -> Operation:
 
 FLEET: tuple[Operation, ...] = (
     _get("/api/field", "field", "Health, what needs you, what runs now, and what to do next.", _field, FieldPicture),
+    _get(
+        "/api/status",
+        "status",
+        "The facilitator's whole report: every issue with its state, evidence, blocker and next command.",
+        _status,
+        dict[str, Any],
+        "genba status --json",
+    ),
     _get("/api/board", "board", "Every column with its first cards.", _board, BoardPicture, query=BoardQuery),
     _get(
         "/api/sessions",
