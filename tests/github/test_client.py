@@ -187,7 +187,7 @@ async def test_a_primary_limit_waits_for_its_reset(shop: GitHub) -> None:
         with pytest.raises(RateLimited) as raised:
             await client.get(path(client))
     assert raised.value.retry_after is not None
-    assert 1 <= raised.value.retry_after <= 3601
+    assert 1 <= raised.value.retry_after <= 3602  # a second to be sure, and one that the date of a server may be old
 
 
 async def test_what_did_not_change_costs_nothing(shop: GitHub) -> None:

@@ -20,6 +20,8 @@ RUN, MARK, GATES = "genba.run", "genba.mark", "genba.gates"
 """The labels of a container: its run, the mark of its command, and the container that holds its network."""
 _PATIENCE_SECONDS = 60.0
 _FOR_EVER_SECONDS = 1e9
+_UNDER_WAY = ("in progress", "did not die within timeout")
+"""What an engine says of a container that it is still ending: asking again helps."""
 _POLL_SECONDS = 0.05
 _CLIENT_SEES = frozenset({
     "PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "DBUS_SESSION_BUS_ADDRESS",
@@ -203,12 +205,12 @@ class Client:
     async def remove(self, name: str) -> None:
         """End a container and take away all that it left. Safe to repeat."""
         at_once = ("--time", "0") if self.engine.kind is SandboxKind.PODMAN else ()
-        asked = await self.ask("rm", "--force", "--volumes", *at_once, name)
-        if asked.code == 0 or "no such container" in asked.stderr.lower():
-            return
         deadline = time.monotonic() + _PATIENCE_SECONDS
-        while await self.state(name) is not None:
-            if "in progress" not in asked.stderr or time.monotonic() > deadline:
+        while True:
+            asked = await self.ask("rm", "--force", "--volumes", *at_once, name)
+            if asked.code == 0 or "no such container" in asked.stderr.lower() or await self.state(name) is None:
+                return
+            if not any(word in asked.stderr for word in _UNDER_WAY) or time.monotonic() > deadline:
                 raise AgentUnavailable(
                     f"a container could not be ended: {_last_line(asked.stderr)}",
                     hint=f"{self.engine.kind.value} rm --force {name}",
