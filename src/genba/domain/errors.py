@@ -23,6 +23,8 @@
 Foreign errors are translated where the foreign thing is called.
 """
 
+import re
+
 from genba.domain.problems import Problem
 
 
@@ -125,3 +127,9 @@ class GitError(UnrecoverableError):
 
 class UnexpectedError(UnrecoverableError):
     """What no part of Genba foresaw. It is told like every other error, and the place on demand."""
+
+
+def kind_of(error: GenbaError) -> str:
+    """The name of an error's class, as programs read it: NotFoundError is not_found."""
+    name = type(error).__name__.removeprefix("Genba").removesuffix("Error") or "Failure"
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()

@@ -1,13 +1,12 @@
 """How errors look: what, where, what was left unchanged, and the next command. On stderr; with --json on stdout too."""
 
 import os
-import re
 from typing import Any
 
 import click
 import msgspec
 
-from genba.domain.errors import ConfigurationError, GenbaError
+from genba.domain.errors import ConfigurationError, GenbaError, kind_of
 from genba.entrypoints.cli.printable import printable
 
 
@@ -37,12 +36,6 @@ def error_as_json(error: GenbaError) -> str:
     }
     plain = _encodable(msgspec.to_builtins({"error": told}))
     return msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()
-
-
-def kind_of(error: GenbaError) -> str:
-    """The name of an error's class, as a word of a file: NotFoundError is not_found."""
-    name = type(error).__name__.removeprefix("Genba").removesuffix("Error") or "Failure"
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
 def show_hint(text: str) -> None:

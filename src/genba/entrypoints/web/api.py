@@ -1,6 +1,5 @@
 """The API: JSON under `/api`, described at `/api/openapi.json`. A request in, one call, its answer out."""
 
-import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -9,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from genba.domain.errors import ConfigurationError, GenbaError, UsageError
+from genba.domain.errors import ConfigurationError, GenbaError, UsageError, kind_of
 from genba.entrypoints.web.api_fleet import FLEET
 from genba.entrypoints.web.api_pictures import PICTURES
 from genba.entrypoints.web.api_tasks import TASKS
@@ -62,9 +61,8 @@ def _answering(site: Site, operations: list[Operation]) -> Callable[[Request], A
 
 def failed(error: GenbaError) -> Response:
     """An error as a program reads it."""
-    name = type(error).__name__.removeprefix("Genba").removesuffix("Error") or "Failure"
     told = Failure(
-        kind=re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower(),
+        kind=kind_of(error),
         message=error.message,
         problems=tuple(error.problems) if isinstance(error, ConfigurationError) else (),
         unchanged=error.unchanged,
