@@ -56,6 +56,8 @@ def test_a_person_leads_a_fleet_through_its_day(project: Project, chromium: Brow
             column(board, "review", 4)
             page = looker.go("/tasks/5")
             page.locator("a[href^='/sessions/slow-5']").first.click()
+            page.wait_for_url("**/sessions/slow-5*")
+            expect(page.locator("#line[data-state=live]")).to_be_visible()
             expect(page.get_by_role("log")).to_contain_text("warming the pot", timeout=_LONG_MS)
 
             # It is stopped, and goes on when somebody lets it.
