@@ -1,0 +1,94 @@
+"""The ledgers: what was measured, kept in `docs/measured/`, a file for each part. The page of numbers is made of them.
+
+Who measures writes its own ledger and no other, so that a part can be measured again alone.
+"""
+
+import os
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bench import machine as here
+from bench.measuring import Row
+
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "docs" / "measured"
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """What one part found, where, when, and by which command."""
+
+    about: str
+    command: str
+    date: str
+    """The day, in UTC."""
+    commit: str
+    """The short id of the code that was measured; a `+` says that there were changes on top of it; empty if unknown."""
+    machine: dict[str, str]
+    rows: tuple[Row, ...]
+    more: dict[str, Any] = field(default_factory=dict)
+    """The fields that only this part has. In the file they stand beside the others."""
+
+
+def write(
+    part: str,
+    about: str,
+    command: str,
+    rows: Sequence[Row],
+    *,
+    machine: Mapping[str, str] | None = None,
+    folder: Path = FOLDER,
+    **more: object,
+) -> None:
+    """Keep what a part found, in the place of what it found before. `machine`: facts taken before it began."""
+    ledger = {
+        "about": about,
+        "command": command,
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "commit": commit(),
+        "machine": dict(machine if machine is not None else here.facts()),
+        "rows": [asdict(row) for row in rows],
+    }
+    taken = sorted(set(ledger) & set(more))
+    if taken:
+        raise ValueError(f"a ledger has {', '.join(taken)} already")
+    text = msgspec.json.format(msgspec.json.encode(ledger | more), indent=2)
+    folder.mkdir(parents=True, exist_ok=True)
+    draft = folder / f".{part}.json.{os.getpid()}"
+    draft.write_bytes(text + b"\n")
+    draft.replace(folder / f"{part}.json")
+
+
+def read(folder: Path = FOLDER) -> dict[str, Ledger]:
+    """Every ledger by the name of its part."""
+    return {file.stem: _read(file) for file in sorted(folder.glob("[!.]*.json"))}
+
+
+def _read(file: Path) -> Ledger:
+    known = {each.name for each in fields(Ledger)} - {"more"}
+    try:
+        found = msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
+        kept = {name: found.pop(name) for name in known & set(found)}
+        return msgspec.convert(kept | {"more": found}, Ledger)
+    except msgspec.MsgspecError as error:
+        raise ValueError(f"docs/measured/{file.name} is no ledger: {error}") from error
+
+
+def commit() -> str:
+    """The code that is measured."""
+    try:
+        head = _git("rev-parse", "--short=10", "HEAD")
+        changed = _git("status", "--porcelain", "--", "src")
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return head + ("+" if changed else "")
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
