@@ -7,9 +7,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+
 from bench import page as numbers
 from bench.measuring import Row
-
 from tests.test_docs import ROOT, blocks, prose, text_of
 
 DOCS = ROOT / "docs"

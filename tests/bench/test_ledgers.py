@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from bench import ledgers, machine
 from bench.measuring import Row
 
