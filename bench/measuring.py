@@ -4,7 +4,7 @@ import os
 import statistics
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 Contestant = Callable[[], None]
@@ -22,6 +22,14 @@ class Row:
     @property
     def holds(self) -> bool:
         return self.limit is None or (self.ratio is not None and self.ratio <= self.limit)
+
+
+class Found(list[Row]):
+    """The rows of a part, and what only its ledger keeps beside them: what a picture is drawn from."""
+
+    def __init__(self, rows: Iterable[Row], **more: object) -> None:
+        super().__init__(rows)
+        self.more = more
 
 
 def clean_environment() -> dict[str, str]:
