@@ -1,6 +1,7 @@
 """Nothing outlives a session, and nothing that an agent prints stops it."""
 
 import asyncio
+import gc
 import os
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ from genba.connections.process.ports import reserved_ports
 from genba.connections.process.supervisor import ProcessSupervisor
 from genba.connections.process.tree import MARK
 from genba.connections.process.tree import living as marked
-from genba.domain.processes import Command
+from genba.domain.processes import Command, Ending
 from tests.project import COMMIT, GENBA, Project, ordinary_environment, until
 
 linux = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="not run: there is no /proc here")
@@ -139,6 +140,25 @@ async def test_the_end_of_a_command_is_seen_at_once_though_its_child_holds_the_p
     assert (done.code, done.stdout) == (0, "said\n")
     assert done.seconds < 60
     assert marked(command.mark) == set()
+
+
+async def test_a_command_that_reads_nothing_of_what_it_is_told_is_ended_without_a_word(tmp_path: Path) -> None:
+    told: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: told.append(str(context["message"])))
+    command = Command(
+        argv=("sleep", "600"),
+        workdir=str(tmp_path),
+        environment={"PATH": os.environ["PATH"]},
+        stdin="tea " * 1_000_000,
+        timeout_seconds=0.1,
+        idle_seconds=300,
+        mark=f"deaf-{os.getpid()}-{tmp_path.name}",
+    )
+
+    done = await ProcessSupervisor().run(command, lambda _stream, _line: None)
+    gc.collect()
+
+    assert (done.ending, told) == (Ending.TIMED_OUT, [])
 
 
 @linux

@@ -174,7 +174,7 @@ class _Watch:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_PIPE_GRACE_SECONDS * 4):
                 await self.process.wait()
-                await asyncio.gather(*self.readers, return_exceptions=True)
+                await asyncio.gather(*self.readers, self._drop_stdin(), return_exceptions=True)
         for reader in self.readers:
             reader.cancel()
         self.deaf.cancel()
@@ -195,6 +195,14 @@ class _Watch:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             pipe.close()
             await pipe.wait_closed()
+
+    async def _drop_stdin(self) -> None:
+        """What was not read goes nowhere. Somebody asks how it ended, or asyncio tells everybody that nobody did."""
+        pipe = self.process.stdin
+        assert pipe is not None  # noqa: S101  (stdin is a pipe, see run)
+        if not pipe.is_closing():
+            pipe.transport.abort()
+        await pipe.wait_closed()
 
     async def _send(self, data: bytes) -> None:
         pipe = self.process.stdin
