@@ -3,7 +3,12 @@
 import re
 from pathlib import Path
 
+from playwright.sync_api import Browser, Page
+
 from genba.entrypoints import web
+from tests.project import Project
+from tests.web.looking import Looker
+from tests.web.serving import dashboard
 
 _WORDS = ("text", "quiet", "accent", "done", "work", "review", "blocked", "bad", "wait")
 _PAIRS = [
@@ -28,23 +33,40 @@ def contrast(one: str, other: str) -> float:
 
 
 def themes() -> list[dict[str, str]]:
+    """The palette in light and in dark, which stand beside each other."""
     css = (Path(web.__file__).parent / "static" / "genba.css").read_text("utf-8")
-    blocks = re.findall(r"{([^{}]*--ground:[^{}]*)}", css)
-    return [dict(re.findall(r"--([a-z-]+):\s*(#[0-9a-fA-F]{6})\b", block)) for block in blocks]
+    found = re.findall(r"--([a-z-]+):\s*light-dark\((#[0-9a-fA-F]{6}), (#[0-9a-fA-F]{6})\)", css)
+    return [{name: light for name, light, _ in found}, {name: dark for name, _, dark in found}]
 
 
 def test_words_can_be_read_in_light_and_in_dark() -> None:
-    found = themes()
-    assert len(found) == 3, "light, dark because the system is, dark because somebody wants it"
     poor = [
         (number, word, ground, round(contrast(theme[word], theme[ground]), 2))
-        for number, theme in enumerate(found)
+        for number, theme in enumerate(themes())
         for word, ground in _PAIRS
         if contrast(theme[word], theme[ground]) < _LEAST
     ]
     assert not poor
 
 
-def test_dark_is_the_same_dark_however_it_was_chosen() -> None:
-    _, by_system, by_hand = themes()
-    assert by_system == by_hand
+def test_the_pages_are_as_dark_as_the_system_until_somebody_chooses(project: Project, chromium: Browser) -> None:
+    light, dark = themes()
+    with dashboard(project) as served, Looker.opened(chromium, served) as looker:
+        for system, other in ((light, dark), (dark, light)):
+            looker.page.emulate_media(color_scheme="light" if system is light else "dark")
+            page = looker.go("/")
+            assert ground(page) == system["ground"]
+            page.get_by_role("button", name="Light or dark").click()
+            assert ground(page) == other["ground"]
+            looker.go("/cost")
+            assert ground(page) == other["ground"], "the choice is kept"
+            assert hexed(page.evaluate("colourNow('--bad')")) == other["bad"]
+            page.evaluate("localStorage.clear()")
+
+
+def ground(page: Page) -> str:
+    return hexed(page.evaluate("getComputedStyle(document.documentElement).backgroundColor"))
+
+
+def hexed(colour: str) -> str:
+    return "#" + "".join(f"{int(part):02x}" for part in re.findall(r"\d+", colour)[:3])

@@ -9,7 +9,7 @@
       rows.map((row) => Number(row.dataset.tokens)),
     ];
   };
-  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const colour = window.colourNow;
   const few = (number) => (number >= 1e6 ? `${(number / 1e6).toFixed(1)}M` : number >= 1e3 ? `${(number / 1e3).toFixed(0)}k` : `${number}`);
   let chart = null;
   let place = null;

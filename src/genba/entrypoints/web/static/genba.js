@@ -131,6 +131,15 @@
     localStorage.setItem("genba-theme", root.dataset.theme);
   };
   $("theme")?.addEventListener("click", turn);
+  // What a drawing needs, which cannot read the style sheet: a colour by its name, as it is in the theme of now.
+  window.colourNow = (name) => {
+    const probe = document.createElement("i");
+    probe.style.color = `var(${name})`;
+    document.body.append(probe);
+    const found = getComputedStyle(probe).color;
+    probe.remove();
+    return found;
+  };
 
   // ── where one is, where the navigation is wider than the screen ─────────────────────────────────────────────────
   const pages = document.querySelector(".top nav");

@@ -4,7 +4,7 @@
   const frame = document.getElementById("graph");
   if (!frame || typeof cytoscape === "undefined") return;
   const [COLUMN, ROW, WIDTH, HEIGHT] = [230, 74, 180, 46];
-  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const colour = window.colourNow;
   const note = (text) => (document.getElementById("graph-note").textContent = text);
 
   // The shapes of the states are those of the legend, in its colours.
