@@ -484,6 +484,18 @@ def test_all_sessions_are_listed_with_those_that_have_ended(project: Project) ->
     assert "✗ failed   #2 Mend the till" in told
 
 
+def test_where_all_sessions_have_ended_it_is_said_where_they_are(project: Project) -> None:
+    project.issue(1, "Mend the till")
+    started(project)
+    with fleet(project) as board:
+        board.end_part(PartEnd(run=RUN, part=1, outcome="failed", reason="it gave up"))
+    project.genba("task", "cancel", "1", check=0)
+
+    told = project.genba("sessions", check=0).err
+
+    assert told == "no session is open; all have ended\nhint: genba sessions --all\n"
+
+
 def test_a_run_that_was_lost_before_it_wrote_anything_is_told_of(project: Project) -> None:
     project.issue(1, "Mend the till")
     started(project)

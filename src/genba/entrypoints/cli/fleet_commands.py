@@ -151,13 +151,20 @@ def sessions(number: int | None, ended_too: bool, as_json: bool) -> None:
         print_json(found)
         return
     if not found:
-        click.echo("no sessions", err=True)
-        show_hint("genba work" if number is None else f"genba task show {number}")
+        _tell_none(house, number)
         return
     for line in session_lines(found, _titles(house, {each.task for each in found}), datetime.now(UTC), columns()):
         click.echo(line)
     if any(each.status == PARKED for each in found):
         show_hint("genba work   goes on with what is parked")
+
+
+def _tell_none(house: House, number: int | None) -> None:
+    """Whether there was never one, or all of them have ended, which is another next command."""
+    board = fleet_board(house) if number is None and house.has_board() else None
+    ended = board is not None and any(board.sessions(task.number) for task in board.board.find())
+    click.echo("no session is open; all have ended" if ended else "no sessions", err=True)
+    show_hint("genba sessions --all" if ended else "genba work" if number is None else f"genba task show {number}")
 
 
 def _sessions(house: House, number: int | None, ended_too: bool) -> list[FleetSession]:
