@@ -22,6 +22,7 @@ from genba.blackboard import (
     verifications,
 )
 from genba.blackboard.opening import open_store
+from genba.blackboard.paging import WHOLE, Page
 from genba.blackboard.ready import ReadyTasks
 from genba.blackboard.store import Statement, Store, Transaction
 from genba.blackboard.texts import now, storable
@@ -149,11 +150,11 @@ class Blackboard:
     def comment(self, number: int, body: str, actor: Actor) -> Comment:
         return self.store.write(lambda tx: tasks.comment(tx, number, body, actor))
 
-    def comments(self, number: int) -> list[Comment]:
-        return self.store.read(lambda tx: tasks.comments(tx, number))
+    def comments(self, number: int, page: Page = WHOLE) -> list[Comment]:
+        return self.store.read(lambda tx: tasks.comments(tx, number, page))
 
-    def events(self, number: int) -> list[TaskEvent]:
-        return self.store.read(lambda tx: history.events(tx, number))
+    def events(self, number: int, page: Page = WHOLE) -> list[TaskEvent]:
+        return self.store.read(lambda tx: history.events(tx, number, page))
 
     def ready(self, limit: int | None = None) -> list[Task]:
         return self.store.read(lambda tx: self._ready.read(tx, limit))

@@ -13,6 +13,7 @@ from genba.blackboard.conditions import refused
 from genba.blackboard.families import hold_line
 from genba.blackboard.gateway import approve, change_status
 from genba.blackboard.history import DECIDED, ESCALATED, Line, tell
+from genba.blackboard.paging import WHOLE, Page
 from genba.blackboard.rows import hold, look
 from genba.blackboard.store import Row, Statement, Transaction
 from genba.blackboard.texts import as_json, bounded, bounded_through, named, now, seen, storable
@@ -27,8 +28,9 @@ FROM escalations e JOIN tasks t ON t.id = e.task_id
 """
 """What `escalation_of` reads."""
 
-_OPEN = Statement(COLUMNS + "WHERE e.project_id = :project AND e.status = 'open' ORDER BY e.id")
-_ALL = Statement(COLUMNS + "WHERE e.project_id = :project ORDER BY e.id")
+_PAGE = "AND e.id > :after ORDER BY e.id LIMIT :limit"
+_OPEN = Statement(COLUMNS + f"WHERE e.project_id = :project AND e.status = 'open' {_PAGE}")
+_ALL = Statement(COLUMNS + f"WHERE e.project_id = :project {_PAGE}")
 _IN_VIEW = """
 WHERE e.project_id = :project AND t.status NOT IN ('done', 'cancelled') AND (e.status = 'open'
   OR (e.status <> 'withdrawn' AND NOT EXISTS (SELECT 1 FROM escalations n WHERE n.task_id = e.task_id
@@ -142,8 +144,9 @@ def settle_review(tx: Transaction, number: int, commit: str, actor: Actor) -> No
         _decide(tx, task, escalation_of(row), "approved", "", actor)
 
 
-def escalations(tx: Transaction, open_only: bool) -> list[Escalation]:
-    return [escalation_of(row) for row in tx.all(_OPEN if open_only else _ALL, project=tx.project)]
+def escalations(tx: Transaction, open_only: bool, page: Page = WHOLE) -> list[Escalation]:
+    found = tx.all(_OPEN if open_only else _ALL, project=tx.project, after=page.after, limit=page.limit)
+    return [escalation_of(row) for row in found]
 
 
 def escalation(tx: Transaction, number: int) -> Escalation:

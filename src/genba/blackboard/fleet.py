@@ -23,6 +23,7 @@ from genba.blackboard import (
 )
 from genba.blackboard.board import Blackboard
 from genba.blackboard.field import FieldView
+from genba.blackboard.paging import WHOLE, Page
 from genba.blackboard.store import Transaction
 from genba.blackboard.texts import now
 from genba.domain.fleet import (
@@ -171,8 +172,8 @@ class FleetBoard:
     def enqueue_merge(self, entry: MergeEntry) -> MergeEntry:
         return self.store.write(lambda tx: merge_entries.enqueue_merge(tx, entry))
 
-    def entries(self, target: str | None = None, open_only: bool = True) -> list[MergeEntry]:
-        return self.store.read(lambda tx: merge_entries.entries(tx, target, open_only))
+    def entries(self, target: str | None = None, open_only: bool = True, page: Page = WHOLE) -> list[MergeEntry]:
+        return self.store.read(lambda tx: merge_entries.entries(tx, target, open_only, page))
 
     def take(self, ids: Iterable[int]) -> list[MergeEntry]:
         """Begin to merge these. Returns those that are ours now."""
@@ -213,8 +214,8 @@ class FleetBoard:
     def escalate(self, escalation: Escalation, blocker: Blocker | None = None) -> Escalation:
         return self.store.write(lambda tx: escalations.escalate(tx, escalation, blocker))
 
-    def escalations(self, open_only: bool = True) -> list[Escalation]:
-        return self.store.read(lambda tx: escalations.escalations(tx, open_only))
+    def escalations(self, open_only: bool = True, page: Page = WHOLE) -> list[Escalation]:
+        return self.store.read(lambda tx: escalations.escalations(tx, open_only, page))
 
     def escalation(self, number: int) -> Escalation:
         """What a task waits for a person with: the newest that is open, else the newest."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from genba.blackboard.paging import WHOLE, Page
 from genba.blackboard.rows import id_of
 from genba.blackboard.store import Row, Statement, Transaction
 from genba.blackboard.texts import as_json
@@ -63,7 +64,9 @@ VALUES (:project, :task, :kind, :actor_kind, :actor_name, :session, :version, :d
 """)
 _OF_TASK = Statement("""
 SELECT kind, actor_kind, actor_name, created_at, version, data, session FROM events WHERE task_id = :task ORDER BY id
+LIMIT :limit OFFSET :after
 """)
+_COUNT = Statement("SELECT count(*) FROM events WHERE task_id = :task")
 
 _data = msgspec.json.Decoder(dict[str, Any])
 
@@ -99,12 +102,20 @@ def tell(tx: Transaction, actor: Actor, at: str, lines: list[Line], session: str
         tx.do_each(_INSERT, rows)
 
 
-def events(tx: Transaction, number: int) -> list[TaskEvent]:
-    return events_of(tx, id_of(tx, number))
+def events(tx: Transaction, number: int, page: Page = WHOLE) -> list[TaskEvent]:
+    return events_of(tx, id_of(tx, number), page)
 
 
-def events_of(tx: Transaction, task: int) -> list[TaskEvent]:
-    return [event_of(row) for row in tx.all(_OF_TASK, task=task)]
+def events_of(tx: Transaction, task: int, page: Page = WHOLE) -> list[TaskEvent]:
+    return [event_of(row) for row in tx.all(_OF_TASK, task=task, after=page.after, limit=page.limit)]
+
+
+def last_events(tx: Transaction, number: int, most: int) -> tuple[list[TaskEvent], int]:
+    """The newest, in their order, and how many older ones there are."""
+    task = id_of(tx, number)
+    row = tx.one(_COUNT, task=task)
+    older = max(0, int(row[0]) - most) if row else 0
+    return events_of(tx, task, Page(after=older, limit=most)), older
 
 
 def event_of(row: Row) -> TaskEvent:

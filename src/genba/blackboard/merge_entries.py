@@ -10,6 +10,7 @@ import msgspec
 
 from genba.blackboard.conditions import refused
 from genba.blackboard.history import MERGE_QUEUED, MERGE_SETTLED, Line, tell
+from genba.blackboard.paging import WHOLE, Page
 from genba.blackboard.rows import hold
 from genba.blackboard.store import Row, Statement, Transaction
 from genba.blackboard.texts import as_json, bounded, now, seen, storable
@@ -30,13 +31,11 @@ LEFT JOIN agents a ON a.id = s.agent_id
 """
 """What `entry_of` reads."""
 
-"""What `entry_of` reads."""
 _ONE = Statement(COLUMNS + "WHERE e.id = :id AND e.project_id = :project")
 _SAME = Statement(COLUMNS + 'WHERE e.run = :run AND e."commit" = :commit AND e.round = :round')
-_ALL = Statement(COLUMNS + "WHERE e.project_id = :project ORDER BY e.id")
-_OPEN = Statement(
-    COLUMNS + "WHERE e.project_id = :project AND e.status IN ('queued', 'merging', 'stuck') ORDER BY e.id"
-)
+_PAGE = "AND e.id > :after AND (:target = '' OR e.target = :target) ORDER BY e.id LIMIT :limit"
+_ALL = Statement(COLUMNS + f"WHERE e.project_id = :project {_PAGE}")
+_OPEN = Statement(COLUMNS + f"WHERE e.project_id = :project AND e.status IN ('queued', 'merging', 'stuck') {_PAGE}")
 _IN_VIEW = """
 WHERE e.project_id = :project AND (e.status IN ('queued', 'merging', 'stuck')
   OR ((s.status <> 'ended' OR t.status = 'review')
@@ -95,9 +94,9 @@ def enqueue_merge(tx: Transaction, entry: MergeEntry) -> MergeEntry:
     return entry_of(row) if row else entry
 
 
-def entries(tx: Transaction, target: str | None, open_only: bool) -> list[MergeEntry]:
-    found = [entry_of(row) for row in tx.all(_OPEN if open_only else _ALL, project=tx.project)]
-    return [entry for entry in found if target is None or entry.target == target]
+def entries(tx: Transaction, target: str | None, open_only: bool, page: Page = WHOLE) -> list[MergeEntry]:
+    wanted = {"target": target or "", "after": page.after, "limit": page.limit}
+    return [entry_of(row) for row in tx.all(_OPEN if open_only else _ALL, project=tx.project, **wanted)]
 
 
 def of_field(tx: Transaction) -> tuple[MergeEntry, ...]:

@@ -12,6 +12,7 @@ from genba.blackboard.dependencies import check_new
 from genba.blackboard.families import blocked_above, hold_line, hold_relations, line_of
 from genba.blackboard.goals import set_criteria, without_twins
 from genba.blackboard.history import COMMENTED, CREATED, EDITED, Line, tell
+from genba.blackboard.paging import WHOLE, Page
 from genba.blackboard.rows import hold, id_of, look, missing, select_tasks, task_of
 from genba.blackboard.store import Statement, Transaction
 from genba.blackboard.texts import LARGEST, as_json, most, named, now, storable
@@ -66,7 +67,10 @@ _AGENT = Statement("SELECT id FROM agents WHERE project_id = :project AND name =
 _COMMENT = Statement("""
 INSERT INTO comments (task_id, author_kind, author, body, created_at) VALUES (:task, :kind, :author, :body, :at)
 """)
-_COMMENTS = Statement("SELECT author, body, created_at FROM comments WHERE task_id = :task ORDER BY id")
+_COMMENTS = Statement(
+    "SELECT author, body, created_at FROM comments WHERE task_id = :task ORDER BY id LIMIT :limit OFFSET :after"
+)
+_COMMENT_COUNT = Statement("SELECT count(*) FROM comments WHERE task_id = :task")
 
 
 def add(tx: Transaction, draft: TaskDraft, actor: Actor) -> Task:
@@ -185,9 +189,16 @@ def comment(tx: Transaction, number: int, body: str, actor: Actor) -> Comment:
     return Comment(author=actor.name, body=body, created_at=at)
 
 
-def comments(tx: Transaction, number: int) -> list[Comment]:
-    rows = tx.all(_COMMENTS, task=id_of(tx, number))
+def comments(tx: Transaction, number: int, page: Page = WHOLE) -> list[Comment]:
+    rows = tx.all(_COMMENTS, task=id_of(tx, number), after=page.after, limit=page.limit)
     return [Comment(author=author, body=body, created_at=at) for author, body, at in rows]
+
+
+def last_comments(tx: Transaction, number: int, most: int) -> tuple[list[Comment], int]:
+    """The newest, in their order, and how many older ones there are."""
+    row = tx.one(_COMMENT_COUNT, task=id_of(tx, number))
+    older = max(0, int(row[0]) - most) if row else 0
+    return comments(tx, number, Page(after=older, limit=most)), older
 
 
 def agent_id(tx: Transaction, name: str, at: str) -> str:

@@ -5,15 +5,18 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from genba.blackboard.paging import Page
 from genba.domain.fleet import Escalation, FleetSession, MergeEntry
 from genba.domain.pictures import BoardPicture, Told
 from genba.domain.pictures_field import FieldPicture
-from genba.entrypoints.web.operations import Call, Given, Name, Number, Operation
+from genba.entrypoints.web.operations import AfterId, Call, Given, Limit, Name, Number, Operation
 from genba.entrypoints.web.site import Site
 
 
 class AllQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     all: Annotated[bool, Meta(description="The ended or decided ones too.")] = False
+    after: AfterId = 0
+    limit: Limit = 200
 
 
 class SessionQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -23,6 +26,8 @@ class SessionQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class QueueQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     target: Annotated[str, Meta(max_length=400, description="Only what wants to land on this branch.")] = ""
     all: Annotated[bool, Meta(description="What has landed or came back too.")] = False
+    after: AfterId = 0
+    limit: Limit = 200
 
 
 class BoardQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,12 +55,15 @@ async def _session(site: Site, given: Given) -> Any:
 
 
 async def _escalations(site: Site, given: Given) -> Any:
-    return await site.look(lambda: site.lookout.fleet.escalations(open_only=not given.query.all))
+    query: AllQuery = given.query
+    page = Page(after=query.after, limit=query.limit)
+    return await site.look(lambda: site.lookout.fleet.escalations(open_only=not query.all, page=page))
 
 
 async def _queue(site: Site, given: Given) -> Any:
     query: QueueQuery = given.query
-    return await site.look(lambda: site.lookout.fleet.entries(query.target or None, open_only=not query.all))
+    page = Page(after=query.after, limit=query.limit)
+    return await site.look(lambda: site.lookout.fleet.entries(query.target or None, not query.all, page))
 
 
 def _of_all(name: str) -> Call:

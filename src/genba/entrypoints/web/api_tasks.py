@@ -5,6 +5,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from genba.blackboard.history import last_events
+from genba.blackboard.paging import Page
+from genba.blackboard.tasks import last_comments
 from genba.domain.errors import NotFoundError
 from genba.domain.goals import Goal
 from genba.domain.pictures import Told
@@ -12,11 +15,11 @@ from genba.domain.sessions import SessionStart
 from genba.domain.tasks import Comment, Priority, Task, TaskDraft, TaskEvent, TaskStatus
 from genba.domain.tracking import TrackedPullRequest
 from genba.domain.verification import Verification
-from genba.entrypoints.web.operations import Call, Given, Name, Number, Operation, Words
+from genba.entrypoints.web.operations import AfterLines, Call, Given, Limit, Name, Number, Operation, Words
 from genba.entrypoints.web.site import Site
 from genba.wiring.stopping import stop_task
 
-_MOST = 1000
+_SHOWN = 200
 
 
 class TaskQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -28,7 +31,12 @@ class TaskQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     assignee: Annotated[str, Meta(max_length=200)] = ""
     parent: Number | None = None
     text: Annotated[str, Meta(max_length=200, description="What stands in the title or the text.")] = ""
-    limit: Annotated[int, Meta(ge=1, le=_MOST)] = 200
+    limit: Limit = 200
+
+
+class PageQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    after: AfterLines = 0
+    limit: Limit = 200
 
 
 class TaskBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -78,11 +86,13 @@ class MoveBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class TaskAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """One task with everything that was seen of it."""
+    """One task with what was last seen of it. What is older than that is listed page by page."""
 
     task: Task
     comments: tuple[Comment, ...] = ()
+    older_comments: int = 0
     events: tuple[TaskEvent, ...] = ()
+    older_events: int = 0
     verification: Verification | None = None
     session: SessionStart | None = None
     url: str = ""
@@ -140,10 +150,14 @@ async def _show(site: Site, given: Given) -> Any:
     def show() -> TaskAnswer:
         task, session = board.get(number), board.newest_session(number)
         url, requests = site.lookout.outside(task)
+        comments, older_comments = board.store.read(lambda tx: last_comments(tx, number, _SHOWN))
+        events, older_events = board.store.read(lambda tx: last_events(tx, number, _SHOWN))
         return TaskAnswer(
             task=task,
-            comments=tuple(board.comments(number)),
-            events=tuple(board.events(number)),
+            comments=tuple(comments),
+            older_comments=older_comments,
+            events=tuple(events),
+            older_events=older_events,
             verification=board.last_verification(number),
             session=session if session.run else None,
             url=url,
@@ -151,6 +165,16 @@ async def _show(site: Site, given: Given) -> Any:
         )
 
     return await site.look(show)
+
+
+def _page_of(name: str) -> Call:
+    """A stretch of what is kept of a task, oldest first."""
+
+    async def call(site: Site, given: Given) -> Any:
+        page = Page(after=given.query.after, limit=given.query.limit)
+        return await site.look(lambda: getattr(site.lookout.fleet.board, name)(given.path["number"], page))
+
+    return call
 
 
 async def _move(site: Site, given: Given) -> Any:
@@ -221,6 +245,28 @@ TASKS: tuple[Operation, ...] = (
         parameters={"number": Number},
         group="tasks",
         command="genba task show NUMBER --json",
+    ),
+    Operation(
+        method="GET",
+        path="/api/tasks/{number}/comments",
+        name="listComments",
+        summary="The comments of a task, oldest first.",
+        call=_page_of("comments"),
+        answer=tuple[Comment, ...],
+        parameters={"number": Number},
+        query=PageQuery,
+        group="tasks",
+    ),
+    Operation(
+        method="GET",
+        path="/api/tasks/{number}/events",
+        name="listEvents",
+        summary="The history of a task, oldest first.",
+        call=_page_of("events"),
+        answer=tuple[TaskEvent, ...],
+        parameters={"number": Number},
+        query=PageQuery,
+        group="tasks",
     ),
     _operation("comments", "comment", "Write a comment.", TextBody, "genba task comment NUMBER TEXT"),
     _operation("status", "move", "Open a task again, or give it up.", MoveBody, ""),

@@ -1,15 +1,23 @@
 """What tells browsers that something has changed: server-sent events, and one look at the blackboard for all of them.
 
 Law: nobody listening, nobody looks. A change is told within half a second, and never more than a few times a second.
+So many may listen and no more, so that whoever opens streams without end keeps nobody from the pages.
 """
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 
 from starlette.requests import Request
-from starlette.responses import StreamingResponse
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
+from genba.entrypoints.web.security import visitor_of
+
+MOST_STREAMS = 512
+MOST_OF_A_VISITOR = 256
+_COME_BACK_SECONDS = 30
 LOOK_SECONDS = 0.2
 LEAST_SECONDS = 0.3
 _SIGN_OF_LIFE_SECONDS = 15.0
@@ -20,9 +28,12 @@ Stamp = Callable[[], object]
 class Hub:
     """Looks while somebody listens, and wakes all who do."""
 
-    def __init__(self, pulse: Stamp) -> None:
+    def __init__(self, pulse: Stamp, most: int = MOST_STREAMS, most_of_a_visitor: int = MOST_OF_A_VISITOR) -> None:
         self._pulse = pulse
+        self._most = most
+        self._most_of_a_visitor = most_of_a_visitor
         self._listeners: set[asyncio.Event] = set()
+        self._seats: Counter[str] = Counter()
         self._looking: asyncio.Task[None] | None = None
         self._closed = asyncio.Event()
 
@@ -39,6 +50,18 @@ class Hub:
         """Somebody here knows of a change already."""
         for each in self._listeners:
             each.set()
+
+    @contextlib.contextmanager
+    def seat(self, visitor: str) -> Iterator[bool]:
+        """A place among those who listen; False: all are taken, or all that one visitor may have."""
+        free = self._seats.total() < self._most and self._seats[visitor] < self._most_of_a_visitor
+        self._seats[visitor] += free
+        try:
+            yield free
+        finally:
+            self._seats[visitor] -= free
+            if not self._seats[visitor]:
+                del self._seats[visitor]
 
     @contextlib.contextmanager
     def _listening(self) -> Iterator[asyncio.Event]:
@@ -92,7 +115,26 @@ class Hub:
             await asyncio.sleep(LOOK_SECONDS)
 
 
-def stream(request: Request, hub: Hub, other: Stamp | None = None) -> StreamingResponse:
+class _Stream(StreamingResponse):
+    """A stream that has its place before its first byte, and gives it back however it ends."""
+
+    def __init__(self, hub: Hub, visitor: str, lines: AsyncIterator[bytes]) -> None:
+        super().__init__(lines, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
+        self._hub = hub
+        self._visitor = visitor
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._hub.seat(self._visitor) as free:
+            answer = super().__call__ if free else _full()
+            await answer(scope, receive, send)
+
+
+def _full() -> Response:
+    told = "too many pages listen for changes\nhint: close pages that nobody looks at; this one still loads by hand\n"
+    return PlainTextResponse(told, 503, headers={"retry-after": str(_COME_BACK_SECONDS)})
+
+
+def stream(request: Request, hub: Hub, other: Stamp | None = None) -> Response:
     """A stream of events for one browser, until it goes away."""
 
     async def lines() -> AsyncIterator[bytes]:
@@ -102,5 +144,6 @@ def stream(request: Request, hub: Hub, other: Stamp | None = None) -> StreamingR
                 return
             yield f"event: {name}\ndata: 1\n\n".encode() if name else b": still here\n\n"
 
-    headers = {"x-accel-buffering": "no"}
-    return StreamingResponse(lines(), media_type="text/event-stream", headers=headers)
+    visitor = visitor_of(request)
+    client = request.client.host if request.client else ""
+    return _Stream(hub, visitor.csrf or f"{visitor.role} {client}", lines())

@@ -16,6 +16,14 @@ Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Words = Annotated[str, Meta(min_length=1, max_length=100_000)]
 
 
+MOST_ROWS = 1000
+Limit = Annotated[int, Meta(ge=1, le=MOST_ROWS, description="No more than so many.")]
+AfterId = Annotated[
+    int, Meta(ge=0, le=2**63 - 1, description="Only what follows this id: the last one of the page before.")
+]
+AfterLines = Annotated[int, Meta(ge=0, le=2**53, description="How many of the first to leave out.")]
+
+
 class Nothing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """No parameters."""
 

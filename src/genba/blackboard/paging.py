@@ -1,0 +1,15 @@
+"""A stretch of a list that only grows: what follows a place, and no more of it than somebody can take."""
+
+import msgspec
+
+_NO_END = 2**62
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """`after`: the id of the last one that was seen, or how many lines were, where lines have no id."""
+
+    after: int = 0
+    limit: int = _NO_END
+
+
+WHOLE = Page()
