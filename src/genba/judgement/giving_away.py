@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 
 import msgspec
 
@@ -15,6 +16,7 @@ from genba.judgement.overlap import FREE, Price, Writer, price
 from genba.judgement.situation import Situation
 
 WRITING = (Purpose.WORK, Purpose.INTEGRATE)
+_BY_ORDER = attrgetter("order")
 _WINDOW = 64
 """So many of the most urgent are compared by their price at one time."""
 _IN_QUEUE, _LATER = 0.5, 0.25
@@ -29,19 +31,20 @@ class Candidate:
         self.start = start
         self.urgency = urgency
         self.price: Price = FREE
+        self.order = self._order()
 
     @property
     def writes(self) -> bool:
         return self.start is None or self.start.purpose in WRITING
 
-    @property
-    def order(self) -> tuple[int, float, int, str, int]:
-        """Priority first; among equals those that cost nothing; then what waits for them, and age."""
-        return (self.urgency[0], round(self.price.known, 3), *self.urgency[1:])
-
     def add(self, writers: Iterable[Writer]) -> None:
         if self.writes:
             self.price = self.price.plus(price(self.task.number, self.task.scope, writers))
+            self.order = self._order()
+
+    def _order(self) -> tuple[int, float, int, str, int]:
+        """Priority first; among equals those that cost nothing; then what waits for them, and age."""
+        return (self.urgency[0], round(self.price.known, 3), *self.urgency[1:])
 
 
 def give_away(at: Situation, capacity: Capacity, starts: list[Start], plain: list[Task]) -> Iterator[Move]:
@@ -65,11 +68,14 @@ def give_away(at: Situation, capacity: Capacity, starts: list[Start], plain: lis
                 yield move
                 continue
             one.start = move
+            if (full := capacity.refusal(move.agent, move.provider)) is not None:  # it stays so for this look
+                yield _full(one, full)
+                continue
             one.add(writers)
             window.append(one)
         if not window:
             return
-        best = min(window, key=lambda one: one.order)
+        best = min(window, key=_BY_ORDER)
         window.remove(best)
         begun = _begun(at, capacity, best)
         yield begun
