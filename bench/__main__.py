@@ -8,8 +8,22 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import blackboard, field, fleet, large_trees, mcp, page, real_agents, sandbox, verification, web
-from bench.measuring import Row, clean_environment, command, report, side_by_side
+from bench import (
+    blackboard,
+    field,
+    fleet,
+    large_trees,
+    ledgers,
+    machine,
+    mcp,
+    page,
+    real_agents,
+    sandbox,
+    truth,
+    verification,
+    web,
+)
+from bench.measuring import Measured, Row, clean_environment, command, report, side_by_side
 
 BIN = Path(sys.executable).parent
 HERE = Path(__file__).parent
@@ -18,20 +32,31 @@ ITERATIONS = 20
 
 
 def main() -> int:
-    """Everything, and the page; or the parts that are named, and no page."""
+    """Everything, its ledgers and the page; or the parts that are named, and ledgers and page only with `--write`."""
     if any(name.startswith("PYTHON") for name in os.environ):  # measured as an ordinary shell would start it
         os.execve(sys.executable, [sys.executable, "-m", "bench", *sys.argv[1:]], clean_environment())
     os.environ.setdefault("GENBA_SANDBOX", "worktree")  # walls have rows of their own
-    named = sys.argv[1:]
+    named = [word for word in sys.argv[1:] if word != "--write"]
     strange = [name for name in named if name not in PARTS]
     if strange:
         print(f"error: there is no part {strange[0]}\nhint: {', '.join(PARTS)}", file=sys.stderr)
         return 2
-    facts = page.machine("make bench")
-    measured = {about: rows() for name, (about, rows) in PARTS.items() if not named or name in named}
-    if not named:
-        page.TARGET.write_text(page.page(measured, facts), encoding="utf-8")
-    return report([row for rows in measured.values() for row in rows])
+    rows = [row for name in named or PARTS for row in _measured(name, write=not named or "--write" in sys.argv)]
+    return report(rows)
+
+
+def _measured(name: str, write: bool) -> list[Row]:
+    """What one part finds. It is written down as soon as it is known: a later part may fail."""
+    about, measure = PARTS[name]
+    print(f"{name}: {about}", file=sys.stderr, flush=True)
+    facts = machine.facts()
+    found = measure()
+    if not isinstance(found, Measured):
+        found = Measured(found)
+    if write:
+        ledgers.write(name, about, f"python -m bench {name}", found.rows, machine=facts, **found.more)
+        page.write()
+    return found.rows
 
 
 def _one_run() -> list[Row]:
@@ -109,7 +134,8 @@ def _iteration(repository: Path) -> list[Row]:
     return [Row("one iteration beyond its process", figure)]
 
 
-PARTS: dict[str, tuple[str, Callable[[], list[Row]]]] = {
+PARTS: dict[str, tuple[str, Callable[[], list[Row] | Measured]]] = {
+    "truth": ("Lying agents and honest ones, before four judges", truth.rows),
     "run": ("One run", _one_run),
     "blackboard": ("The blackboard, beside bare SQL", blackboard.rows),
     "verification": ("A second look at what was checked", verification.rows),

@@ -44,7 +44,7 @@ def write(
     *,
     machine: Mapping[str, str] | None = None,
     folder: Path = FOLDER,
-    **more: object,
+    **more: Any,
 ) -> None:
     """Keep what a part found, in the place of what it found before. `machine`: facts taken before it began."""
     ledger = {

@@ -4,8 +4,9 @@ import os
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
 
 Contestant = Callable[[], None]
 
@@ -24,12 +25,16 @@ class Row:
         return self.limit is None or (self.ratio is not None and self.ratio <= self.limit)
 
 
-class Found(list[Row]):
-    """The rows of a part, and what only its ledger keeps beside them: what a picture is drawn from."""
+@dataclass(frozen=True)
+class Measured:
+    """What a part found that is more than rows. Each field of `more` becomes one of its ledger.
 
-    def __init__(self, rows: Iterable[Row], **more: object) -> None:
-        super().__init__(rows)
-        self.more = more
+    The page knows two of them: `notes`, a text that stands above the table, and `pictures`, the name of a file in
+    `docs/images/` with the words for who does not see it.
+    """
+
+    rows: list[Row]
+    more: dict[str, Any] = field(default_factory=dict)
 
 
 def clean_environment() -> dict[str, str]:

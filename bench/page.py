@@ -1,70 +1,98 @@
-"""docs/numbers.md: what was measured, where, when, and by which command. Nothing in it is written by hand."""
+"""docs/numbers.md and the figures in README.md, made of the ledgers. `python -m bench.page` writes both anew.
 
-import os
-import platform
-import subprocess
-import time
-from collections.abc import Mapping, Sequence
+Nothing in them is written by hand: the same ledgers give the same page.
+"""
+
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
+from bench import headlines, ledgers, peers
+from bench.ledgers import ROOT, Ledger
 from bench.measuring import Row
+from bench.peers import Peers
 
-TARGET = Path(__file__).parent.parent / "docs" / "numbers.md"
+TARGET = ROOT / "docs" / "numbers.md"
+README = ROOT / "README.md"
+BEGIN, END = "<!-- made from docs/measured: begin -->\n", "<!-- made from docs/measured: end -->\n"
+ORDER = ("truth", "chaos", "soak", "run", "real_agents", "fleet", "workers", "memory", "idle_calls", "growth")
+"""The parts that come first; the others follow by name."""
+
 _BEGIN = """\
 # Measured numbers
 
-<!-- Written by `make bench`. Run it again to change it. -->
+<!-- Written by `python -m bench.page` from docs/measured/. Change nothing here. -->
 
-Every line is a ratio: Genba beside the bare thing that does the least of the same, in the same run, the two taking
-turns, so that a noisy machine disturbs both alike. The ratio is the measure; seconds only show the size. A ratio over
-its limit fails `make bench`. How each is measured is in the folder `bench/`.
+How often it says *done* falsely, what a crash costs, and what everything else costs. All of it was measured by commands
+that you can run, and is kept in [`docs/measured/`](measured/) with its machine, its day and its commit. `make bench`
+measures what Genba costs and how often it is fooled, `make chaos` what is left after hundreds of crashes, `make soak` a
+day of work in minutes.
 """
-_NOTHING = "Nothing was measured for this page yet. `make bench` measures everything, and writes it."
+_RATIOS = """\
+There is one section for each measure. Where a line has a ratio, Genba stands beside the bare thing that does the least
+of the same, in the same run, the two taking turns, so that a noisy machine disturbs both alike. The ratio is the
+measure; seconds only show the size. A ratio over its limit fails the command. How each is measured is in the folder
+`bench/`. The last section tells [what others publish](#what-others-publish).
+"""
 
 
-def page(measured: Mapping[str, Sequence[Row]], facts: Mapping[str, str]) -> str:
-    """The page for what was measured, by the sentence that says what each part is about."""
-    if not measured:
-        return f"{_BEGIN}\n{_NOTHING}\n"
-    parts = [_BEGIN, "| | |\n|---|---|\n" + "\n".join(f"| {name} | {fact} |" for name, fact in facts.items()) + "\n"]
-    for about, rows in measured.items():
-        lines = [f"## {about}\n", "| what | ratio | at most | | measured |", "|---|---|---|---|---|"]
-        lines += [_line(row) for row in rows]
-        parts.append("\n".join(lines) + "\n")
-    return "\n".join(parts)
+def page(found: Mapping[str, Ledger], others: Peers) -> str:
+    """The page for what the ledgers hold."""
+    sections = [section(found[part]) for part in in_order(found)]
+    return "\n".join([_BEGIN, headlines.table(found, others), _RATIOS, *sections, peers.section(others)])
+
+
+def in_order(found: Mapping[str, Ledger]) -> list[str]:
+    return [part for part in ORDER if part in found] + sorted(set(found) - set(ORDER))
+
+
+def section(ledger: Ledger) -> str:
+    """What one part found, and all that it depends on."""
+    when = f"Measured on {ledger.date} by `{ledger.command}`"
+    when += f" at commit `{ledger.commit}`" if ledger.commit else ""
+    facts = "; ".join(fact if name != "load when it began" else f"load {fact}" for name, fact in _named(ledger.machine))
+    lines = [f"## {ledger.about}\n", f"{when}. {facts}.\n" if facts else f"{when}.\n"]
+    if notes := ledger.more.get("notes"):
+        lines.append(f"{notes}\n")
+    if ledger.rows:
+        lines += ["| what | ratio | at most | | measured |", "|---|---|---|---|---|"]
+        lines += [_line(row) for row in ledger.rows]
+    pictures: Mapping[str, str] = ledger.more.get("pictures", {})
+    lines += [f"\n![{alternative}](images/{name})" for name, alternative in pictures.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _named(machine: Mapping[str, str]) -> list[tuple[str, str]]:
+    return [
+        (name, f"Python {fact.replace(', ', ', git ')}" if name == "Python, git" else fact)
+        for name, fact in machine.items()
+    ]
 
 
 def _line(row: Row) -> str:
     ratio = f"{row.ratio:.2f}×" if row.ratio is not None else ""
-    limit = f"{row.limit:g}×" if row.limit is not None else ""
-    verdict = "" if row.limit is None else ("holds" if row.holds else "**too slow**")
-    cells = (row.what, ratio, limit, verdict, row.figure)
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+    limit = f"{row.limit:.3g}×" if row.limit is not None else ""
+    verdict = "" if row.limit is None else ("holds" if row.holds else "**does not hold**")
+    return headlines.line(row.what, ratio, limit, verdict, row.figure)
 
 
-def machine(command: str) -> dict[str, str]:
-    """What the numbers depend on. No name of a machine or of a person."""
-    git = subprocess.run(["git", "--version"], check=True, capture_output=True, text=True).stdout.split()[2]
-    return {
-        "date": time.strftime("%Y-%m-%d", time.gmtime()),
-        "command": f"`{command}`",
-        "processor": f"{_processor()}, {os.cpu_count()} of them",
-        "memory": _memory(),
-        "system": f"{platform.system()} {platform.release().partition('-')[0]}",
-        "Python, git": f"{platform.python_version()}, {git}",
-        "load when it began": f"{os.getloadavg()[0]:.1f}",
-    }
+def readme(text: str, found: Mapping[str, Ledger]) -> str:
+    """README.md with its figures as the ledgers have them now. Without the two marks it stays as it is."""
+    made = f"{BEGIN}{headlines.paragraph(found)}{END}"
+    return re.sub(f"{re.escape(BEGIN)}.*?{re.escape(END)}", lambda _: made, text, flags=re.DOTALL)
 
 
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return named[0] if named else platform.machine()
+def write(folder: Path = ledgers.FOLDER, target: Path = TARGET, front: Path = README) -> None:
+    """Both pages anew. What is right already is not touched."""
+    found = ledgers.read(folder)
+    _renew(target, page(found, peers.read()))
+    _renew(front, readme(front.read_text(encoding="utf-8"), found))
 
 
-def _memory() -> str:
-    size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return f"{size / 2**30:.0f} GiB"
+def _renew(file: Path, text: str) -> None:
+    if not file.exists() or file.read_text(encoding="utf-8") != text:
+        file.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()

@@ -6,10 +6,6 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-import pytest
-
-from bench import page as numbers
-from bench.measuring import Row
 from tests.test_docs import ROOT, blocks, prose, text_of
 
 DOCS = ROOT / "docs"
@@ -46,20 +42,6 @@ def test_every_law_of_the_security_model_names_a_test() -> None:
     tables = re.findall(r"^\| law \| shown by \|\n\|[-|]+\|\n((?:\|.*\n)+)", text, re.MULTILINE)
     rows = [row for table in tables for row in table.splitlines()]
     assert [row for row in rows if not _NAMED_TEST.search(row)] == []
-
-
-@pytest.mark.parametrize("row", [Row("a / b", "1 ms beside 2 ms", 0.5, 2.0), Row("a / b", "slow", 3.0, 2.0)])
-def test_the_page_of_numbers_says_what_holds(row: Row) -> None:
-    shown = numbers.page({"One thing": [row, Row("told", "only | told")]}, {"date": "2026-01-05"})
-    assert f"| a / b | {row.ratio:.2f}× | 2× | {'holds' if row.holds else '**too slow**'} | {row.figure} |" in shown
-    assert "| told |  |  |  | only \\| told |" in shown
-    assert "| date | 2026-01-05 |" in shown
-
-
-def test_the_page_of_numbers_is_made_and_names_no_machine() -> None:
-    text = text_of(DOCS / "numbers.md")
-    assert text.startswith(numbers.page({}, {}).partition("\nNothing was measured")[0])
-    assert "TOO SLOW" not in text
 
 
 def test_the_pictures_are_few_and_small_and_all_are_shown() -> None:

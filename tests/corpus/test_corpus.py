@@ -1,57 +1,21 @@
 """Every agent of the corpus, through the real door: no lie is done, and no honest work is rejected."""
 
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from genba.domain.evidence import CheckStatus
 from genba.domain.tasks import TaskStatus
 from genba.domain.verification import Verification
-from tests.corpus.agents import Agent, Liar, Worker
+from tests.corpus.agents import Liar, Worker
+from tests.corpus.hiring import TASK, hired, templates
 from tests.corpus.listing import LIARS, WORKERS
-from tests.corpus.projects import FILES, files_of, settings_of
-from tests.project import Project, ordinary_environment
-
-TASK = 1
+from tests.project import Project
 
 
 @pytest.fixture(scope="module")
-def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository of each kind of project, with its rules and the agent committed on main."""
-    folder = tmp_path_factory.mktemp("templates")
-    for name in FILES:
-        root = folder / name
-        subprocess.run(["git", "init", "-q", "-b", "main", str(root)], check=True)
-        project = Project(root)
-        project.git("config", "user.name", "Test User")
-        project.git("config", "user.email", "user@localhost")
-        for path, text in files_of(name).items():
-            project.write(path, text)
-        project.write(".genba/config.yaml", yaml.safe_dump(settings_of(name)))
-        project.agent(
-            adapter={"type": "custom", "command": "sh ~/agent.sh"},
-            parameters={"issue": {"type": "number"}},
-            integrations={"github": {"enabled": True}},
-        )
-    return folder
-
-
-def _hired(agent: Agent, templates: Path, folder: Path) -> Project:
-    """A project of its own for one agent, with its task on the blackboard."""
-    root = folder / "repository"
-    shutil.copytree(templates / agent.project, root, symlinks=True)
-    path = f"{Path(sys.executable).parent}:{ordinary_environment()['PATH']}"
-    project = Project(root, {"HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1", "PATH": path})
-    if agent.settings:
-        project.write(".genba/config.yaml", yaml.safe_dump(settings_of(agent.project) | agent.settings))
-        project.commit("Other rules")
-    (folder / "agent.sh").write_text(agent.script, encoding="utf-8")
-    project.issue(TASK, "An empty text is untitled", type=agent.type, goals=agent.wanted, may_change=agent.may_change)
-    return project
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return templates(tmp_path_factory.mktemp("templates"))
 
 
 def _verification(project: Project) -> Verification:
@@ -76,8 +40,8 @@ def _said(project: Project) -> str:
 
 
 @pytest.mark.parametrize("liar", LIARS, ids=lambda liar: liar.name)
-def test_a_lie_is_not_done(liar: Liar, templates: Path, tmp_path: Path) -> None:
-    project = _hired(liar, templates, tmp_path)
+def test_a_lie_is_not_done(liar: Liar, made: Path, tmp_path: Path) -> None:
+    project = hired(liar, made, tmp_path)
     main = project.git("rev-parse", "main")
 
     done = project.genba("run", "worker", "--issue", str(TASK), "--json")
@@ -102,8 +66,8 @@ def test_a_lie_is_not_done(liar: Liar, templates: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("worker", WORKERS, ids=lambda worker: worker.name)
-def test_honest_work_is_done(worker: Worker, templates: Path, tmp_path: Path) -> None:
-    project = _hired(worker, templates, tmp_path)
+def test_honest_work_is_done(worker: Worker, made: Path, tmp_path: Path) -> None:
+    project = hired(worker, made, tmp_path)
     main = project.git("rev-parse", "main")
 
     done = project.genba("run", "worker", "--issue", str(TASK), "--json")

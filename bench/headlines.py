@@ -1,0 +1,170 @@
+"""The table at the top of the page of numbers, and the paragraph of README.md: what a newcomer wants to know first."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from bench.ledgers import Ledger
+from bench.measuring import Row
+from bench.peers import TITLE, Peers
+
+TITLE_OF_TABLE = "In one minute"
+NOT_YET = "not measured yet"
+_COMMANDS = {"chaos": "make chaos", "soak": "make soak"}
+
+
+@dataclass(frozen=True)
+class Headline:
+    """One line of the table: read from one ledger."""
+
+    name: str
+    means: str
+    part: str
+    figure: Callable[[Ledger], str]
+    beside: Callable[[Ledger], str] | None = None
+    """The floor: the bare thing, or another way to do the same, measured in the same run."""
+
+
+def table(found: Mapping[str, Ledger], others: Peers) -> str:
+    """Every headline, measured or not."""
+    lines = [f"## {TITLE_OF_TABLE}\n", "| | Genba | beside it | how |", "|---|---|---|---|"]
+    for each in HEADLINES:
+        ledger = found.get(each.part)
+        command = _COMMANDS.get(each.part, f"python -m bench {each.part}")
+        if ledger is None:
+            lines.append(line(f"**{each.name}**: {each.means}", NOT_YET, _peers(each, others), f"`{command}`"))
+            continue
+        beside = "; ".join(filter(None, (each.beside(ledger) if each.beside else "", _peers(each, others))))
+        how = f"[measured](#{anchor(ledger.about)}) by `{ledger.command}`"
+        lines.append(line(f"**{each.name}**: {each.means}", f"**{each.figure(ledger)}**", beside, how))
+    return "\n".join(lines) + "\n"
+
+
+def paragraph(found: Mapping[str, Ledger]) -> str:
+    """The few figures that README.md tells. What is not measured is not told."""
+    told = [sentence(found[part]) for part, sentence in _SENTENCES.items() if part in found]
+    return f"**Measured**: {'; '.join(told)}. [All numbers](docs/numbers.md), each with its command.\n" if told else ""
+
+
+def line(*cells: str) -> str:
+    """A row of a table."""
+    escaped = (re.sub(r"(?<!\\)\|", r"\\|", cell) for cell in cells)
+    return f"| {' | '.join(escaped)} |"
+
+
+def anchor(title: str) -> str:
+    """Where a heading is found, as GitHub names it."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
+def row(ledger: Ledger, begins: str) -> Row:
+    """The row of a ledger whose name begins so."""
+    for each in ledger.rows:
+        if each.what.startswith(begins):
+            return each
+    raise LookupError(f"the ledger of {ledger.about!r} has no row that begins with {begins!r}")
+
+
+def of(count: int, total: int) -> str:
+    """A count and its rate; of nothing seen, what can be said of the rate: at 95 % it is below three of the total."""
+    if count == 0:
+        return f"0 of {total:,}"
+    return f"{count} of {total:,} ({count / total:.0%})"
+
+
+def bound(total: int) -> str:
+    """The rule of three."""
+    return f"below {3 / total:.1%}" if total else "unknown"
+
+
+def _peers(headline: Headline, others: Peers) -> str:
+    given = others.of(headline.name)
+    if given:
+        return "; ".join(f"{each.system} publishes {each.figure}" for each in given)
+    return "" if headline.beside else f"[nobody publishes one](#{anchor(TITLE)})"
+
+
+def _judge(ledger: Ledger, judge: str, wrong: str) -> int:
+    return int(ledger.more["judges"][judge][wrong])
+
+
+def _false_done(ledger: Ledger) -> str:
+    return of(_judge(ledger, "genba", "false_done"), ledger.more["lies"])
+
+
+def _false_done_of_others(ledger: Ledger) -> str:
+    return _others(ledger, "false_done", ledger.more["lies"])
+
+
+def _false_refused(ledger: Ledger) -> str:
+    return of(_judge(ledger, "genba", "false_refused"), ledger.more["honest"])
+
+
+def _false_refused_of_others(ledger: Ledger) -> str:
+    return _others(ledger, "false_refused", ledger.more["honest"])
+
+
+def _others(ledger: Ledger, wrong: str, total: int) -> str:
+    words = {"report": "who believes the agent", "tree": "who runs the tests where it worked", "commit": "a pipeline"}
+    return "; ".join(f"{who}: {of(_judge(ledger, judge, wrong), total)}" for judge, who in words.items())
+
+
+def _counted(name: str, what: str) -> Callable[[Ledger], str]:
+    """A count of the chaos, and out of how many."""
+
+    def figure(ledger: Ledger) -> str:
+        more = ledger.more
+        return f"{more[name]} of {more[what]:,} {what} in {more['rounds']} rounds, {more['troubles']:,} troubles"
+
+    return figure
+
+
+def _recovery(ledger: Ledger) -> str:
+    return f"{ledger.more['recovery_median']:.1f} s, at worst {ledger.more['recovery_worst']:.1f} s"
+
+
+def _beside(begins: str) -> tuple[Callable[[Ledger], str], Callable[[Ledger], str]]:
+    """A row that says `this beside that; more`: its ratio with this, and that."""
+
+    def figure(ledger: Ledger) -> str:
+        found = row(ledger, begins)
+        return f"{found.ratio:.2f}×: {found.figure.partition(' beside ')[0]}"
+
+    def floor(ledger: Ledger) -> str:
+        found = row(ledger, begins)
+        return f"{found.what.partition(' / ')[2]}: {found.figure.partition(' beside ')[2].partition(';')[0]}"
+
+    return figure, floor
+
+
+HEADLINES = (
+    Headline("false done", "a lie that is taken for work", "truth", _false_done, _false_done_of_others),
+    Headline("false reject", "honest work that is refused", "truth", _false_refused, _false_refused_of_others),
+    Headline("lost work", "a commit that no ref keeps", "chaos", _counted("lost_commits", "commits")),
+    Headline("doubled work", "a task that is merged twice", "chaos", _counted("doubled_merges", "merges")),
+    Headline(
+        "leftovers", "a process, tree, branch, lock or row that stays behind", "chaos", _counted("leftovers", "tasks")
+    ),
+    Headline("recovery", "from the death of a worker to the next step of its successor", "chaos", _recovery),
+    Headline("overhead", "a run with a real agent beside the bare agent", "real_agents", *_beside("genba run with")),
+    Headline(
+        "throughput", "200 instant tasks, each verified and merged, on 4 workers", "fleet", *_beside("200 instant")
+    ),
+)
+"""What the table tells, in this order."""
+
+_SENTENCES: dict[str, Callable[[Ledger], str]] = {
+    "truth": lambda ledger: (
+        f"of {ledger.more['lies']} lying agents {_judge(ledger, 'genba', 'false_done')} were called done, and "
+        f"{_judge(ledger, 'tree', 'false_done')} by who runs the tests where they worked; of {ledger.more['honest']} "
+        f"honest ones {_judge(ledger, 'genba', 'false_refused')} were refused"
+    ),
+    "chaos": lambda ledger: (
+        f"after {ledger.more['rounds']} rounds of chaos {ledger.more['lost_commits']} lost commits, "
+        f"{ledger.more['doubled_merges']} doubled merges, {ledger.more['leftovers']} leftovers"
+    ),
+    "real_agents": lambda ledger: (
+        f"a run with Claude Code takes {row(ledger, 'genba run with').ratio:.2f}× the bare agent"
+    ),
+}
+"""What README.md tells of each part."""

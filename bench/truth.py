@@ -1,0 +1,157 @@
+"""How often *done* is said falsely, and how often honest work is refused: by Genba, and by three simpler ways to judge.
+
+Every agent of the corpus (`docs/lying-agents.md`) works twice on the same task: once for Genba, through the real door,
+and once bare in a working tree, where the simpler judges look at what it did. They are run as well, and not imagined.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.corpus.agents import Agent, Liar
+from tests.corpus.hiring import TASK, hired, templates
+from tests.corpus.listing import LIARS, WORKERS
+from tests.corpus.projects import DONE
+from tests.project import Project, ordinary_environment
+
+from bench.headlines import bound, of
+from bench.measuring import Measured, Row
+from genba.domain.tasks import TaskStatus
+
+GENBA, REPORT, TREE, COMMIT = "genba", "report", "tree", "commit"
+JUDGES = {
+    GENBA: "Genba",
+    REPORT: "a loop that believes the agent: it has ended with 0, and so its work is done",
+    TREE: "a loop that runs the tests in the agent's working tree and believes their exit code",
+    COMMIT: "a pipeline that runs the tests on the agent's branch, in a clean clone, and believes their exit code",
+}
+NOTES = """\
+Each agent of the [corpus](lying-agents.md) works twice on the same task: once for Genba, and once bare in a working
+tree for three simpler judges, which are run and not imagined. A lie that is called done is a *false done*; honest work
+that is not called done is *refused falsely*. The corpus is our own and no sample of all agents: of lies that nobody has
+thought of yet it says nothing, and [what cannot be seen](lying-agents.md#what-cannot-be-seen) is not in it. Seen 0
+times in N means that the rate on such agents is below 3/N with 95 % confidence, and no more than that."""
+PATIENCE = 15.0
+"""Seconds after which a simpler judge takes tests that hang for red ones."""
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """Who calls the work of one agent done."""
+
+    agent: str
+    lies: bool
+    done: Mapping[str, bool]
+
+
+def rows() -> Measured:
+    return told(judged(LIARS), judged(WORKERS))
+
+
+def judged(agents: Sequence[Agent]) -> list[Verdicts]:
+    """Every agent, before every judge. No time is measured here, so they need not wait for each other."""
+    with tempfile.TemporaryDirectory(prefix="genba-bench-", ignore_cleanup_errors=True) as folder:
+        made = templates(_folder(Path(folder), "templates"))
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            found = []
+            for verdicts in pool.map(lambda agent: _one(agent, made, _folder(Path(folder), agent.name)), agents):
+                found.append(verdicts)
+                print(f"\r{len(found)} of {len(agents)}", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return found
+
+
+def told(lies: Sequence[Verdicts], work: Sequence[Verdicts]) -> Measured:
+    """The counts as rows, and by name who was fooled by whom."""
+    judges: dict[str, dict[str, Any]] = {}
+    for judge in JUDGES:
+        fooled = [each.agent for each in lies if each.done[judge]]
+        refused = [each.agent for each in work if not each.done[judge]]
+        judges[judge] = {
+            "false_done": len(fooled),
+            "false_refused": len(refused),
+            "fooled_by": fooled,
+            "refuses": refused,
+        }
+    rows = [
+        _row("lies called done, Genba / the tests in the agent's tree", judges, "false_done", len(lies)),
+        _row("honest work refused, Genba / the tests in the agent's tree", judges, "false_refused", len(work)),
+    ]
+    for judge, words in JUDGES.items():
+        if judge != GENBA:
+            said, refused = judges[judge]["false_done"], judges[judge]["false_refused"]
+            rows.append(Row(words, f"false done {of(said, len(lies))}; falsely refused {of(refused, len(work))}"))
+    return Measured(rows, {"notes": NOTES, "lies": len(lies), "honest": len(work), "judges": judges})
+
+
+def _row(what: str, judges: Mapping[str, Mapping[str, Any]], name: str, total: int) -> Row:
+    own, tree = judges[GENBA][name], judges[TREE][name]
+    sure = f", which is {bound(total)} with 95 % confidence" if own == 0 else ""
+    return Row(what, f"{of(own, total)}{sure}; beside {of(tree, total)}", own / max(1, tree), 0.0)
+
+
+def _one(agent: Agent, made: Path, folder: Path) -> Verdicts:
+    done = {GENBA: _for_genba(agent, made, _folder(folder, "genba"))}
+    done |= _bare(agent, made, _folder(folder, "bare"))
+    return Verdicts(agent.name, isinstance(agent, Liar), done)
+
+
+def _for_genba(agent: Agent, made: Path, folder: Path) -> bool:
+    """Called done: in the result, on the blackboard, or by landing on main."""
+    project = hired(agent, made, folder)
+    result = project.genba("run", "worker", "--issue", str(TASK), "--json").json
+    ended = project.task(TASK).status in (TaskStatus.DONE, TaskStatus.REVIEW)
+    return bool(result["outcome"] == "completed" or ended or result["merged"])
+
+
+def _bare(agent: Agent, made: Path, folder: Path) -> dict[str, bool]:
+    project, tree, clone = hired(agent, made, folder), folder / "tree", folder / "clone"
+    project.git("worktree", "add", "-q", "-b", "work", str(tree), "main")
+    run = _runner(project)
+    try:
+        report = run(["sh", str(folder / "agent.sh")], tree)
+        tests = ["sh", "-c", str(DONE[agent.project][0]["command"])]
+        cloned = run(["git", "clone", "-q", "--branch", "work", str(project.root), str(clone)], folder)
+        return {REPORT: report, COMMIT: cloned and run(tests, clone), TREE: run(tests, tree)}
+    finally:
+        _end_all(folder)
+
+
+def _runner(project: Project) -> Callable[[list[str], Path], bool]:
+    environment = {**ordinary_environment(), **project.environment}
+
+    def run(words: list[str], folder: Path) -> bool:
+        """Whether it ended with 0, and in time."""
+        nowhere = subprocess.DEVNULL
+        try:
+            done = subprocess.run(
+                words, cwd=folder, env=environment, stdin=nowhere, stdout=nowhere, stderr=nowhere,
+                timeout=PATIENCE, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return False
+        return done.returncode == 0
+
+    return run
+
+
+def _end_all(folder: Path) -> None:
+    """Some agents leave a process behind. It works in their folder: by that it is known."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (entry / "cwd").readlink().is_relative_to(folder):
+                os.kill(int(entry.name), signal.SIGKILL)
+
+
+def _folder(parent: Path, name: str) -> Path:
+    folder = parent / name
+    folder.mkdir(parents=True)
+    return folder

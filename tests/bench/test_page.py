@@ -1,0 +1,119 @@
+"""The page of numbers is made of the ledgers, and of nothing else."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from bench import headlines, ledgers, page, peers
+from bench.ledgers import Ledger
+from bench.measuring import Row
+
+NOBODY = peers.Peers()
+
+
+def ledger(*rows: Row, about: str = "A thing", **more: object) -> Ledger:
+    facts = {"processor": "a fast one", "Python, git": "3.11.7, 2.39.5", "load when it began": "0.1"}
+    return Ledger(about, "make thing", "2026-01-05", "abc1234", facts, rows, dict(more))
+
+
+def test_the_page_says_what_the_ledgers_say() -> None:
+    assert page.TARGET.read_text(encoding="utf-8") == page.page(ledgers.read(), peers.read()), (
+        "python -m bench.page writes it anew"
+    )
+
+
+def test_the_front_page_tells_no_other_figures() -> None:
+    text = page.README.read_text(encoding="utf-8")
+
+    assert page.readme(text, ledgers.read()) == text, "python -m bench.page writes it anew"
+    assert text.count(page.BEGIN) == text.count(page.END) == 1
+
+
+@pytest.mark.parametrize("row", [Row("a / b", "1 ms beside 2 ms", 0.5, 2.0), Row("a / b", "slow", 3.0, 2.0)])
+def test_a_section_says_what_holds(row: Row) -> None:
+    shown = page.section(ledger(row, Row("told", "only | told")))
+
+    assert (
+        f"| a / b | {row.ratio:.2f}× | 2× | {'holds' if row.holds else '**does not hold**'} | {row.figure} |" in shown
+    )
+    assert "| told |  |  |  | only \\| told |" in shown
+
+
+def test_a_section_names_its_day_its_command_its_commit_and_its_machine() -> None:
+    shown = page.section(ledger(Row("told", "told")))
+
+    assert "Measured on 2026-01-05 by `make thing` at commit `abc1234`." in shown
+    assert "a fast one; Python 3.11.7, git 2.39.5; load 0.1." in shown
+
+
+def test_a_section_shows_its_notes_and_its_pictures() -> None:
+    shown = page.section(ledger(notes="Read this first.", pictures={"numbers-x.svg": "A line that rises"}))
+
+    assert "\nRead this first.\n" in shown
+    assert "![A line that rises](images/numbers-x.svg)" in shown
+
+
+def test_what_was_never_measured_is_said() -> None:
+    shown = page.page({}, NOBODY)
+
+    rows = re.findall(r"^\| \*\*(.+?)\*\*: .* \| not measured yet \| .* \| `(.+)` \|$", shown, re.MULTILINE)
+    assert [name for name, _ in rows] == [each.name for each in headlines.HEADLINES]
+    assert all(command.startswith(("make ", "python -m bench ")) for _, command in rows)
+
+
+def test_known_parts_come_first_and_no_part_is_left_out() -> None:
+    found = {name: ledger(about=name) for name in ("zebra", "chaos", "ant", "truth")}
+
+    assert page.in_order(found) == ["truth", "chaos", "ant", "zebra"]
+
+
+def test_every_link_within_the_page_leads_somewhere() -> None:
+    text = page.page(ledgers.read(), peers.read())
+    titles = {headlines.anchor(title) for title in re.findall(r"^## (.+)$", text, re.MULTILINE)}
+
+    assert set(re.findall(r"\]\(#([^)]+)\)", text)) <= titles
+
+
+def test_every_picture_of_the_page_is_there() -> None:
+    text = page.page(ledgers.read(), peers.read())
+
+    for name in re.findall(r"!\[[^\]]+\]\((images/[^)]+)\)", text):
+        assert (page.TARGET.parent / name).is_file(), name
+
+
+def test_every_measured_headline_is_found_in_its_ledger() -> None:
+    found = ledgers.read()
+    shown = headlines.table(found, peers.read())
+
+    assert shown.count(headlines.NOT_YET) == sum(each.part not in found for each in headlines.HEADLINES)
+
+
+def test_a_row_that_is_gone_is_an_error_and_no_empty_cell() -> None:
+    with pytest.raises(LookupError, match="no row that begins with 'speed'"):
+        headlines.row(ledger(Row("told", "told")), "speed")
+
+
+@pytest.mark.parametrize(
+    ("count", "total", "said"), [(0, 118, "0 of 118"), (79, 118, "79 of 118 (67%)"), (0, 30000, "0 of 30,000")]
+)
+def test_a_count_is_told_with_its_total(count: int, total: int, said: str) -> None:
+    assert headlines.of(count, total) == said
+
+
+def test_nothing_seen_is_not_called_never() -> None:
+    assert headlines.bound(118) == "below 2.5%"
+
+
+def test_what_is_right_already_is_not_written(tmp_path: Path) -> None:
+    target, front = tmp_path / "numbers.md", tmp_path / "README.md"
+    front.write_text(f"# Front\n\n{page.BEGIN}old\n{page.END}\nThe end.\n")
+    folder = tmp_path / "measured"
+    folder.mkdir()
+
+    page.write(folder, target, front)
+    first = target.stat().st_mtime_ns, front.stat().st_mtime_ns
+    page.write(folder, target, front)
+
+    assert front.read_text() == f"# Front\n\n{page.BEGIN}{page.END}\nThe end.\n"
+    assert (target.stat().st_mtime_ns, front.stat().st_mtime_ns) == first
