@@ -1,0 +1,174 @@
+"""What came onto the target: read in git alone, in the merge queue alone, and held against each other."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from tests.chaos.checker.findings import Finding, Law
+from tests.chaos.checker.repository import Commit, Repository
+from tests.chaos.checker.rows import Board, Row
+from tests.chaos.plan import End, Part, Plan
+
+_TASK = re.compile(r"task-(\d+)\.txt")
+_MARKERS = ("<<<<<<<", "=======", ">>>>>>>")
+_SHORT = 10
+
+
+def right_ends(board: Board, repository: Repository, plan: Plan) -> Iterator[Finding]:
+    """Each task is where the plan says, and who waits for a person says so."""
+    asked = board.by_task("escalations")
+    ever = {path for commit in repository.line for path in repository.files(commit.tree)}
+    for part in plan.parts:
+        row = board.tasks.get(part.number)
+        wanted = "done" if part.end is End.MERGED else "blocked"
+        if row is None:
+            yield Finding(Law.RIGHT_END, f"#{part.number} is not on the blackboard")
+            continue
+        if row["status"] != wanted:
+            yield Finding(Law.RIGHT_END, f"#{part.number} ({part.kind}) is {row['status']}, not {wanted}")
+        is_open = any(each["status"] == "open" for each in asked[part.number])
+        if is_open is not (part.end is End.BLOCKED):
+            yield Finding(Law.RIGHT_END, f"#{part.number} has {'an' if is_open else 'no'} open escalation")
+        if part.end is End.BLOCKED and part.path in ever:
+            yield Finding(Law.RIGHT_END, f"#{part.number} is to be blocked, and {part.path} was on the target")
+    for number, row in board.tasks.items():
+        if number not in _numbers(plan) and row["status"] not in ("done", "cancelled"):
+            yield Finding(Law.RIGHT_END, f"#{number}, which is no task of the plan, is {row['status']}")
+
+
+def merged_once(board: Board, repository: Repository, plan: Plan) -> Iterator[Finding]:
+    """By git, by the queue, and the same by both."""
+    if repository.target not in repository.refs:
+        yield Finding(Law.MERGED_ONCE, f"there is no {repository.target}")
+    by_git = _came(repository)
+    said = Counter(commit.issue for commit in repository.line if commit.issue)
+    entries = board.by_task("merge_entries")
+    for part in plan.parts:
+        times = 1 if part.end is End.MERGED else 0
+        came = by_git.get(part.path, [])
+        if len(came) != times:
+            shown = ", ".join(f"{how} by {_short(commit.id)}" for how, commit in came) or "never"
+            yield Finding(Law.MERGED_ONCE, f"{part.path} came onto the target {times and 'not once'}: {shown}")
+        if said[part.number] != times:
+            yield Finding(
+                Law.MERGED_ONCE, f"{said[part.number]} commits of the target say that they land #{part.number}"
+            )
+        merged = [entry for entry in entries[part.number] if entry["status"] == "merged"]
+        if len(merged) != times:
+            yield Finding(Law.MERGED_ONCE, f"the queue merged #{part.number} {len(merged)} times")
+        yield from _agree(part, came, merged, repository)
+    for number in sorted(set(said) - _numbers(plan)):
+        yield Finding(Law.MERGED_ONCE, f"a commit of the target says that it lands #{number}, which nobody asked for")
+
+
+def _came(repository: Repository) -> dict[str, list[tuple[str, Commit]]]:
+    """By path of a task: each time that it came, changed or went."""
+    found: dict[str, list[tuple[str, Commit]]] = {}
+    before: dict[str, str] = {}
+    for commit in repository.line:
+        files = {path: blob for path, blob in repository.files(commit.tree).items() if _TASK.fullmatch(path)}
+        for path in sorted({*before, *files}):
+            if before.get(path) != files.get(path):
+                how = "gone" if path not in files else "changed" if path in before else "brought"
+                found.setdefault(path, []).append((how, commit))
+        before = files
+    return found
+
+
+def _agree(part: Part, came: list[tuple[str, Commit]], merged: list[Row], repository: Repository) -> Iterator[Finding]:
+    if len(came) != 1 or len(merged) != 1:
+        return
+    commit, entry = came[0][1], merged[0]
+    if entry["landed"] != commit.id:
+        told = f"git says {_short(commit.id)}, the queue says {_short(entry['landed'])}"
+        yield Finding(Law.MERGED_ONCE, f"#{part.number} landed: {told}")
+    if commit.issue != part.number:
+        yield Finding(
+            Law.MERGED_ONCE, f"{_short(commit.id)} brought {part.path}, and says that it lands #{commit.issue}"
+        )
+    if len(commit.parents) > 1 and entry["commit"] not in commit.parents[1:]:
+        yield Finding(Law.MERGED_ONCE, f"{_short(commit.id)} merged another commit than {_short(entry['commit'])}")
+
+
+def no_false_done(board: Board, repository: Repository, plan: Plan) -> Iterator[Finding]:
+    """What is done is on the target, was verified as what it is, and is green."""
+    tip = repository.files(repository.line[-1].tree) if repository.line else {}
+    parts = {part.number: part for part in plan.parts}
+    entries, verdicts = board.by_task("merge_entries"), board.by_task("verifications")
+    for number, row in board.tasks.items():
+        if row["status"] != "done" or row["in_plan"] or row["review_of"]:
+            continue
+        if number in parts and parts[number].path not in tip:
+            yield Finding(Law.NO_FALSE_DONE, f"#{number} is done, and {parts[number].path} is not on the target")
+        told = [each for each in board.events_of[number] if _is_done(each)]
+        commit = told[-1]["data"].get("commit", "") if told else ""
+        landed = [entry for entry in entries[number] if entry["status"] == "merged" and entry["commit"] == commit]
+        if told and not landed:
+            yield Finding(Law.NO_FALSE_DONE, f"#{number} is done with {_short(commit)}, which the queue never merged")
+        if told and not any(each["commit"] == commit and each["status"] == "done" for each in verdicts[number]):
+            yield Finding(Law.NO_FALSE_DONE, f"#{number} is done with {_short(commit)}, which was never verified")
+        if commit in repository.commits:
+            for why in red(repository, repository.commits[commit].tree):
+                yield Finding(Law.NO_FALSE_DONE, f"#{number} is done with {_short(commit)}, and that is red: {why}")
+
+
+def _is_done(event: Row) -> bool:
+    return bool(event["kind"] == "status_changed" and event["data"].get("to") == "done")
+
+
+def green(repository: Repository, plan: Plan) -> Iterator[Finding]:
+    """The check of the project, written down anew, at every commit that the target ever was."""
+    parts = {part.number: part for part in plan.parts}
+    before: dict[str, str] = {}
+    kept: dict[str, set[str]] = {}
+    for commit in repository.line:
+        for why in red(repository, commit.tree):
+            yield Finding(Law.GREEN, f"{_short(commit.id)} is red: {why}")
+        files = repository.files(commit.tree)
+        part = parts.get(commit.issue)
+        if part is not None:
+            changed = sorted(path for path in {*before, *files} if before.get(path) != files.get(path))
+            foreign = [path for path in changed if path not in _own(part) and not path.endswith(f"-{part.number}.txt")]
+            if foreign:
+                told = ", ".join(foreign)
+                yield Finding(
+                    Law.GREEN, f"{_short(commit.id)} lands #{part.number} and changes what is not its own: {told}"
+                )
+            if part.partner:
+                kept.setdefault(_shared(part), set()).add(f"by-{part.number}")
+        for path, lines in kept.items():
+            there = repository.text(files[path]).split() if path in files else []
+            if missing := lines - set(there):
+                told = ", ".join(sorted(missing))
+                yield Finding(Law.GREEN, f"{_short(commit.id)} has {path} without {told}")
+        before = files
+
+
+def red(repository: Repository, tree: str) -> list[str]:
+    """Why a tree does not pass; nothing when it does."""
+    found = []
+    for path, blob in repository.files(tree).items():
+        number = _TASK.fullmatch(path)
+        text = repository.text(blob)
+        if number and text.partition("\n")[0] != number[1]:
+            found.append(f"{path} does not hold its number")
+        if path.startswith("shared-") and any(line.startswith(_MARKERS) for line in text.splitlines()):
+            found.append(f"{path} has the markers of a conflict")
+    return found
+
+
+def _own(part: Part) -> tuple[str, ...]:
+    return (part.path, _shared(part))
+
+
+def _shared(part: Part) -> str:
+    first, second = sorted((part.number, part.partner))
+    return f"shared-{first}-{second}.txt"
+
+
+def _numbers(plan: Plan) -> set[int]:
+    return {part.number for part in plan.parts}
+
+
+def _short(commit: str) -> str:
+    return commit[:_SHORT] or "nothing"
