@@ -14,6 +14,7 @@ COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate
            --no-emit-index-url --no-header
 
 .PHONY: demo test chaos live-github clis collect check layout lint types imports format bench docs pictures lock clean help
+.PHONY: sbom audit wheel dist
 
 help:
 	@echo "make demo    watch a fleet work, be judged and be merged (no model, no key)"
@@ -26,7 +27,10 @@ help:
 	@echo "make docs    write the pages of the reference that are made from the code"
 	@echo "make pictures   take the pictures of the dashboard anew (needs chromium)"
 	@echo "make format  rewrite the code in the house format"
-	@echo "make lock    write requirements*.lock anew"
+	@echo "make lock    write requirements*.lock anew, and the list of what is inside"
+	@echo "make audit   ask whether anything that is locked has a known hole"
+	@echo "make wheel   build the wheel twice, and keep it if the bytes are the same"
+	@echo "make dist    what is given to others: wheel, sources, the list of what is inside, SHA256SUMS; tried once"
 
 demo: $(RUNTIME)
 	@$(BIN)/genba demo
@@ -82,6 +86,20 @@ lock: $(DEV)
 	$(COMPILE) pyproject.toml -o requirements.lock
 	$(COMPILE) --group build -o requirements-build.lock
 	$(COMPILE) pyproject.toml --group dev -o requirements-dev.lock
+	@$(MAKE) --no-print-directory sbom
+
+# What Genba is made of, for whoever looks for a package in it (CycloneDX). The wheel carries it.
+sbom: $(DEV)
+	@$(BIN)/python -m release.sbom
+
+audit: $(DEV)
+	@$(BIN)/python -m release.audit
+
+wheel: $(DEV)
+	@$(BIN)/python -m release.wheel
+
+dist: $(DEV)
+	@$(BIN)/python -m release.wheel --dist
 
 clean:
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
