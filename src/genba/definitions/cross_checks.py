@@ -1,7 +1,7 @@
 """The checks between the parts of a definition: references, narrowing, and who supplies what."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from genba.definitions.agent_file import AgentFile
 from genba.definitions.command_words import command_problem
@@ -81,8 +81,10 @@ def check_registry(
     for name, pattern in registry.failure_patterns.items():
         try:
             re.compile(pattern.match or "")
-        except re.error as error:
+        except (re.error, OverflowError) as error:
             yield Problem(shown, f"failurePatterns.{name}.match", f"not a regular expression: {error}")
+        except RecursionError:
+            yield Problem(shown, f"failurePatterns.{name}.match", "not a regular expression: nested too deeply")
     for name, check in registry.validators.items():
         yield from _validator_problems(check, shown, f"validators.{name}")
         if check.failure_pattern is not None and check.failure_pattern not in registry.failure_patterns:
@@ -139,6 +141,11 @@ def check_variables(definition: AgentDefinition, registry_file: str) -> Iterator
     """Every {uv-…} has a supplier on every path."""
     graph = StepGraph(definition.registry, registry_file)
     always = runtime_variables(frozenset(definition.file.parameters))
+    outputs = {
+        output_variable(other, key.replace(".", "_")): other
+        for other in definition.registry.steps
+        for key in definition.outputs_of(other) or ()
+    }
     for name in variables_in(definition.system_prompt.text):
         if name not in always:
             yield Problem(
@@ -151,19 +158,16 @@ def check_variables(definition: AgentDefinition, registry_file: str) -> Iterator
         supplied = set(always) | set(step.inputs)
         yield from _input_problems(definition, graph, step_id, step, registry_file)
         for name in step.uv_variables or ():
-            yield from _supplier(
-                definition, graph, step_id, name, supplied, registry_file, f"steps.{step_id}.uvVariables"
-            )
+            yield from _supplier(outputs, graph, step_id, name, supplied, registry_file, f"steps.{step_id}.uvVariables")
         prompts = [(definition.prompts.get(step_id), frozenset[str]())]
         prompts += [(text, IN_RETRY) for text in definition.retry_prompts.get(step_id, {}).values()]
         for prompt, extra in prompts:
             if prompt is None:
                 continue
+            here, listed = supplied | extra, {*(step.uv_variables or ()), *step.inputs, *extra}
             for name in variables_in(prompt.text):
-                yield from _supplier(
-                    definition, graph, step_id, name, supplied | extra, prompt.source, f"{{uv-{name}}}"
-                )
-                if step.uv_variables is not None and name not in {*step.uv_variables, *step.inputs, *extra}:
+                yield from _supplier(outputs, graph, step_id, name, here, prompt.source, f"{{uv-{name}}}")
+                if step.uv_variables is not None and name not in listed:
                     yield Problem(prompt.source, f"{{uv-{name}}}", f"is not in uvVariables of the step {step_id}")
 
 
@@ -180,7 +184,7 @@ def _input_problems(
 
 
 def _supplier(
-    definition: AgentDefinition,
+    outputs: Mapping[str, str],
     graph: StepGraph,
     step_id: str,
     name: str,
@@ -190,11 +194,6 @@ def _supplier(
 ) -> Iterator[Problem]:
     if name in supplied:
         return
-    outputs = {
-        output_variable(other, key.replace(".", "_")): other
-        for other in definition.registry.steps
-        for key in definition.outputs_of(other) or ()
-    }
     if name not in outputs:
         yield Problem(file, at, f"nobody supplies {name}", did_you_mean(name, {*supplied, *outputs}))
     elif gap := graph.gap_between(outputs[name], step_id):

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from genba.domain.problems import Problem
-from genba.domain.shapes import read_plain
+from genba.domain.shapes import LARGEST_FILE, file_text, one_of_each, read_plain
 
 
 class AgentFolder:
@@ -59,8 +59,9 @@ class AgentFolder:
             self.problems.append(Problem(file, at, f"no such file: {self.shown(relative)}"))
             return None
         try:
-            return target.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
+            with target.open("rb") as opened:
+                return file_text(opened.read(LARGEST_FILE + 1))
+        except (OSError, ValueError) as error:
             self.problems.append(Problem(file, at, f"cannot be read: {self.shown(relative)}: {_why(error)}"))
             return None
 
@@ -77,7 +78,7 @@ class AgentFolder:
         text = self.text(relative, shown, "")
         if text is None:
             return None
-        value, problems = read_plain(lambda: json.loads(text), shown, "JSON")
+        value, problems = read_plain(lambda: json.loads(text, object_pairs_hook=one_of_each), shown, "JSON")
         if problems:
             self.problems.extend(problems)
             return None

@@ -43,7 +43,7 @@ def goals_from_yaml(text: str, shown: str) -> list[Any]:
     """A list of goals in YAML, as plain data."""
     import yaml  # noqa: PLC0415  (only who writes goals in YAML pays for it)
 
-    from genba.definitions.plain_yaml import load_yaml  # noqa: PLC0415
+    from genba.domain.plain_yaml import load_yaml  # noqa: PLC0415
     from genba.domain.shapes import read_plain  # noqa: PLC0415
 
     try:

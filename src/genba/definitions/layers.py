@@ -61,14 +61,14 @@ def _merge_into(
             if key not in target:
                 target[key] = {}
             elif not isinstance(target[key], dict) or _other_type(at, target[key], value):
+                _forget(sources, at, target[key])
                 target[key] = {}
-                _forget(sources, at)
             if not value:
                 sources.setdefault(at, source)
             _merge_into(target[key], value, source, at, sources)
         else:
             if key in target:
-                _forget(sources, at)
+                _forget(sources, at, target[key])
             target[key] = value
             sources[at] = source
 
@@ -77,9 +77,12 @@ def _other_type(path: str, below: dict[str, Any], above: dict[str, Any]) -> bool
     return path in CHOSEN_BY_TYPE and "type" in below and above.get("type", below["type"]) != below["type"]
 
 
-def _forget(sources: dict[str, str], path: str) -> None:
-    for at in [at for at in sources if at == path or at.startswith(f"{path}.")]:
-        del sources[at]
+def _forget(sources: dict[str, str], path: str, value: Any) -> None:
+    """Who set a value, and all that is in it."""
+    sources.pop(path, None)
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            _forget(sources, f"{path}.{key}", inner)
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

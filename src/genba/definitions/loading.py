@@ -27,7 +27,7 @@ from genba.definitions.sandbox_file import Ceiling, quarters, wider
 from genba.definitions.state_driven import REGISTRY, is_state_driven, with_completion, without_effect
 from genba.definitions.steps_file import StepsRegistry
 from genba.domain.errors import ConfigurationError
-from genba.domain.problems import Problem, did_you_mean
+from genba.domain.problems import Problem, did_you_mean, told
 from genba.domain.shapes import shape
 
 CONFIG_LAYERS = ("agent.json", "config.json", "config.local.json")
@@ -81,10 +81,11 @@ class _Reader:
         registry = REGISTRY if asks else self._registry(registry_name)
         system = self._system_prompt(layered)
         if registry is not None:
-            self.problems.extend(check_registry(registry, completion, file, registry_shown))
+            self.problems.extend(told(check_registry(registry, completion, file, registry_shown)))
         if file is None or completion is None or registry is None or system is None:
             return None
-        self.problems.extend(layered.attribute(tuple(check_completion(completion, file, registry, self.agent_json))))
+        found = told(check_completion(completion, file, registry, self.agent_json))
+        self.problems.extend(layered.attribute(found))
         self._check_handlers(completion, file)
         completion = self._resolve_schemas(completion, "runner.completion.config.outputSchema")
         schemas = self._step_schemas(registry, registry_shown)
@@ -100,7 +101,7 @@ class _Reader:
             sources=layered.sources,
         )
         if not self.problems:
-            self.problems.extend(check_variables(definition, registry_shown))
+            self.problems.extend(told(check_variables(definition, registry_shown)))
         return definition
 
     def _layers(self, below: list[Layer], above: list[Layer]) -> Layered | None:
@@ -119,7 +120,7 @@ class _Reader:
         file, problems = shape(layered.values, AgentFile, self.agent_json)
         self.problems.extend(layered.attribute(problems))
         if file is not None:
-            found = tuple(check_agent_file(file, self.folder.path.name, self.agent_json))
+            found = told(check_agent_file(file, self.folder.path.name, self.agent_json))
             found += tuple(check_places(file, self.agent_json, self.repository))
             found += tuple(wider(self.ceiling, file.runner.sandbox, self.agent_json))
             file, exceeded = under_ceiling(file, self.ceiling, layered.sources, self.agent_json)
@@ -172,9 +173,9 @@ class _Reader:
         for name, pattern in registry.failure_patterns.items():
             if not any(name in found for found in retries.values()):
                 wanted = "_".join(["f", pattern.edition, *([pattern.adaptation] if pattern.adaptation else [])])
-                told = "chooses no prompt: no step has one for it"
+                why = "chooses no prompt: no step has one for it"
                 hint = f"{wanted}.md beside the f_default.md of a step"
-                self.problems.append(Problem(shown, f"failurePatterns.{name}", told, hint))
+                self.problems.append(Problem(shown, f"failurePatterns.{name}", why, hint))
         return {"prompts": prompts, "retry_prompts": retries}
 
     def _step_schemas(self, registry: StepsRegistry, shown: str) -> dict[str, dict[str, Any]]:

@@ -13,7 +13,7 @@ from genba.definitions.layers import Layer
 from genba.definitions.project_file import ProjectFile
 from genba.domain.errors import ConfigurationError
 from genba.domain.problems import Problem, did_you_mean
-from genba.domain.shapes import read_plain, shape
+from genba.domain.shapes import LARGEST_YAML, file_text, read_plain, shape
 
 if TYPE_CHECKING:
     from genba.definitions.fleet_file import FleetSettings
@@ -72,7 +72,7 @@ def load_project(root: Path) -> Project:
     for name in CONFIG_FILES:
         path = root / name
         if path.is_file():
-            file, rules, fleet = _shaped(_yaml(partial(path.read_text, encoding="utf-8"), name), name, root, wrong)
+            file, rules, fleet = _shaped(_yaml(partial(_text, path), name), name, root, wrong)
             return Project(root, file, name, rules, fleet, instructions)
     if wrong:
         raise ConfigurationError(wrong)
@@ -90,7 +90,7 @@ def _instructions(root: Path) -> tuple[Mapping[str, str], tuple[Problem, ...]]:
 @lru_cache(maxsize=16)
 def rules_from(text: str, shown: str) -> RulesFile | None:
     """What the settings in a text call done, such as those of another commit."""
-    return _shaped(_yaml(lambda: text, shown), shown, None)[1]
+    return _shaped(_yaml(lambda: file_text(text.encode("utf-8", "surrogatepass"), LARGEST_YAML), shown), shown, None)[1]
 
 
 def _shaped(
@@ -176,10 +176,15 @@ def _forge_problems(file: ProjectFile, shown: str) -> Iterator[Problem]:
             yield Problem(shown, f"forge.{name}", wrong)
 
 
+def _text(path: Path) -> str:
+    with path.open("rb") as opened:
+        return file_text(opened.read(LARGEST_YAML + 1), LARGEST_YAML)
+
+
 def _yaml(read: Callable[[], str], shown: str) -> Any:
     import yaml  # noqa: PLC0415  (most runs have no YAML to read, and its import is a fifth of their time)
 
-    from genba.definitions.plain_yaml import load_yaml  # noqa: PLC0415
+    from genba.domain.plain_yaml import load_yaml  # noqa: PLC0415
 
     try:
         value, problems = read_plain(lambda: load_yaml(read()), shown, "YAML")

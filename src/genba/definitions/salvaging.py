@@ -11,7 +11,7 @@ from typing import Any
 from genba.definitions.project import CONFIG_FILES, Project, load_project
 from genba.definitions.project_file import ProjectFile
 from genba.domain.errors import ConfigurationError
-from genba.domain.shapes import read_plain, shape
+from genba.domain.shapes import LARGEST_YAML, read_plain, shape
 
 _NEEDED = ("database", "project")
 _AT_THE_TOP = re.compile(r"(?:database|project)\s*:")
@@ -27,11 +27,17 @@ def usable_project(root: Path) -> tuple[Project, ConfigurationError | None]:
 
 
 def _salvaged(root: Path, error: ConfigurationError) -> ProjectFile:
-    path = next(root / name for name in CONFIG_FILES if (root / name).is_file())
+    path = next((root / name for name in CONFIG_FILES if (root / name).is_file()), None)
+    if path is None:  # what is wrong lies beside: the settings are the defaults
+        return ProjectFile()
     try:
-        text = path.read_bytes().decode("utf-8", "replace")
+        with path.open("rb") as opened:
+            content = opened.read(LARGEST_YAML + 1)
     except OSError:
         raise error from None
+    if len(content) > LARGEST_YAML:
+        raise error
+    text = content.decode("utf-8", "replace")
     whole = _read(text)
     if isinstance(whole, dict):
         sections = {name: whole[name] for name in _NEEDED if name in whole}
@@ -61,7 +67,7 @@ def _read(text: str) -> Any:
     """What a text says; nothing where it is no YAML, or not plain."""
     import yaml  # noqa: PLC0415  (as in load_project)
 
-    from genba.definitions.plain_yaml import load_yaml  # noqa: PLC0415
+    from genba.domain.plain_yaml import load_yaml  # noqa: PLC0415
 
     try:
         value, problems = read_plain(lambda: load_yaml(text), "", "YAML")

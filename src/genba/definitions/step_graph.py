@@ -10,6 +10,10 @@ from genba.domain.problems import Problem, did_you_mean
 
 _STEP_ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
+_SHOWN_ENTRIES = 5
+MOST_STEPS = 1000
+"""Steps of one agent. Its checks look at each from each."""
+
 END = ""
 """The end of the flow, as a node."""
 
@@ -20,6 +24,7 @@ class StepGraph:
     def __init__(self, registry: StepsRegistry, file: str) -> None:
         self.registry = registry
         self.file = file
+        self._reached: dict[tuple[tuple[str, ...], str | None], frozenset[str]] = {}
         self.edges = {step_id: frozenset(targets(step_id, step)) for step_id, step in registry.steps.items()}
 
     def entries(self) -> tuple[str, ...]:
@@ -28,6 +33,11 @@ class StepGraph:
         return given or tuple(self.registry.steps)[:1]
 
     def reachable(self, starts: tuple[str, ...], without: str | None = None) -> frozenset[str]:
+        if (starts, without) not in self._reached:
+            self._reached[starts, without] = self._walked(starts, without)
+        return self._reached[starts, without]
+
+    def _walked(self, starts: tuple[str, ...], without: str | None) -> frozenset[str]:
         seen: set[str] = set()
         waiting = deque(start for start in starts if start != without)
         while waiting:
@@ -36,6 +46,20 @@ class StepGraph:
                 continue
             seen.add(node)
             waiting.extend(target for target in self.edges.get(node, ()) if target != without)
+        return frozenset(seen)
+
+    def _leading_to_the_end(self) -> frozenset[str]:
+        """Every step from which some path leads to the end."""
+        before: dict[str, list[str]] = {}
+        for step_id, led_to in self.edges.items():
+            for target in led_to:
+                before.setdefault(target, []).append(step_id)
+        seen: set[str] = set()
+        waiting = deque([END])
+        while waiting:
+            fresh = [step_id for step_id in before.get(waiting.popleft(), ()) if step_id not in seen]
+            seen.update(fresh)
+            waiting.extend(dict.fromkeys(fresh))
         return frozenset(seen)
 
     def shortest_path(self, start: str) -> int | None:
@@ -62,13 +86,16 @@ class StepGraph:
         return ""
 
     def check(self, ends_by_steps: bool, max_iterations: int) -> Iterator[Problem]:
+        if len(self.registry.steps) > MOST_STEPS:
+            yield Problem(self.file, "steps", f"has more than {MOST_STEPS} steps")
+            return
         yield from self._entry_problems()
         for step_id, step in self.registry.steps.items():
             yield from self._step_problems(step_id, step)
         reachable = self.reachable(self.entries())
         for step_id in self.registry.steps:
             if step_id not in reachable:
-                entries = ", ".join(self.entries())
+                entries = ", ".join(self.entries()[:_SHOWN_ENTRIES])
                 yield Problem(self.file, f"steps.{step_id}", f"no path leads here from the entry step ({entries})")
         if ends_by_steps:
             yield from self._end_problems(reachable, max_iterations)
@@ -133,8 +160,9 @@ class StepGraph:
             yield Problem(self.file, at, "a jump needs a target, or targets to choose between")
 
     def _end_problems(self, reachable: frozenset[str], max_iterations: int) -> Iterator[Problem]:
+        ending = self._leading_to_the_end()
         for step_id in self.registry.steps:
-            if step_id in reachable and self.shortest_path(step_id) is None:
+            if step_id in reachable and step_id not in ending:
                 yield Problem(self.file, f"steps.{step_id}", "no path leads from here to a closing step")
         for entry in self.entries():
             needed = self.shortest_path(entry) if entry in self.edges else None

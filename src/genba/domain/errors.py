@@ -23,9 +23,13 @@
 Foreign errors are translated where the foreign thing is called.
 """
 
+import math
 import re
 
 from genba.domain.problems import Problem
+
+LONGEST_WAIT = 31 * 86_400.0
+"""Seconds. Whoever is told to wait longer than a month was told nonsense, and asks again after it."""
 
 
 class GenbaError(Exception):
@@ -45,7 +49,8 @@ class RecoverableError(GenbaError):
 
     def __init__(self, message: str, *, retry_after: float | None = None, hint: str = "") -> None:
         super().__init__(message, hint=hint)
-        self.retry_after = retry_after
+        known = retry_after is not None and not math.isnan(retry_after)
+        self.retry_after: float | None = min(retry_after or 0.0, LONGEST_WAIT) if known else None
 
 
 class AgentTimeout(RecoverableError):

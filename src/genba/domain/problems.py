@@ -1,6 +1,7 @@
 """A problem in a definition: where it is, what is wrong, and what would be right."""
 
 from collections.abc import Iterable
+from itertools import islice
 
 import msgspec
 
@@ -17,12 +18,29 @@ class Problem(msgspec.Struct, frozen=True, order=True):
         return ": ".join(part for part in (self.file, self.path, self.message) if part)
 
 
+MOST_TOLD = 100
+"""Problems of one file, or of one kind of check, that are told. Nobody reads more of them at once."""
+_FEW = 60
+_MANY = 2000
+_LONGEST_WORD = 200
+
+
+def told(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """The first of many problems; how many there are is not worth finding out."""
+    first = tuple(islice(problems, MOST_TOLD + 1))
+    if len(first) <= MOST_TOLD:
+        return first
+    return (*first[:MOST_TOLD], Problem(first[MOST_TOLD].file, "", "and more problems of this kind"))
+
+
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that the writer probably meant."""
     choices = list(known)
     folded = {choice.lower(): choice for choice in choices}
     if word.lower() in folded:
         return folded[word.lower()]
+    if len(word) > _LONGEST_WORD or len(choices) > _MANY:
+        return None
     import difflib  # noqa: PLC0415  (only what is misspelt pays for it)
 
     found = difflib.get_close_matches(word.lower(), list(folded), n=1, cutoff=0.6)
@@ -35,4 +53,4 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     match = nearest(word, choices)
     if match is not None:
         return f'did you mean "{match}"?'
-    return f"known: {', '.join(choices)}" if choices else ""
+    return f"known: {', '.join(choices)}" if 0 < len(choices) <= _FEW else ""

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from genba.domain.problems import Problem, did_you_mean
+from genba.domain.problems import Problem, did_you_mean, told
 
 T = TypeVar("T")
 
@@ -25,9 +25,24 @@ DEEPEST = 64
 """Levels of objects and lists in one file."""
 MOST_VALUES = 100_000
 """Values in one file; a few lines of YAML with references can stand for billions."""
+LARGEST_FILE = 4 * 1024 * 1024
+"""Bytes of one file of an agent."""
+LARGEST_YAML = 512 * 1024
+"""Bytes of one YAML file: reading them takes seconds where other files take none."""
 _LARGEST = 2**63 - 1
 _NOT_TEXT = "has a character that is not text: {}"
 _SHOWN = 80
+
+
+class TooLargeError(ValueError):
+    """A file that nobody wrote by hand."""
+
+
+def file_text(content: bytes, most: int = LARGEST_FILE) -> str:
+    """The text of a file, of which no more than one byte above `most` needs to have been read."""
+    if len(content) > most:
+        raise TooLargeError(f"it is larger than {most // 1024} KiB")
+    return content.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def read_plain(parse: Callable[[], Any], file: str, kind: str) -> tuple[Any, tuple[Problem, ...]]:
@@ -38,12 +53,39 @@ def read_plain(parse: Callable[[], Any], file: str, kind: str) -> tuple[Any, tup
         return None, (Problem(file, "", f"nested too deeply: at most {DEEPEST} levels"),)
     except UnicodeDecodeError as error:
         return None, (Problem(file, f"byte {error.start}", "cannot be read: it is not UTF-8"),)
+    except TooLargeError as error:
+        return None, (Problem(file, "", f"cannot be read: {error}"),)
     except json.JSONDecodeError as error:
         return None, (Problem(file, f"line {error.lineno}, column {error.colno}", f"not {kind}: {error.msg}"),)
     except ValueError as error:
         return None, (Problem(file, "", f"not {kind}: {str(error).splitlines()[0]}"),)
     problems = plain_problems(value, file)
     return (None, problems) if problems else (value, ())
+
+
+def one_of_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON in which no key stands twice: the second would silently undo the first."""
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise ValueError(f'the key "{_shown(twice)}" stands there twice')
+    return made
+
+
+def too_deep(value: object) -> bool:
+    """Whether data is nested deeper than anybody should have to follow it."""
+    level: list[object] = [value]
+    for _ in range(DEEPEST + 1):
+        level = [
+            inner
+            for each in level
+            if isinstance(each, dict | list | tuple)
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def plain_problems(raw: object, file: str, path: str = "") -> tuple[Problem, ...]:
@@ -138,7 +180,7 @@ def shape(raw: object, wanted: type[T], file: str, path: str = "") -> tuple[T | 
         return msgspec.convert(raw, wanted), ()
     except msgspec.ValidationError as error:
         found = tuple(_walk(raw, wanted, file, path))
-        return None, found or (Problem(file, path, _plain(error)),)
+        return None, told(found) or (Problem(file, path, _plain(error)),)
 
 
 def _walk(raw: object, wanted: Any, file: str, path: str) -> list[Problem]:

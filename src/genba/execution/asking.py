@@ -22,6 +22,7 @@ from genba.domain.events import (
 from genba.domain.loop_state import LoopState
 from genba.domain.ports import AgentInstance
 from genba.domain.replies import Ask, Reply, Usage
+from genba.domain.shapes import too_deep
 from genba.domain.tools import is_listed
 from genba.execution.prompting import ResolvedPrompt, refusal_section
 from genba.execution.world import World
@@ -151,6 +152,8 @@ class Asking:
             idle_seconds=self.limits.idle_timeout_seconds,
         )
         reply = await self.world.adapter.execute(self.instance, ask, self._listen(state))
+        if too_deep(reply.structured):
+            reply = msgspec.structs.replace(reply, structured=None)
         ended = AgentEnded(
             step=step_id,
             iteration=state.iterations + 1,
@@ -180,7 +183,7 @@ class Asking:
                 self.world.journal.emit(AgentStarted(process=int(line), **where))  # type: ignore[arg-type]
             elif stream == "tool":
                 tool, _, target = line.partition(" ")
-                self.world.journal.emit(ToolUsed(tool=tool, target=target[:_LONGEST_TARGET], **where))  # type: ignore[arg-type]
+                self.world.journal.emit(ToolUsed(tool=tool[:_LONGEST_TARGET], target=target[:_LONGEST_TARGET], **where))  # type: ignore[arg-type]
             elif stream == "notice":
                 self.world.journal.emit(Notice(message=line[:_LONGEST_NOTICE], **where))  # type: ignore[arg-type]
             elif told - len(line) > _MOST_OUTPUT:

@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from genba.domain.shapes import too_deep
+
 _FENCE = "```"
 _MARKER = re.compile(r"[\w+.-]*")
 
@@ -32,7 +34,7 @@ def json_object(text: str) -> dict[str, Any] | None:
         json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
+    return value if isinstance(value, dict) and not too_deep(value) else None
 
 
 def whole_reply(text: str) -> dict[str, Any] | None:

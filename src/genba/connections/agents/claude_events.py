@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from genba.connections.agents.command_line import Totals
-from genba.connections.agents.loose_values import as_dict, as_number, as_text
+from genba.connections.agents.loose_values import as_dict, as_id, as_number, as_structured, as_text
 from genba.connections.agents.model_errors import ConversationLost, one_line, provider_error
 from genba.connections.agents.one_shot import last_words, with_words
 from genba.domain.errors import AgentUnavailable, GenbaError, RateLimited, UnrecoverableError
@@ -82,10 +82,9 @@ class ClaudeReading:
             raise self._error(result)
         if subtype in _AN_ANSWER_ALL_THE_SAME:
             self.heard("notice", f"claude stopped before it was done: {_told(result) or subtype}")
-        structured = result.get("structured_output")
         return Reply(
             text=as_text(result.get("result")) or self.said,
-            structured=structured if isinstance(structured, dict) else None,
+            structured=as_structured(result.get("structured_output")),
             session_id=self.session_id,
             usage=self._usage(result),
             tools_used=self._tools_used(),
@@ -225,7 +224,7 @@ class ClaudeReading:
         self.heard("notice", with_words(f"{name} was denied", one_line(why)))
 
     def _know(self, event: Mapping[str, Any]) -> None:
-        self.session_id = as_text(event.get("session_id")) or self.session_id
+        self.session_id = as_id(event.get("session_id")) or self.session_id
 
 
 _READERS: dict[str, Callable[[ClaudeReading, dict[str, Any]], None]] = {
@@ -260,8 +259,8 @@ def _target(value: object, tree: str) -> str:
 
 def _told(result: Mapping[str, Any]) -> str:
     errors = result.get("errors")
-    said = as_text(result.get("result")) or " ".join(as_text(each) for each in errors or () if isinstance(errors, list))
-    return one_line(said)
+    listed = errors if isinstance(errors, list) else []
+    return one_line(as_text(result.get("result")) or " ".join(as_text(each) for each in listed))
 
 
 def _tokens(counted: Mapping[str, Any], given: str, made: str) -> Usage:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from genba.connections.agents.command_line import Totals
-from genba.connections.agents.loose_values import as_count, as_dict, as_text
+from genba.connections.agents.loose_values import as_count, as_dict, as_id, as_structured, as_text
 from genba.connections.agents.model_errors import ConversationLost, one_line, provider_error, told_wait
 from genba.connections.agents.one_shot import last_words, with_words
 from genba.connections.agents.prices import Price
@@ -99,10 +99,10 @@ class CodexReading:
         if self.schema is None:
             return None
         try:
-            answer = msgspec.json.decode(self.said)
+            answer = as_structured(msgspec.json.decode(self.said))
         except (ValueError, RecursionError):
             return None
-        return without_nulls(answer, self.schema) if isinstance(answer, dict) else None
+        return without_nulls(answer, self.schema) if answer is not None else None
 
     def _usage(self, counted: Mapping[str, Any]) -> Usage:
         """What this question used: Codex counts from the beginning of the conversation."""
@@ -137,7 +137,7 @@ class CodexReading:
         return provider_error(status, words, self.key_variable, wait)
 
     def _on_thread(self, event: Mapping[str, Any]) -> None:
-        self.session_id = as_text(event.get("thread_id")) or self.session_id
+        self.session_id = as_id(event.get("thread_id")) or self.session_id
         if self.resumed and self.session_id != self.resumed:
             self.heard("notice", "the conversation is not there any more; a new one is begun")
 

@@ -17,6 +17,7 @@ from genba.domain.errors import AgentUnavailable, NotFoundError, RateLimited
 from genba.domain.ports import AgentInstance
 from genba.domain.processes import Command, Exit, Heard
 from genba.domain.replies import AgentSession, Ask, Reply, Usage
+from genba.domain.shapes import too_deep
 
 _LONGEST = 100_000
 """Bytes of a command and its variables. Every system takes that many, and prompts travel by other ways."""
@@ -262,6 +263,8 @@ def _wrong(told: ReplyFile) -> str:
     """Why a reply that has the right shape cannot be used all the same."""
     if min(told.usage.input_tokens, told.usage.output_tokens, told.usage.cost_usd) < 0:
         return "usage is less than nothing"
+    if too_deep(told.structured):
+        return "structured is nested too deeply"
     session = told.session_id or ""
     if "\0" in session or len(session) > _LONGEST_SESSION_ID:
         return "session_id is not a short text"

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from genba.connections.agents.loose_values import as_count, as_dict, as_number, as_text
+from genba.connections.agents.loose_values import as_count, as_dict, as_id, as_number, as_text
 from genba.connections.agents.model_errors import ConversationLost, one_line, provider_error, told_wait
 from genba.connections.agents.one_shot import last_words, with_words
 from genba.domain.errors import AgentUnavailable, GenbaError, RateLimited, UnrecoverableError
@@ -43,6 +43,7 @@ _MOST_UNFINISHED = 3
 """Answers without an end, one after the other. OpenCode itself would ask again for ever."""
 _FIRST_WAIT, _SLACK = 2.0, 1.5
 """OpenCode waits 2, 4, 8… seconds by itself, give or take a quarter; a longer wait was told by the provider."""
+_MOST_DOUBLINGS = 60
 _DENIED = re.compile(r"rule which prevents you|rejected permission|call unavailable tool '([\w-]+)'")
 _LIMIT = re.compile(r"rate.?limit|too many requests|quota", re.IGNORECASE)
 _LOST = "Session not found"
@@ -83,7 +84,7 @@ class OpenCodeReading:
         except (ValueError, RecursionError):
             return
         if isinstance(event, dict) and (read := _READERS.get(as_text(event.get("type")))):
-            self.session_id = as_text(event.get("sessionID")) or self.session_id
+            self.session_id = as_id(event.get("sessionID")) or self.session_id
             read(self, event)
 
     def reply(self, done: Exit) -> Reply:
@@ -185,7 +186,7 @@ class OpenCodeReading:
 
     def _on_retry(self, event: Mapping[str, Any]) -> None:
         told, seconds = one_line(as_text(event.get("message"))), as_number(event.get("seconds"))
-        own_wait = _FIRST_WAIT * 2.0 ** (max(as_count(event.get("retry")), 1) - 1)
+        own_wait = _FIRST_WAIT * 2.0 ** (min(max(as_count(event.get("retry")), 1), _MOST_DOUBLINGS) - 1)
         told_by_provider = seconds > own_wait * _SLACK
         if told_by_provider or _LIMIT.search(told):
             self.trouble = RateLimited(
@@ -209,6 +210,7 @@ _READERS: dict[str, Callable[[OpenCodeReading, dict[str, Any]], None]] = {
 
 def _seconds(headers: Mapping[str, Any]) -> float | None:
     try:
-        return float(headers.get("retry-after", "")) or None
-    except (TypeError, ValueError):
+        seconds = float(headers.get("retry-after", ""))
+    except (TypeError, ValueError, OverflowError):
         return None
+    return seconds if seconds > 0 else None

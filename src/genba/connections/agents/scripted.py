@@ -13,11 +13,12 @@ from msgspec import Meta
 from genba.connections.agents.one_shot import OneShotAdapter, OneShotInstance, reply_from_exit
 from genba.connections.agents.player import UNEXPECTED
 from genba.domain.errors import ConfigurationError, RateLimited, UnrecoverableError
+from genba.domain.plain_yaml import load_yaml
 from genba.domain.ports import AgentInstance
 from genba.domain.problems import Problem
 from genba.domain.processes import Command, Heard
 from genba.domain.replies import AgentSession, Ask, Reply, Usage
-from genba.domain.shapes import read_plain, shape
+from genba.domain.shapes import LARGEST_YAML, file_text, read_plain, shape
 
 _DEEPEST = 500
 
@@ -172,7 +173,7 @@ def _raw_script(folder: Path, name: str, shown: str) -> tuple[Any, tuple[Problem
         path = (folder / name).resolve()
         if not path.is_relative_to(folder.resolve()):
             return None, (Problem(shown, "", "leaves the agent's folder"),)
-        return read_plain(lambda: _parsed(path.read_text(encoding="utf-8")), shown, "YAML")
+        return read_plain(lambda: _parsed(_text(path)), shown, "YAML")
     except OSError as error:
         return None, (Problem(shown[:80], "", f"cannot be read: {error.strerror}"),)
     except RuntimeError as error:
@@ -181,16 +182,20 @@ def _raw_script(folder: Path, name: str, shown: str) -> tuple[Any, tuple[Problem
         return None, (Problem(shown, "", f"not YAML: {error}"),)
 
 
+def _text(path: Path) -> str:
+    with path.open("rb") as opened:
+        return file_text(opened.read(LARGEST_YAML + 1), LARGEST_YAML)
+
+
 def _parsed(text: str) -> Any:
     """The quick parser reads what is right; what is wrong is told in the words of the slow one.
 
     The quick one dies of what is nested too deep, so it gets nothing that could be.
     """
-    quick = getattr(yaml, "CSafeLoader", None)
-    if quick is not None and sum(map(text.count, "[{-?:")) < _DEEPEST:
+    if sum(map(text.count, "[{-?:")) < _DEEPEST:
         with contextlib.suppress(yaml.YAMLError):
-            return yaml.load(text, quick)  # noqa: S506  (a safe one, too)
-    return yaml.safe_load(text)
+            return load_yaml(text, quick=True)
+    return load_yaml(text)
 
 
 def _turn_problems(turn: Turn) -> Iterator[tuple[str, str]]:
