@@ -1,0 +1,36 @@
+"""`genba work --until-empty` that dies at a boundary: `python -m tests.chaos.mortal BOUNDARY WORKERS [RECORD]`.
+
+The fleet of the product, as in `tests.fleet.dying`, with the door for agents that ask.
+"""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from genba.entrypoints.cli.work_command import PlainFleetView, _door, drive
+from genba.wiring.house import House
+from tests.fleet.dying import Fate, MortalFleet
+
+
+def main() -> None:
+    boundary, workers, *record = sys.argv[1:]
+    MortalFleet.fate = Fate(boundary, Path(record[0]) if record else None)
+    house = asyncio.run(House.find(Path.cwd()))
+
+    def opened(listener):  # type: ignore[no-untyped-def]
+        return MortalFleet.open(
+            house,
+            workers=int(workers),
+            executor=os.environ.get("GENBA_EXECUTOR", ""),
+            listener=listener,
+            door=_door,
+        )
+
+    asyncio.run(drive(opened, PlainFleetView(), until_empty=True))
+    sys.stdout.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

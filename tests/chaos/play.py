@@ -1,0 +1,368 @@
+"""One round: a field, a fleet at work on it, and everything that its seed has in store for them."""
+
+import contextlib
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psycopg
+
+from tests import preloaded
+from tests.chaos.crowd import Crowd, end
+from tests.chaos.ground import Asked, Ground, Seen
+from tests.chaos.trouble import Kind, Lock, Trouble, Troubles
+from tests.preloaded import GENBA, ordinary_environment
+
+WORKERS = {1: 6, 3: 3}
+"""By the number of processes: the sessions of each."""
+PATIENCE = 240.0
+"""A round that takes longer is a finding."""
+_LOOKS = 0.02
+_MOST_RETURNS = 12
+"""How often somebody types `genba work` again after it ended with something left to do."""
+_MOST_HITS = 2
+"""How often the agent of one task is killed, or whoever holds it: its patience has an end, and that end is right."""
+
+
+class Played(msgspec.Struct, kw_only=True):
+    """What a round came to, before anybody has judged it."""
+
+    story: list[str] = []
+    happened: dict[str, int] = {}
+    missed: dict[str, int] = {}
+    recovered: list[float] = []
+    """Seconds from the death of whoever worked alone to the first event by whoever came next."""
+    seconds: float = 0.0
+    returns: int = 0
+    """How often the fleet had ended by itself with something left, and was started again."""
+    problems: list[str] = []
+    """What went wrong already while it was played."""
+
+
+class Worker:
+    """One process of the fleet, and those who come in its place."""
+
+    def __init__(self, name: str, log: Path) -> None:
+        self.name = name
+        self.log = log
+        self.process: subprocess.Popen[bytes] | None = None
+        self.died = 0.0
+        self.boundary = ""
+
+
+class Round:
+    """Plays one."""
+
+    def __init__(self, ground: Ground, troubles: Troubles, *, full: bool, clock: Any = None) -> None:
+        self.ground = ground
+        self.crowd = Crowd(ground.root, ground.home)
+        self.waiting = list(troubles.those)
+        self.full = full
+        """Whether the disk can be filled."""
+        self.clock = clock
+        self.played = Played()
+        self.happened: Counter[str] = Counter()
+        self.missed: Counter[str] = Counter()
+        self.hits: Counter[int] = Counter()
+        self.locks: dict[Path, str] = {}
+        names = ["host-a", "host-b", "host-c"] if ground.address else [""]
+        self.each = WORKERS[len(names)]
+        self.workers = [Worker(name, ground.home / f"work{name}.log") for name in names]
+        self.began = 0.0
+        self.dead_at: tuple[float, int] | None = None
+        self.first = troubles.first
+        self.threads: list[threading.Thread] = []
+
+    def play(self) -> Played:
+        self.began = time.monotonic()
+        try:
+            with self.ground.watching() as look:
+                for worker in self.workers:
+                    self._start(worker, self.first if worker is self.workers[0] else "")
+                self._watch(look)
+            self._stop()
+        finally:
+            self._end_all()
+        self.played.seconds = time.monotonic() - self.began
+        self.played.happened, self.played.missed = dict(self.happened), dict(self.missed)
+        return self.played
+
+    def _watch(self, look: Any) -> None:
+        due = 0.0
+        while True:
+            seen: Seen | None = look()
+            now = time.monotonic()
+            if now - self.began > PATIENCE:
+                self.played.problems.append(f"it took longer than {PATIENCE:g} s: {seen}")
+                return
+            if seen is not None:
+                self._recovered(seen)
+                if seen.over:
+                    self.missed.update(trouble.kind for trouble in self.waiting)
+                    return
+                if self.waiting and seen.events >= self.waiting[0].at:
+                    due = due or now + self.waiting[0].jitter
+                    if now >= due:
+                        due = 0.0
+                        self._happen(self.waiting.pop(0), seen)
+            self._look_after(seen)
+            self._look_after_locks()
+            time.sleep(_LOOKS)
+
+    # The fleet
+
+    def _start(self, worker: Worker, boundary: str = "") -> None:
+        words = [str(GENBA), "work", "--until-empty", "--workers", str(self.each)]
+        if boundary:
+            words = [sys.executable, "-m", "tests.chaos.mortal", boundary, str(self.each)]
+        worker.boundary = boundary
+        environment = {**ordinary_environment(), **self.ground.environment}
+        if worker.name:
+            environment["GENBA_EXECUTOR"] = worker.name
+        if self.clock is not None:
+            environment |= self.clock.environment()
+        with worker.log.open("ab") as log:
+            worker.process = preloaded.start(
+                words, cwd=self.ground.root, env=environment, stdout=log.fileno(), stderr=log.fileno()
+            )
+
+    def _look_after(self, seen: Seen | None) -> None:
+        """Whoever is gone is started again, as a person or a service manager would."""
+        for worker in self.workers:
+            code = worker.process.poll() if worker.process is not None else None
+            if code is None:
+                continue
+            if code == -signal.SIGKILL:
+                if worker.boundary:
+                    self._tell(Kind.BOUNDARY, f"died at {worker.boundary}")
+                    self._died(seen)
+            else:
+                self._returned(worker, code)
+            self._start(worker)
+
+    def _returned(self, worker: Worker, code: int) -> None:
+        """It has ended by itself, and says what a person should do."""
+        self.played.returns += 1
+        said = worker.log.read_text("utf-8", "replace").splitlines()[-4:]
+        self.played.story.append(f"{self._at()} genba work {worker.name} ended with {code}: {' / '.join(said)}")
+        for lock in list(self.locks):
+            self._remove(lock, "genba work had ended")
+        if self.played.returns > _MOST_RETURNS:
+            raise RuntimeError(f"genba work ends again and again: {said}")
+
+    def _stop(self) -> None:
+        """Everything has its end: whoever still works finds that out."""
+        for worker in self.workers:
+            if worker.process is None:
+                continue
+            try:
+                code = worker.process.wait(60)
+            except subprocess.TimeoutExpired:
+                self.played.problems.append(f"genba work {worker.name} does not end")
+                continue
+            if code not in (0, 1, -signal.SIGKILL):
+                self.played.problems.append(f"genba work {worker.name} ended with {code}")
+        for thread in self.threads:
+            thread.join()
+        for lock in list(self.locks):
+            self._remove(lock, "the round was over")
+
+    def _end_all(self) -> None:
+        for worker in self.workers:
+            if worker.process is not None and worker.process.poll() is None:
+                end(worker.process.pid)
+                worker.process.wait()
+
+    # What happens to it
+
+    def _happen(self, trouble: Trouble, seen: Seen) -> None:
+        worker = self.workers[int(trouble.choice * len(self.workers))]
+        match trouble.kind:
+            case Kind.WORKER | Kind.BOUNDARY:
+                boundary = trouble.boundary if trouble.kind is Kind.BOUNDARY else ""
+                if self._kill(worker, seen, boundary):
+                    self._tell(Kind.WORKER, f"killed {worker.name}{' before ' + boundary if boundary else ''}")
+            case Kind.NURSERY:
+                self._one_of(trouble, dict.fromkeys(self.crowd.nurseries(), 0))
+            case Kind.SUPERVISOR:
+                self._one_of(trouble, self.crowd.supervisors())
+            case Kind.AGENT:
+                self._one_of(trouble, self.crowd.agents())
+            case Kind.EVERYBODY:
+                self._kill_everybody(seen)
+            case Kind.DATABASE:
+                self._cut(trouble)
+            case Kind.DISK:
+                self._fill(trouble)
+            case Kind.CLOCK:
+                self._turn(trouble)
+            case Kind.LOCK:
+                self._leave_lock(trouble)
+            case _:
+                self.missed[trouble.kind] += 1
+
+    def _kill(self, worker: Worker, seen: Seen | None, boundary: str = "") -> bool:
+        if worker.process is None or worker.process.poll() is not None:
+            self.missed[Kind.WORKER] += 1
+            return False
+        end(worker.process.pid)
+        worker.process.wait()
+        self._died(seen)
+        self._start(worker, boundary)
+        return True
+
+    def _one_of(self, trouble: Trouble, found: dict[int, int]) -> None:
+        able = sorted(pid for pid, task in found.items() if not task or self.hits[task] < _MOST_HITS)
+        if not able:
+            self.missed[trouble.kind] += 1
+            return
+        chosen = able[int(trouble.choice * len(able))]
+        self.hits[found[chosen]] += 1
+        if end(chosen):
+            self._tell(trouble.kind, f"killed that of task {found[chosen]}" if found[chosen] else "killed")
+        else:
+            self.missed[trouble.kind] += 1
+
+    def _kill_everybody(self, seen: Seen) -> None:
+        agents, supervisors = self.crowd.agents(), self.crowd.supervisors()
+        self.hits.update(set(agents.values()) | set(supervisors.values()))
+        for worker in self.workers:
+            if worker.process is not None:
+                end(worker.process.pid)
+        for pid in (*self.crowd.nurseries(), *supervisors, *agents):
+            end(pid)
+        for worker in self.workers:
+            if worker.process is not None:
+                worker.process.wait()
+            self._start(worker)
+        self._died(seen)
+        self._tell(Kind.EVERYBODY, f"killed, with {len(agents)} agents")
+
+    def _cut(self, trouble: Trouble) -> None:
+        if self.ground.address:
+            with psycopg.connect(self.ground.address, autocommit=True) as connection:
+                cut = connection.execute(
+                    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+                    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                ).fetchone()
+            self._tell(trouble.kind, f"{cut[0] if cut else 0} connections were cut")
+            return
+
+        def write() -> None:
+            with contextlib.closing(sqlite3.connect(self.ground.file, timeout=30, isolation_level=None)) as other:
+                try:
+                    other.execute("BEGIN IMMEDIATE")
+                except sqlite3.OperationalError:
+                    return
+                time.sleep(trouble.seconds)
+                other.execute("ROLLBACK")
+
+        self._meanwhile(write)
+        self._tell(trouble.kind, f"somebody else writes for {trouble.seconds:.1f} s")
+
+    def _fill(self, trouble: Trouble) -> None:
+        if not self.full:
+            self.missed[trouble.kind] += 1
+            return
+        balloon = self.ground.disk / "balloon"
+
+        def fill() -> None:
+            handle = os.open(balloon, os.O_WRONLY | os.O_CREAT)
+            try:
+                piece = bytes(1 << 20)
+                with contextlib.suppress(OSError):
+                    while True:
+                        os.write(handle, piece)
+                time.sleep(trouble.seconds)
+            finally:
+                os.close(handle)
+                balloon.unlink()
+
+        self._meanwhile(fill)
+        self._tell(trouble.kind, f"no room for {trouble.seconds:.1f} s")
+
+    def _turn(self, trouble: Trouble) -> None:
+        if self.clock is None:
+            self.missed[trouble.kind] += 1
+            return
+        self.clock.jump(trouble.hours * 3600)
+        self._tell(trouble.kind, f"{trouble.hours:+g} h")
+
+    # Locks of git
+
+    def _leave_lock(self, trouble: Trouble) -> None:
+        folder = self.ground.root / ".git"
+        match trouble.lock:
+            case Lock.TREE:
+                able = [tree / "index.lock" for tree in sorted((folder / "worktrees").glob("*"))]
+            case Lock.BRANCH:
+                able = [ref.with_name(f"{ref.name}.lock") for ref in sorted((folder / "refs/heads/genba").glob("*"))]
+            case plain:
+                able = [folder / plain]
+        if not able:
+            self.missed[trouble.kind] += 1
+            return
+        chosen = able[int(trouble.choice * len(able))]
+        try:
+            os.close(os.open(chosen, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
+        except OSError:
+            self.missed[trouble.kind] += 1
+            return
+        self.locks[chosen] = str(chosen.relative_to(folder))
+        self._tell(trouble.kind, f"{self.locks[chosen]} was left behind")
+
+    def _look_after_locks(self) -> None:
+        """Whoever is told of a lock takes it away, as a person does who reads what the fleet says."""
+        for lock, name in list(self.locks.items()):
+            if not lock.exists():
+                self.played.story.append(f"{self._at()} {name} was taken away by the fleet")
+                del self.locks[lock]
+                continue
+            for worker in self.workers:
+                if str(lock) in worker.log.read_text("utf-8", "replace"):
+                    self._remove(lock, "the fleet has told of it")
+                    break
+
+    def _remove(self, lock: Path, why: str) -> None:
+        name = self.locks.pop(lock)
+        lock.unlink(missing_ok=True)
+        self.played.story.append(f"{self._at()} {name} was taken away by a person: {why}")
+
+    # The story
+
+    def _meanwhile(self, work: Any) -> None:
+        thread = threading.Thread(target=work)
+        thread.start()
+        self.threads.append(thread)
+
+    def _died(self, seen: Seen | None) -> None:
+        if len(self.workers) == 1 and seen is not None:
+            self.dead_at = (time.monotonic(), seen.events)
+
+    def _recovered(self, seen: Seen) -> None:
+        if self.dead_at is not None and seen.events > self.dead_at[1]:
+            self.played.recovered.append(time.monotonic() - self.dead_at[0])
+            self.dead_at = None
+
+    def _tell(self, kind: Kind, told: str) -> None:
+        self.happened[kind] += 1
+        self.played.story.append(f"{self._at()} {kind}: {told}")
+
+    def _at(self) -> str:
+        return f"{time.monotonic() - self.began:6.2f} s"
+
+
+def statuses(ground: Ground) -> dict[int, str]:
+    asked = Asked(ground.address or str(ground.file))
+    try:
+        return {int(number): str(status) for number, status in asked.rows("SELECT number, status FROM tasks") or []}
+    finally:
+        asked.close()
