@@ -52,9 +52,9 @@ def rows() -> list[Row]:
 def _sleepers() -> list[Row]:
     """Like with like: a shell has no walls, so the fleet held to it has none. What walls cost is told beside."""
     found = _taking_turns(
-        genba=lambda: _fleet(SLEEPERS, SLEEPERS, SECONDS, sandbox="worktree"),
-        walled=lambda: _fleet(SLEEPERS, SLEEPERS, SECONDS),
-        bare=lambda: _bare(SLEEPERS, SLEEPERS, SECONDS),
+        genba=lambda: by_a_fleet(SLEEPERS, SLEEPERS, SECONDS, sandbox="worktree"),
+        walled=lambda: by_a_fleet(SLEEPERS, SLEEPERS, SECONDS),
+        bare=lambda: in_a_shell(SLEEPERS, SLEEPERS, SECONDS),
     )
     genba, walled, bare = (found[name].seconds for name in ("genba", "walled", "bare"))
     what = f"{SLEEPERS} agents that sleep {SECONDS:g} s, {SLEEPERS} workers"
@@ -71,7 +71,9 @@ def _sleepers() -> list[Row]:
 
 def _instant() -> list[Row]:
     found = _taking_turns(
-        rounds=1, genba=lambda: _fleet(INSTANT, AT_ONE_TIME, 0.0), bare=lambda: _bare(INSTANT, AT_ONE_TIME, 0.0)
+        rounds=1,
+        genba=lambda: by_a_fleet(INSTANT, AT_ONE_TIME, 0.0),
+        bare=lambda: in_a_shell(INSTANT, AT_ONE_TIME, 0.0),
     )
     each = {name: taken.seconds / INSTANT * 1000 for name, taken in found.items()}
     counts = {"genba": _counted(genba=True), "bare": _counted(genba=False)}
@@ -94,7 +96,7 @@ def _queue() -> list[Row]:
 
 
 def _recovery() -> list[Row]:
-    found = _taking_turns(rounds=3, recovered=_recovered, idle=lambda: _fleet(0, 1, 0.0))
+    found = _taking_turns(rounds=3, recovered=_recovered, idle=lambda: by_a_fleet(0, 1, 0.0))
     recovered, idle = found["recovered"].seconds, found["idle"].seconds
     figure = f"{recovered * 1000:.0f} ms from its start to the end of the step that was cut off, beside "
     figure += f"{idle * 1000:.0f} ms for one that finds nothing to do, start and end"
@@ -125,47 +127,47 @@ def _ground(seconds: float = 0.0, tasks: int = 0) -> Iterator[Ground]:
         yield Ground(Path(folder), seconds).tasks(tasks)
 
 
-def _fleet(tasks: int, workers: int, seconds: float, sandbox: str = "") -> Taken:
+def by_a_fleet(tasks: int, workers: int, seconds: float, sandbox: str = "") -> Taken:
     """A fleet behind the walls that this machine has, unless others are named."""
     environment = clean_environment() | ({SANDBOX_VARIABLE: sandbox} if sandbox else {})
     with _ground(seconds, tasks) as ground:
-        return _timed(ground, _working(workers), tasks, environment)
+        return timed(ground, working(workers), tasks, environment)
 
 
-def _bare(tasks: int, parallel: int, seconds: float) -> Taken:
+def in_a_shell(tasks: int, parallel: int, seconds: float) -> Taken:
     with _ground(seconds, tasks) as ground:
-        return _timed(ground, ground.bare(tasks, parallel), tasks)
+        return timed(ground, ground.bare(tasks, parallel), tasks)
 
 
-def _working(workers: int) -> list[str]:
+def working(workers: int) -> list[str]:
     return [str(BIN / "genba"), "work", "--until-empty", "--plain", "--workers", str(workers)]
 
 
-def _timed(ground: Ground, words: list[str], landed: int, environment: dict[str, str] | None = None) -> Taken:
+def timed(ground: Ground, words: list[str], landed: int, environment: dict[str, str] | None = None) -> Taken:
     take_in_orphans()
-    began, before = time.perf_counter(), _spent()
+    began, before = time.perf_counter(), spent()
     done = subprocess.run(
         words, cwd=ground.root, env=environment or clean_environment(), capture_output=True, text=True, check=False
     )
     seconds = time.perf_counter() - began
-    _wait_for_all()
-    taken = Taken(seconds, _spent() - before)
+    wait_for_all()
+    taken = Taken(seconds, spent() - before)
     if done.returncode or ground.landed() != landed:
         raise RuntimeError(f"{words[0]}: {ground.landed()} of {landed} landed\n{done.stdout}{done.stderr}")
     return taken
 
 
-def _wait_for_all() -> None:
+def wait_for_all() -> None:
     """What ends after whoever started it, as agents and their supervisors may, is counted with the rest."""
     with suppress(ChildProcessError):
         while True:
             os.waitpid(-1, 0)
 
 
-def _spent() -> float:
+def spent() -> float:
     """Seconds of processor of everything that was started here and has ended."""
-    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return spent.ru_utime + spent.ru_stime
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _counted(genba: bool) -> float:
@@ -179,8 +181,8 @@ def _counted(genba: bool) -> float:
         counting.chmod(0o755)
         environment = clean_environment()
         environment["PATH"] = f"{folder}:{environment['PATH']}"
-        words = _working(AT_ONE_TIME) if genba else ground.bare(COUNTED, AT_ONE_TIME)
-        _timed(ground, words, COUNTED, environment)
+        words = working(AT_ONE_TIME) if genba else ground.bare(COUNTED, AT_ONE_TIME)
+        timed(ground, words, COUNTED, environment)
         return len(log.read_text().splitlines()) / COUNTED
 
 
@@ -199,14 +201,14 @@ def _turns(goal: str) -> Taken:
 def _merges() -> Taken:
     with _ground() as ground:
         ground.branches(BRANCHES)
-        return _timed(ground, ["sh", str(HERE / "bare_merges.sh"), str(ground.root), str(BRANCHES)], BRANCHES)
+        return timed(ground, ["sh", str(HERE / "bare_merges.sh"), str(ground.root), str(BRANCHES)], BRANCHES)
 
 
 def _recovered() -> Taken:
     """Seconds from the start of a fleet, after the one before was killed in the middle of a question, to the end of the
     step that had been cut off. The agent has answered meanwhile: what is measured is the fleet, not the agent."""
     with _ground(seconds=0.5, tasks=1) as ground:
-        words, questions = _working(1), ".git/genba/runs/*/supervised/*"
+        words, questions = working(1), ".git/genba/runs/*/supervised/*"
         quiet = {
             "cwd": ground.root,
             "env": clean_environment(),
@@ -214,14 +216,14 @@ def _recovered() -> Taken:
             "stderr": subprocess.DEVNULL,
         }
         first = subprocess.Popen(words, **quiet)  # type: ignore[call-overload]
-        _until(lambda: any(ground.root.glob(f"{questions}/1/heard.jsonl")))
+        until(lambda: any(ground.root.glob(f"{questions}/1/heard.jsonl")))
         before = _steps(ground)
         os.kill(first.pid, signal.SIGKILL)
         first.wait()
-        _until(lambda: any(ground.root.glob(f"{questions}/1/result.json")))
+        until(lambda: any(ground.root.glob(f"{questions}/1/result.json")))
         began = time.perf_counter()
         second = _quiet(words, ground)
-        _until(lambda: _steps(ground) > before)
+        until(lambda: _steps(ground) > before)
         taken = Taken(time.perf_counter() - began)
         if second.wait(DEADLINE) or ground.landed() != 1:
             raise RuntimeError("the fleet that was killed did not recover")
@@ -239,7 +241,7 @@ def _steps(ground: Ground) -> int:
         return int(connection.execute("SELECT count(*) FROM operation_outputs").fetchone()[0])
 
 
-def _until(holds: Callable[[], bool]) -> None:
+def until(holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + DEADLINE
     while not holds():
         if time.monotonic() > deadline:

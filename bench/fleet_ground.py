@@ -22,8 +22,9 @@ COMMIT = "echo $GENBA_ISSUE > task-$GENBA_ISSUE.txt && git add -A && git commit 
 class Ground:
     """One project, ready to be worked on, whoever does it."""
 
-    def __init__(self, folder: Path, seconds: float = 0.0) -> None:
+    def __init__(self, folder: Path, seconds: float = 0.0, database: str = "") -> None:
         self.root = folder / "repository"
+        self.database = database or str(self.root / ".genba" / "genba.db")
         self.turn = folder / "turn.json"
         self.deeds: list[dict[str, Any]] = [*([{"sleep": seconds}] if seconds else []), {"run": COMMIT}]
         self._repository()
@@ -55,9 +56,9 @@ class Ground:
         turns = {"turns": [{"do": self.deeds, "reply": "done"}], "repeat": True}
         self._write(".agent/worker/script.yaml", yaml.safe_dump(turns))
 
-    def tasks(self, count: int) -> "Ground":
+    def tasks(self, count: int, first: int = 1) -> "Ground":
         with self.board() as board:
-            for number in range(1, count + 1):
+            for number in range(first, first + count):
                 board.add(TaskDraft(title=f"Task {number}", number=number), HUMAN)
         return self
 
@@ -89,7 +90,7 @@ class Ground:
                 queue.enqueue_merge(entry)
 
     def board(self) -> Blackboard:
-        return Blackboard.open(str(self.root / ".genba" / "genba.db"), self.root.name)
+        return Blackboard.open(self.database, self.root.name)
 
     def git(self, *words: str, stdin: str = "") -> str:
         done = subprocess.run(["git", *words], cwd=self.root, input=stdin, text=True, check=True, capture_output=True)

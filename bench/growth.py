@@ -1,0 +1,250 @@
+"""How cost grows from 10 to 10,000 tasks: what everybody pays again and again, in seconds of the processor.
+
+One field grows while it is measured. Its tasks are added by the same verb as yours, all of them are open, and a third
+waits for another one. Nobody may begin: the provider of their agent asks everybody to wait, which is the dearest way of
+having nothing to do, since every task is ranked before it is told to wait. A second field has the same number of tasks,
+and all but ten of them are done.
+"""
+
+import asyncio
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from bench.fleet_ground import HUMAN, Ground
+from bench.measuring import Measured, Row, clean_environment
+from bench.slopes import slope
+from genba.blackboard.board import Blackboard
+from genba.blackboard.fleet import FleetBoard
+from genba.blackboard.store import Statement, Transaction
+from genba.blackboard.workflow import WorkflowBoard
+from genba.coordination.workflow.answers import Caller
+from genba.coordination.workflow.runs import RunWorkflow
+from genba.coordination.workflow.service import WorkflowService
+from genba.definitions.fleet_file import FleetSettings, WorkflowSettings
+from genba.domain.fleet import PartOrder
+from genba.domain.tasks import Actor, ActorKind, Priority, StatusChange, TaskDraft, TaskStatus
+from genba.testing.workflow_doubles import ScriptedDesk
+
+SIZES = (10, 30, 100, 300, 1_000, 3_000, 10_000)
+BIN = Path(sys.executable).parent
+HERE = Path(__file__).parent
+ROUNDS = 3
+CHANGES, ADDED, ASKED = 100, 20, 40
+GOING = 10
+"""Tasks of the second field that are not done."""
+FLAT, LINEAR = 2.0, 1.5
+"""What must not grow may take so many times as much on 10,000 tasks as on 10. What grows with the field may take so
+many times ten times as much on 10,000 as on 1,000."""
+ORCHESTRATOR = Actor(ActorKind.ORCHESTRATOR, "bench")
+_DONE = Statement("""
+INSERT INTO tasks (project_id, number, title, description, status, created_at, updated_at)
+VALUES (:project, :number, :title, '', 'done', :at, :at)
+""")
+_AT = "2026-01-01T00:00:00.000000Z"
+_NEVER = "2100-01-01T00:00:00.000000+00:00"
+_MUST_NOT_GROW = (
+    "a status change",
+    "a task is added",
+    "get_next_action",
+    "a look of the orchestrator, all but 10 done",
+)
+
+PICTURES = {
+    "numbers-growth.svg": "Processor time of what is done again and again, from 10 to 10,000 tasks. "
+    "What reads all tasks grows with their number; what changes one does not."
+}
+
+Series = dict[str, dict[int, float]]
+
+
+def rows() -> Measured:
+    series: Series = {}
+    sizes: dict[int, float] = {}
+    with tempfile.TemporaryDirectory(prefix="genba-bench-", ignore_cleanup_errors=True) as folder:
+        open_, done = Ground(Path(folder) / "open"), Ground(Path(folder) / "done")
+        with open_.board() as board, done.board() as ended:
+            FleetBoard(board).pause_provider("scripted", _NEVER)
+            for size in SIZES:
+                began = time.monotonic()
+                _fill(board, size)
+                ended.store.write(lambda tx, size=size: _fill_done(tx, size))  # type: ignore[misc]
+                for name, seconds in _measured(open_, done, Path(folder) / f"copy-{size}.db").items():
+                    series.setdefault(name, {})[size] = seconds
+                sizes[size] = _bytes(Path(folder) / f"copy-{size}.db")
+                print(f"  growth: {size:,} tasks, {time.monotonic() - began:.0f} s", flush=True)
+    made = [_row(name, found) for name, found in series.items()]
+    more = {"series": _kept(series), "bytes": _kept({"the database": sizes})}
+    return Measured([*made, _size_row(sizes)], {**more, "pictures": PICTURES})
+
+
+def _row(name: str, found: dict[int, float]) -> Row:
+    """What must not grow is held to the smallest field, what grows with it to ten times a tenth of it."""
+    first, tenth, last = found[SIZES[0]], found[SIZES[-1] // 10], found[SIZES[-1]]
+    figure = f"{last * 1000:.2f} ms beside {first * 1000:.2f} ms of the processor; "
+    figure += f"from 1,000 on as n^{_exponent(found):.2f}"
+    if name in _MUST_NOT_GROW:
+        return Row(f"{name}: {SIZES[-1]:,} tasks / {SIZES[0]}", figure, last / first, FLAT)
+    figure = f"{last / first:.0f} times as much as with {SIZES[0]}: {figure}"
+    return Row(f"{name}: {SIZES[-1]:,} tasks / ten times {SIZES[-1] // 10:,}", figure, last / (10 * tenth), LINEAR)
+
+
+def _size_row(sizes: dict[int, float]) -> Row:
+    first, tenth, last = (sizes[size] for size in (SIZES[0], SIZES[-1] // 10, SIZES[-1]))
+    what = f"the database: {SIZES[-1]:,} tasks / ten times {SIZES[-1] // 10:,}"
+    figure = f"{last / 2**20:.1f} MB beside {first / 2**20:.1f} MB with {SIZES[0]}; "
+    figure += f"{(last - tenth) / (SIZES[-1] - SIZES[-1] // 10):.0f} bytes a task"
+    return Row(what, figure, last / (10 * tenth), LINEAR)
+
+
+def _exponent(found: dict[int, float]) -> float:
+    """Over the last decade: before it, starting a process hides everything else."""
+    return slope({size: seconds for size, seconds in found.items() if size >= SIZES[-1] // 10})
+
+
+def _kept(series: Series) -> dict[str, dict[str, list[float]]]:
+    return {
+        name: {"tasks": list(found), "value": [float(f"{value:.4g}") for value in found.values()]}
+        for name, found in series.items()
+    }
+
+
+def _measured(open_: Ground, done: Ground, copy: Path) -> dict[str, float]:
+    _copied(open_.root / ".genba" / "genba.db", copy)
+    return {
+        "genba status": _command(open_, "status"),
+        "genba task list": _command(open_, "task", "list"),
+        "genba task list --ready": _command(open_, "task", "list", "--ready"),
+        "a look of the orchestrator, all open": _look(open_),
+        "a look of the orchestrator, all but 10 done": _look(done),
+        "genba status, all but 10 done": _command(done, "status"),
+        **_verbs(copy, open_.root.name),
+    }
+
+
+# ── the fields ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _fill(board: Blackboard, size: int) -> None:
+    """Up to so many tasks, by the verb that adds them for everybody."""
+    ranks = list(Priority)
+    for number in range(len(board.find()) + 1, size + 1):
+        waits = (number // 2,) if number % 3 == 0 else ()
+        draft = TaskDraft(
+            title=f"Part {number} of the shop", number=number, priority=ranks[number % len(ranks)], dependencies=waits
+        )
+        board.add(draft, HUMAN)
+
+
+def _fill_done(tx: Transaction, size: int) -> None:
+    there = tx.all(Statement("SELECT number FROM tasks"))
+    if not there:
+        for number in range(1, GOING + 1):
+            tx.do(Statement(_DONE.sqlite.replace("'done'", "'backlog'")), **_values(tx, number))
+    tx.do_each(_DONE, [_values(tx, number) for number in range(max(GOING, len(there)) + 1, size + 1)])
+
+
+def _values(tx: Transaction, number: int) -> dict[str, object]:
+    return {"project": tx.project, "number": number, "title": f"Part {number} of the shop", "at": _AT}
+
+
+def _copied(source: Path, target: Path) -> None:
+    """What is written by a measure is written to a copy: the field itself stays as it is said to be."""
+    with sqlite3.connect(source) as read, sqlite3.connect(target) as written:
+        read.backup(written)
+    read.close()
+    written.close()
+
+
+def _bytes(path: Path) -> float:
+    with sqlite3.connect(path) as connection:
+        pages, free, each = (
+            int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+            for name in ("page_count", "freelist_count", "page_size")
+        )
+    connection.close()
+    return float((pages - free) * each)
+
+
+# ── what is measured ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _command(ground: Ground, *words: str) -> float:
+    """A whole command, from its start to its end, and whatever it starts."""
+    return min(_processor([str(BIN / "genba"), *words], ground.root) for _ in range(ROUNDS))
+
+
+def _processor(words: list[str], folder: Path) -> float:
+    nowhere = subprocess.DEVNULL
+    process = subprocess.Popen(words, cwd=folder, env=clean_environment(), stdout=nowhere, stderr=nowhere)
+    _, status, spent = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(words)} ended with {process.returncode}")
+    return spent.ru_utime + spent.ru_stime
+
+
+def _look(ground: Ground) -> float:
+    environment = {**clean_environment(), "PYTHONPATH": str(HERE.parent)}
+    words = [sys.executable, "-m", "bench.ticks", str(3 * ROUNDS)]
+    done = subprocess.run(words, cwd=ground.root, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told["sessions"] == 0, "a session began, and there should be nothing to do"
+    return float(min(told["seconds"]))
+
+
+def _verbs(copy: Path, project: str) -> dict[str, float]:
+    with Blackboard.open(str(copy), project) as board:
+        found = {"the ready tasks, read anew": _least(lambda: Blackboard(board.store).ready())}
+        found["a status change"] = _least(lambda: _changes(board)) / CHANGES
+        found["get_next_action"] = asyncio.run(_asked(board))
+        found["a task is added"] = _least(lambda: _added(board)) / ADDED
+    return found
+
+
+def _least(call: Callable[[], object]) -> float:
+    times = []
+    for _ in range(ROUNDS + 1):
+        began = time.process_time()
+        call()
+        times.append(time.process_time() - began)
+    return min(times[1:])
+
+
+def _changes(board: Blackboard) -> None:
+    for at in range(CHANGES):
+        to = TaskStatus.OPEN if at % 2 else TaskStatus.IN_PROGRESS
+        board.change_status(1, StatusChange(to=to, actor=ORCHESTRATOR))
+
+
+def _added(board: Blackboard) -> None:
+    for number in range(ADDED):
+        board.add(TaskDraft(title=f"One more, {number}"), HUMAN)
+
+
+async def _asked(board: Blackboard) -> float:
+    """Somebody writes before each question: otherwise it would be answered by heart."""
+    fleet, workflow = FleetBoard(board), WorkflowBoard(board)
+    settings = FleetSettings(workflow=WorkflowSettings(calls_per_minute=10**9, max_repeats=10**9))
+    service = WorkflowService(workflow, fleet, ScriptedDesk(fleet), settings, board.store.project, {}, tuple)
+    run = "worker-1-1-bench"
+    fleet.start(PartOrder(run=run, task=1, agent="worker", attempt=1), executor="bench")
+    seated = await service.authenticate(Caller(token=await RunWorkflow(workflow).credential(run)))
+    caller, times = Caller(token=seated.session_token), []
+    await service.get_next_action(caller)
+    for _ in range(ASKED):
+        board.comment(2, "A word about it.", HUMAN)
+        began = time.process_time()
+        await service.get_next_action(caller)
+        times.append(time.process_time() - began)
+    await service.settle()
+    service.close()
+    return sorted(times)[len(times) // 4]
