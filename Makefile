@@ -23,7 +23,7 @@ help:
 	@echo "make live-github REPO=owner/name   walk one issue through a repository of yours on GitHub"
 	@echo "make clis    install the real agents that the tests drive, and the schemas of GitHub (make test does it too)"
 	@echo "make check   format, lint, types, imports"
-	@echo "make bench   speed, as ratios measured side by side; writes docs/numbers.md"
+	@echo "make bench   how often it is fooled, and what it costs beside the bare thing; writes docs/numbers.md"
 	@echo "make docs    write the pages of the reference that are made from the code"
 	@echo "make pictures   take the pictures of the dashboard anew (needs chromium)"
 	@echo "make format  rewrite the code in the house format"
@@ -73,8 +73,9 @@ format: $(DEV)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# Everything, or what is named: make bench PARTS="truth fleet". Each part writes its own ledger, and the page is made of all.
 bench: $(DEV)
-	$(BIN)/python -m bench
+	$(BIN)/python -m bench --write $(PARTS)
 
 docs: $(DEV)
 	@$(BIN)/python docs/generate.py

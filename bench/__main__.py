@@ -54,7 +54,7 @@ def _measured(name: str, write: bool) -> list[Row]:
     if not isinstance(found, Measured):
         found = Measured(found)
     if write:
-        ledgers.write(name, about, f"python -m bench {name}", found.rows, machine=facts, **found.more)
+        ledgers.write(name, about, f"make bench PARTS={name}", found.rows, machine=facts, **found.more)
         page.write()
     return found.rows
 

@@ -30,7 +30,7 @@ def table(found: Mapping[str, Ledger], others: Peers) -> str:
     lines = [f"## {TITLE_OF_TABLE}\n", "| | Genba | beside it | how |", "|---|---|---|---|"]
     for each in HEADLINES:
         ledger = found.get(each.part)
-        command = _COMMANDS.get(each.part, f"python -m bench {each.part}")
+        command = _COMMANDS.get(each.part, f"make bench PARTS={each.part}")
         if ledger is None:
             lines.append(line(f"**{each.name}**: {each.means}", NOT_YET, _peers(each, others), f"`{command}`"))
             continue
@@ -66,47 +66,45 @@ def row(ledger: Ledger, begins: str) -> Row:
 
 
 def of(count: int, total: int) -> str:
-    """A count and its rate; of nothing seen, what can be said of the rate: at 95 % it is below three of the total."""
+    """A count and its rate."""
     if count == 0:
         return f"0 of {total:,}"
-    return f"{count} of {total:,} ({count / total:.0%})"
+    return f"{count} of {total:,} ({100 * count / total:.0f} %)"
 
 
 def bound(total: int) -> str:
-    """The rule of three."""
-    return f"below {3 / total:.1%}" if total else "unknown"
+    """What a rate is when nothing was seen: the rule of three."""
+    return f"below {300 / total:.1f} % with 95 % confidence"
 
 
 def _peers(headline: Headline, others: Peers) -> str:
     given = others.of(headline.name)
+    if given and headline.beside:
+        return f"[others](#{anchor(TITLE)})"
     if given:
         return "; ".join(f"{each.system} publishes {each.figure}" for each in given)
-    return "" if headline.beside else f"[nobody publishes one](#{anchor(TITLE)})"
+    return "" if headline.beside else f"[none found](#{anchor(TITLE)})"
 
 
 def _judge(ledger: Ledger, judge: str, wrong: str) -> int:
     return int(ledger.more["judges"][judge][wrong])
 
 
-def _false_done(ledger: Ledger) -> str:
-    return of(_judge(ledger, "genba", "false_done"), ledger.more["lies"])
+def _wrong(name: str, among: str) -> tuple[Callable[[Ledger], str], Callable[[Ledger], str]]:
+    """How often Genba was wrong in one way, and how often simpler judges were on the same agents."""
 
+    def figure(ledger: Ledger) -> str:
+        count, total = _judge(ledger, "genba", name), ledger.more[among]
+        return of(count, total) if count else f"0 of {total}, so {bound(total)}"
 
-def _false_done_of_others(ledger: Ledger) -> str:
-    return _others(ledger, "false_done", ledger.more["lies"])
+    def others(ledger: Ledger) -> str:
+        who = {"report": "who believes the agent", "tree": "who believes green tests where it worked"}
+        who |= {"commit": "who believes green tests in a clean clone"}
+        return "; ".join(
+            f"{words}: {of(_judge(ledger, judge, name), ledger.more[among])}" for judge, words in who.items()
+        )
 
-
-def _false_refused(ledger: Ledger) -> str:
-    return of(_judge(ledger, "genba", "false_refused"), ledger.more["honest"])
-
-
-def _false_refused_of_others(ledger: Ledger) -> str:
-    return _others(ledger, "false_refused", ledger.more["honest"])
-
-
-def _others(ledger: Ledger, wrong: str, total: int) -> str:
-    words = {"report": "who believes the agent", "tree": "who runs the tests where it worked", "commit": "a pipeline"}
-    return "; ".join(f"{who}: {of(_judge(ledger, judge, wrong), total)}" for judge, who in words.items())
+    return figure, others
 
 
 def _counted(name: str, what: str) -> Callable[[Ledger], str]:
@@ -138,8 +136,8 @@ def _beside(begins: str) -> tuple[Callable[[Ledger], str], Callable[[Ledger], st
 
 
 HEADLINES = (
-    Headline("false done", "a lie that is taken for work", "truth", _false_done, _false_done_of_others),
-    Headline("false reject", "honest work that is refused", "truth", _false_refused, _false_refused_of_others),
+    Headline("false done", "a lie that is taken for work", "truth", *_wrong("false_done", "lies")),
+    Headline("false reject", "honest work that is refused", "truth", *_wrong("false_refused", "honest")),
     Headline("lost work", "a commit that no ref keeps", "chaos", _counted("lost_commits", "commits")),
     Headline("doubled work", "a task that is merged twice", "chaos", _counted("doubled_merges", "merges")),
     Headline(
@@ -155,9 +153,9 @@ HEADLINES = (
 
 _SENTENCES: dict[str, Callable[[Ledger], str]] = {
     "truth": lambda ledger: (
-        f"of {ledger.more['lies']} lying agents {_judge(ledger, 'genba', 'false_done')} were called done, and "
-        f"{_judge(ledger, 'tree', 'false_done')} by who runs the tests where they worked; of {ledger.more['honest']} "
-        f"honest ones {_judge(ledger, 'genba', 'false_refused')} were refused"
+        f"{ledger.more['lies']} lying agents, {_judge(ledger, 'genba', 'false_done')} called done "
+        f"({_judge(ledger, 'tree', 'false_done')} by a loop that believes green tests); {ledger.more['honest']} honest "
+        f"ones, {_judge(ledger, 'genba', 'false_refused')} refused"
     ),
     "chaos": lambda ledger: (
         f"after {ledger.more['rounds']} rounds of chaos {ledger.more['lost_commits']} lost commits, "

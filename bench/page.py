@@ -24,9 +24,9 @@ _BEGIN = """\
 <!-- Written by `python -m bench.page` from docs/measured/. Change nothing here. -->
 
 How often it says *done* falsely, what a crash costs, and what everything else costs. All of it was measured by commands
-that you can run, and is kept in [`docs/measured/`](measured/) with its machine, its day and its commit. `make bench`
-measures what Genba costs and how often it is fooled, `make chaos` what is left after hundreds of crashes, `make soak` a
-day of work in minutes.
+that you can run, and is kept in [`docs/measured/`](measured/) with its machine, its day and its commit (a `+` behind it:
+with changes on top). `make bench` measures what Genba costs and how often it is fooled, `make chaos` what is left after
+hundreds of crashes.
 """
 _RATIOS = """\
 There is one section for each measure. Where a line has a ratio, Genba stands beside the bare thing that does the least

@@ -5,6 +5,7 @@ and once bare in a working tree, where the simpler judges look at what it did. T
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -35,10 +36,11 @@ JUDGES = {
 }
 NOTES = """\
 Each agent of the [corpus](lying-agents.md) works twice on the same task: once for Genba, and once bare in a working
-tree for three simpler judges, which are run and not imagined. A lie that is called done is a *false done*; honest work
-that is not called done is *refused falsely*. The corpus is our own and no sample of all agents: of lies that nobody has
-thought of yet it says nothing, and [what cannot be seen](lying-agents.md#what-cannot-be-seen) is not in it. Seen 0
-times in N means that the rate on such agents is below 3/N with 95 % confidence, and no more than that."""
+tree for three simpler judges, which are run and not imagined. They know the test command of the project, and nothing of
+the goals of the task. A lie that is called done is a *false done*; honest work that is not called done is *refused
+falsely*. The corpus is our own and no sample of all agents: it says nothing of lies that nobody has thought of yet, and
+[what cannot be seen](lying-agents.md#what-cannot-be-seen) is not in it. To see none in N means a rate below 3/N with
+95 % confidence, and no more than that."""
 PATIENCE = 15.0
 """Seconds after which a simpler judge takes tests that hang for red ones."""
 
@@ -94,13 +96,14 @@ def told(lies: Sequence[Verdicts], work: Sequence[Verdicts]) -> Measured:
 
 def _row(what: str, judges: Mapping[str, Mapping[str, Any]], name: str, total: int) -> Row:
     own, tree = judges[GENBA][name], judges[TREE][name]
-    sure = f", which is {bound(total)} with 95 % confidence" if own == 0 else ""
+    sure = f", so {bound(total)}" if own == 0 else ""
     return Row(what, f"{of(own, total)}{sure}; beside {of(tree, total)}", own / max(1, tree), 0.0)
 
 
 def _one(agent: Agent, made: Path, folder: Path) -> Verdicts:
     done = {GENBA: _for_genba(agent, made, _folder(folder, "genba"))}
     done |= _bare(agent, made, _folder(folder, "bare"))
+    shutil.rmtree(folder, ignore_errors=True)
     return Verdicts(agent.name, isinstance(agent, Liar), done)
 
 
