@@ -4,6 +4,7 @@ import itertools
 import os
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -53,9 +54,9 @@ class Postgres:
             connection.execute(statement.encode())
 
 
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Postgres]:
-    """One server for each process of pytest, in a short path: that of a socket has few letters."""
+@contextmanager
+def served() -> Iterator[Postgres]:
+    """A server, in a short path: that of a socket has few letters."""
     with tempfile.TemporaryDirectory(prefix="genba-pg-", ignore_cleanup_errors=True) as folder:
         # The package looks at its import for a place for its lock, and takes one that users share if there is none.
         (Path(folder) / "python_PostgresServer").mkdir()
@@ -71,6 +72,13 @@ def postgres() -> Iterator[Postgres]:
             yield made
         finally:
             server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """One server for each process of pytest."""
+    with served() as server:
+        yield server
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

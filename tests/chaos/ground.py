@@ -21,7 +21,6 @@ from tests.chaos.plan import Plan
 from tests.project import TESTER, furnish
 
 DISK_MB = 192
-_SETTLED = ("done", "blocked", "cancelled")
 _LOOK = (
     "SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM tasks WHERE status NOT IN ('done', 'blocked')),"
     " (SELECT count(*) FROM sessions WHERE status <> 'ended'),"
@@ -61,13 +60,20 @@ class Ground:
         self.disk = home / "disk"
         self.root = self.disk / "repository"
         self.file = self.root / ".genba" / "genba.db"
-        self.environment = {"HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1", "GENBA_SANDBOX": "worktree"}
+        self.environment = {
+            "HOME": str(home),
+            "TMPDIR": str(home / "tmp"),
+            "XDG_RUNTIME_DIR": str(home / "run"),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GENBA_SANDBOX": "worktree",
+        }
         if address:
             self.environment["GENBA_DATABASE_URL"] = address
 
     def make(self, begun: Path) -> None:
         """The field of the plan, in a copy of a repository that has just begun."""
-        self.disk.mkdir(exist_ok=True)
+        for folder in (self.disk, self.home / "tmp", self.home / "run"):
+            folder.mkdir(exist_ok=True)
         subprocess.run(["cp", "-a", str(begun), str(self.root)], check=True)
         cast.furnish(self.root, self.home, self.plan)
         (self.root / ".genba").mkdir()

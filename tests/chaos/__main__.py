@@ -1,0 +1,236 @@
+"""Rounds of chaos: `python -m tests.chaos --rounds 20`, or one of them again: `--seed 17 --database sqlite`."""
+
+import argparse
+import json
+import os
+import queue
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+
+from tests.chaos.plan import TASKS
+from tests.chaos.rounds import CLOCK, KEPT, Order, Outcome
+from tests.chaos.trouble import draw
+from tests.faketime import NOT_RUN, Clock, library
+from tests.preloaded import ROOT
+
+DATABASES = ("sqlite", "postgres")
+COUNTED = {
+    "lost commits": "nothing lost",
+    "doubled merges": "merged once",
+    "false done": "no false done",
+    "leftovers": "nothing left",
+}
+"""What is counted, by the law of the checker that it breaks."""
+_KEPT = Path(tempfile.gettempdir()) / "genba-chaos-kept"
+
+
+class Told:
+    """What all rounds came to."""
+
+    def __init__(self) -> None:
+        self.outcomes: list[Outcome] = []
+        self.began = time.monotonic()
+        self._lock = threading.Lock()
+
+    def tell(self, outcome: Outcome) -> None:
+        with self._lock:
+            self.outcomes.append(outcome)
+            sys.stdout.write(line_of(outcome) + "\n")
+            if outcome.findings:
+                sys.stdout.write("".join(f"    {line}\n" for line in failed_lines(outcome)))
+            sys.stdout.flush()
+
+    @property
+    def failed(self) -> list[Outcome]:
+        return [outcome for outcome in self.outcomes if outcome.findings]
+
+    def summary(self) -> dict[str, object]:
+        troubles: Counter[str] = Counter()
+        for outcome in self.outcomes:
+            troubles.update(outcome.played.happened)
+        recovered = sorted(seconds for outcome in self.outcomes for seconds in outcome.played.recovered)
+        laws = Counter(finding.partition(":")[0] for outcome in self.outcomes for finding in outcome.findings)
+        return {
+            "rounds": len(self.outcomes),
+            "rounds with findings": len(self.failed),
+            "tasks": sum(outcome.order.tasks for outcome in self.outcomes),
+            "merges": sum(outcome.merges for outcome in self.outcomes),
+            "troubles": dict(troubles.most_common()),
+            **{name: laws[law] for name, law in COUNTED.items()},
+            "other findings": sum(count for law, count in laws.items() if law not in COUNTED.values()),
+            "recovered": {
+                "times": len(recovered),
+                "median seconds": round(statistics.median(recovered), 3) if recovered else 0.0,
+                "worst seconds": round(recovered[-1], 3) if recovered else 0.0,
+            },
+            "seconds": round(time.monotonic() - self.began, 1),
+            "not run": sorted({kind for outcome in self.outcomes for kind in outcome.left_out}),
+        }
+
+
+def line_of(outcome: Outcome) -> str:
+    order, played = outcome.order, outcome.played
+    kinds = ", ".join(kind + (f" x{count}" if count > 1 else "") for kind, count in sorted(played.happened.items()))
+    times = ", ".join(f"{name} {seconds:.1f}" for name, seconds in outcome.seconds.items())
+    recovered = f", recovered {max(played.recovered):.1f} s at most" if played.recovered else ""
+    left_out = f", not run: {', '.join(outcome.left_out)}" if outcome.left_out else ""
+    return (
+        f"round {order.seed} {order.database} {order.tasks} tasks {sum(played.happened.values())} troubles ({kinds})"
+        f" {sum(outcome.seconds.values()):.1f} s ({times}){recovered}{left_out}: {len(outcome.findings)} findings"
+    )
+
+
+def failed_lines(outcome: Outcome) -> list[str]:
+    order = outcome.order
+    again = f"python -m tests.chaos --seed {order.seed} --tasks {order.tasks} --database {order.database}"
+    lines = [*outcome.findings, *outcome.played.story, f"kept in {outcome.kept}", f"again: {again}"]
+    return [part for line in lines for part in line.splitlines()]
+
+
+class Players:
+    """Processes that play rounds, as many as there are jobs."""
+
+    def __init__(self, jobs: int, orders: "queue.Queue[tuple[int, str]]", tasks: int, told: Told) -> None:
+        self.orders = orders
+        self.tasks = tasks
+        self.told = told
+        self.threads = [threading.Thread(target=self._play) for _ in range(jobs)]
+        self.databases: Databases | None = None
+
+    def run(self) -> None:
+        for thread in self.threads:
+            thread.start()
+        for thread in self.threads:
+            thread.join()
+
+    def _play(self) -> None:
+        usual: subprocess.Popen[bytes] | None = None
+        with suppress(queue.Empty):
+            while True:
+                seed, database = self.orders.get_nowait()
+                address = self.databases.take() if self.databases is not None and database == "postgres" else ""
+                order = Order(seed, self.tasks, address)
+                if draw(seed, self.tasks).clock and library() is not None:
+                    self.told.tell(self._by_another_clock(order))
+                else:
+                    usual = usual or _player({})
+                    self.told.tell(_asked(usual, order))
+                if address and self.databases is not None:
+                    self.databases.drop(address)
+        if usual is not None:
+            _leave(usual)
+
+    def _by_another_clock(self, order: Order) -> Outcome:
+        with tempfile.TemporaryDirectory(prefix="genba-clock-") as folder:
+            player = _player(Clock(Path(folder)).environment())
+            try:
+                return _asked(player, order)
+            finally:
+                _leave(player)
+
+
+def _player(environment: dict[str, str]) -> "subprocess.Popen[bytes]":
+    own = {name: value for name, value in os.environ.items() if name != CLOCK}
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.chaos.rounds"],
+        cwd=ROOT,
+        env={**own, KEPT: str(_KEPT), **environment},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+
+
+def _asked(player: "subprocess.Popen[bytes]", order: Order) -> Outcome:
+    assert player.stdin is not None
+    assert player.stdout is not None
+    player.stdin.write(msgspec.json.encode(order) + b"\n")
+    player.stdin.flush()
+    line = player.stdout.readline()
+    if not line:
+        raise RuntimeError(f"who played round {order.seed} is gone: {player.wait()}")
+    return msgspec.json.decode(line, type=Outcome)
+
+
+def _leave(player: "subprocess.Popen[bytes]") -> None:
+    assert player.stdin is not None
+    player.stdin.close()
+    player.wait()
+    assert player.stdout is not None
+    player.stdout.close()
+
+
+class Databases:
+    """One server of PostgreSQL; a database of it for each round."""
+
+    def __init__(self, server: object) -> None:
+        self._server = server
+        self._lock = threading.Lock()
+
+    def take(self) -> str:
+        with self._lock:
+            return str(self._server.furnished(engine=True))  # type: ignore[attr-defined]
+
+    def drop(self, address: str) -> None:
+        name = address.partition("?")[0].rpartition("/")[2]
+        with self._lock:
+            self._server.run(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")  # type: ignore[attr-defined]
+
+
+@contextmanager
+def databases() -> Iterator[Databases]:
+    """A server for as long as it is needed, as the tests have it."""
+    from tests.blackboard.conftest import served  # noqa: PLC0415  (only who wants PostgreSQL)
+
+    with served() as server:
+        yield Databases(server)
+
+
+def main() -> int:
+    options = _options()
+    wanted = DATABASES if options.database == "both" else (options.database,)
+    rounds = options.rounds or (1 if options.seed else 20)
+    first = options.seed or 1
+    orders: queue.Queue[tuple[int, str]] = queue.Queue()
+    for number in range(rounds):
+        orders.put((first + number, wanted[number % len(wanted)]))
+    told = Told()
+    if library() is None:
+        sys.stdout.write(f"{NOT_RUN}\n")
+    players = Players(options.jobs, orders, options.tasks, told)
+    if "postgres" in wanted:
+        with databases() as players.databases:
+            players.run()
+    else:
+        players.run()
+    found = told.summary()
+    sys.stdout.write("".join(f"{name}: {json.dumps(value)}\n" for name, value in found.items()))
+    if options.write_ledger:
+        from tests.chaos.ledger import keep  # noqa: PLC0415  (only who measures)
+
+        keep(found, options.rounds)
+    return 1 if told.failed or len(told.outcomes) < rounds else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=0, help="how many; by default 20, or one with --seed")
+    parser.add_argument("--seed", type=int, default=0, help="of the first round; the others follow")
+    parser.add_argument("--tasks", type=int, default=TASKS)
+    parser.add_argument("--database", choices=(*DATABASES, "both"), default="both")
+    parser.add_argument("--jobs", type=int, default=1, help="rounds at one time")
+    parser.add_argument("--write-ledger", action="store_true", help="keep what was found in docs/measured/chaos.json")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
