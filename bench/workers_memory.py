@@ -51,20 +51,21 @@ def rows() -> Measured:
 
 def _rows(idle: Seen, seen: Seen, python: dict[int, float], shell: dict[int, float]) -> list[Row]:
     bare, least = each_more(python), each_more(shell)
-    beside = f"beside {bare:.1f} MB for a bare Python process, and {least:.1f} MB for a shell that sleeps"
+    beside = f"beside {bare:.1f} MB; a shell that sleeps {least:.1f} MB"
     waiting = max(0.0, each_more({count: ours(found) for count, found in idle.items()}))
     ends = {count: seen[count] for count in (FEW, MANY)}
     working = each_more({count: ours(found) for count, found in ends.items()})
     one = {kind: max(0.0, each_more({count: found[kind] for count, found in ends.items()})) for kind in processes.KINDS}
     most, itself = max(seen), idle[FEW]
-    nothing = f"{waiting * 1024:.0f} kB, the straight line from {FEW} to {MANY} workers; {beside}"
+    nothing = f"{waiting:.2f} MB {beside}; the straight line from {FEW} to {MANY} workers"
     active = (
-        f"{working:.1f} MB: {one['supervisors']:.1f} its supervisor, {one['orchestrator']:.1f} in the orchestrator, "
+        f"{working:.1f} MB {beside}; {one['supervisors']:.1f} MB its supervisor, {one['orchestrator']:.1f} MB in the "
     )
-    active += f"{one['nursery']:.1f} in the nursery; {beside}; its agent, a scripted one, takes {one['agents']:.1f} MB"
-    empty = (
-        f"{ours(itself):.0f} MB: orchestrator {itself['orchestrator']:.0f}, nursery {itself['nursery']:.0f}; {beside}"
+    active += (
+        f"orchestrator, {one['nursery']:.1f} MB in the nursery; its agent, a scripted one, takes {one['agents']:.1f} MB"
     )
+    empty = f"{ours(itself):.0f} MB {beside}; orchestrator {itself['orchestrator']:.0f} MB, "
+    empty += f"nursery {itself['nursery']:.0f} MB"
     full = f"{ours(seen[most]):.0f} MB of Genba beside {bare * most:.0f} MB; "
     full += f"its scripted agents take {seen[most]['agents']:.0f} MB"
     python_ = "a bare Python process"
