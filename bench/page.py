@@ -24,7 +24,7 @@ _BEGIN = """\
 <!-- Written by `python -m bench.page` from docs/measured/. Change nothing here. -->
 
 How often it says *done* falsely, what a crash costs, and what everything else costs. All of it was measured by commands
-that you can run, and is kept in [`docs/measured/`](measured/) with its machine, its day and its commit (a `+` behind it:
+that you can run, and is kept in [`docs/measured/`](measured/) with its machine, its day and its commit (`+` behind it:
 with changes on top). `make bench` measures what Genba costs and how often it is fooled, `make chaos` what is left after
 hundreds of crashes.
 """

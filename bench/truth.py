@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -102,7 +102,8 @@ def _row(what: str, judges: Mapping[str, Mapping[str, Any]], name: str, total: i
 
 def _one(agent: Agent, made: Path, folder: Path) -> Verdicts:
     done = {GENBA: _for_genba(agent, made, _folder(folder, "genba"))}
-    done |= _bare(agent, made, _folder(folder, "bare"))
+    home = _folder(folder, "bare")
+    done |= bare(agent, hired(agent, made, home), home)
     shutil.rmtree(folder, ignore_errors=True)
     return Verdicts(agent.name, isinstance(agent, Liar), done)
 
@@ -115,8 +116,9 @@ def _for_genba(agent: Agent, made: Path, folder: Path) -> bool:
     return bool(result["outcome"] == "completed" or ended or result["merged"])
 
 
-def _bare(agent: Agent, made: Path, folder: Path) -> dict[str, bool]:
-    project, tree, clone = hired(agent, made, folder), folder / "tree", folder / "clone"
+def bare(agent: Agent, project: Project, folder: Path) -> dict[str, bool]:
+    """The agent at work without Genba, and what those who look at it without Genba say."""
+    tree, clone = folder / "tree", folder / "clone"
     project.git("worktree", "add", "-q", "-b", "work", str(tree), "main")
     run = _runner(project)
     try:
@@ -147,11 +149,18 @@ def _runner(project: Project) -> Callable[[list[str], Path], bool]:
 
 
 def _end_all(folder: Path) -> None:
-    """Some agents leave a process behind. It works in their folder: by that it is known."""
+    """Some agents leave a process behind."""
+    for number in working_in(folder):
+        with suppress(ProcessLookupError):
+            os.kill(number, signal.SIGKILL)
+
+
+def working_in(folder: Path) -> Iterator[int]:
+    """The processes that work in a folder: by that, those of an agent are known."""
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if (entry / "cwd").readlink().is_relative_to(folder):
-                os.kill(int(entry.name), signal.SIGKILL)
+            if entry.joinpath("cwd").readlink().is_relative_to(folder):
+                yield int(entry.name)
 
 
 def _folder(parent: Path, name: str) -> Path:
