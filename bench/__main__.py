@@ -12,6 +12,8 @@ from bench import (
     blackboard,
     field,
     fleet,
+    growth,
+    idle_calls,
     large_trees,
     ledgers,
     machine,
@@ -22,6 +24,8 @@ from bench import (
     truth,
     verification,
     web,
+    workers,
+    workers_memory,
 )
 from bench.measuring import Measured, Row, clean_environment, command, report, side_by_side
 
@@ -146,6 +150,10 @@ PARTS: dict[str, tuple[str, Callable[[], list[Row] | Measured]]] = {
     "fleet": ("A fleet, beside a shell that does the least of the same", fleet.rows),
     "field": ("The facilitator on 10,000 issues, beside a bare git log", field.rows),
     "web": ("The dashboard in a browser, large beside small", web.rows),
+    "workers": ("From 1 to 100 workers, beside a shell of the same width", workers.rows),
+    "memory": ("Memory of a worker, idle and at work", workers_memory.rows),
+    "idle_calls": ("Model calls while nobody works", idle_calls.rows),
+    "growth": ("From 10 to 10,000 tasks", growth.rows),
 }
 """What is measured, and what the page calls it."""
 

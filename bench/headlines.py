@@ -148,6 +148,8 @@ HEADLINES = (
     Headline(
         "throughput", "200 instant tasks, each verified and merged, on 4 workers", "fleet", *_beside("200 instant")
     ),
+    Headline("memory", "of a worker at work, without its agent", "memory", *_beside("memory of a worker at work")),
+    Headline("idle", "model calls while nobody works", "idle_calls", *_beside("model calls while idle")),
 )
 """What the table tells, in this order."""
 
