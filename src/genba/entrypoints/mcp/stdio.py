@@ -5,9 +5,8 @@ Law: stdout carries the protocol and nothing else.
 
 from collections.abc import Mapping
 
-from mcp.server.stdio import stdio_server
-
 from genba.coordination.workflow.service import WorkflowService
+from genba.entrypoints.mcp.pipes import spoken
 from genba.entrypoints.mcp.server import Carried, Context, build
 from genba.entrypoints.mcp.sweeping import sweeping
 
@@ -35,7 +34,7 @@ class StdioLine:
 
 
 async def serve_stdio(service: WorkflowService, environment: Mapping[str, str]) -> None:
-    """Answer until stdin ends."""
+    """Answer until stdin ends, or nobody is there to be answered."""
     server = build(service, StdioLine(environment))
-    async with stdio_server() as (reading, writing), sweeping(service):
+    async with sweeping(service), spoken() as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
