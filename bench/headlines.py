@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from bench.ledgers import Ledger
 from bench.measuring import Row
@@ -42,7 +43,7 @@ def table(found: Mapping[str, Ledger], others: Peers) -> str:
 
 def paragraph(found: Mapping[str, Ledger]) -> str:
     """The few figures that README.md tells. What is not measured is not told."""
-    told = [sentence(found[part]) for part, sentence in _SENTENCES.items() if part in found]
+    told = list(filter(None, (sentence(found[part]) for part, sentence in _SENTENCES.items() if part in found)))
     return f"**Measured**: {'; '.join(told)}. [All numbers](docs/numbers.md), each with its command.\n" if told else ""
 
 
@@ -107,30 +108,43 @@ def _wrong(name: str, among: str) -> tuple[Callable[[Ledger], str], Callable[[Le
     return figure, others
 
 
+def chaos(ledger: Ledger) -> dict[str, Any]:
+    """What the rounds of chaos came to, by names without spaces."""
+    return {name.replace(" ", "_"): value for name, value in ledger.more.items()}
+
+
 def _counted(name: str, what: str) -> Callable[[Ledger], str]:
     """A count of the chaos, and out of how many."""
 
     def figure(ledger: Ledger) -> str:
-        more = ledger.more
-        return f"{more[name]} of {more[what]:,} {what} in {more['rounds']} rounds, {more['troubles']:,} troubles"
+        found = chaos(ledger)
+        happened = sum(found["troubles"].values())
+        return f"{found[name]} in {found['rounds']:,} rounds with {found[what]:,} {what} and {happened:,} troubles"
 
     return figure
 
 
 def _recovery(ledger: Ledger) -> str:
-    return f"{ledger.more['recovery_median']:.1f} s, at worst {ledger.more['recovery_worst']:.1f} s"
+    seconds = {name.replace(" ", "_"): value for name, value in chaos(ledger)["recovered"].items()}
+    return (
+        f"{seconds['median_seconds']:.1f} s, at worst {seconds['worst_seconds']:.1f} s, of {seconds['times']:,} deaths"
+    )
 
 
-def _beside(begins: str) -> tuple[Callable[[Ledger], str], Callable[[Ledger], str]]:
-    """A row that says `this beside that; more`: its ratio with this, and that."""
+def _beside(begins: str, ratio: bool = True) -> tuple[Callable[[Ledger], str], Callable[[Ledger], str]]:
+    """A row that says `this beside that; more`: its ratio with this, and that. What was not run says so."""
 
     def figure(ledger: Ledger) -> str:
         found = row(ledger, begins)
-        return f"{found.ratio:.2f}×: {found.figure.partition(' beside ')[0]}"
+        if found.ratio is None:
+            return found.figure
+        this = found.figure.partition(" beside ")[0]
+        return f"{found.ratio:.2f}×: {this}" if ratio else this
 
     def floor(ledger: Ledger) -> str:
         found = row(ledger, begins)
-        return f"{found.what.partition(' / ')[2]}: {found.figure.partition(' beside ')[2].partition(';')[0]}"
+        that = found.figure.partition(" beside ")[2].partition(";")[0]
+        return f"{found.what.partition(' / ')[2]}: {that}" if that else ""
 
     return figure, floor
 
@@ -138,7 +152,7 @@ def _beside(begins: str) -> tuple[Callable[[Ledger], str], Callable[[Ledger], st
 HEADLINES = (
     Headline("false done", "a lie that is taken for work", "truth", *_wrong("false_done", "lies")),
     Headline("false reject", "honest work that is refused", "truth", *_wrong("false_refused", "honest")),
-    Headline("lost work", "a commit that no ref keeps", "chaos", _counted("lost_commits", "commits")),
+    Headline("lost work", "a commit that no ref keeps", "chaos", _counted("lost_commits", "merges")),
     Headline("doubled work", "a task that is merged twice", "chaos", _counted("doubled_merges", "merges")),
     Headline(
         "leftovers", "a process, tree, branch, lock or row that stays behind", "chaos", _counted("leftovers", "tasks")
@@ -148,10 +162,20 @@ HEADLINES = (
     Headline(
         "throughput", "200 instant tasks, each verified and merged, on 4 workers", "fleet", *_beside("200 instant")
     ),
-    Headline("memory", "of a worker at work, without its agent", "memory", *_beside("memory of a worker at work")),
-    Headline("idle", "model calls while nobody works", "idle_calls", *_beside("model calls while idle")),
+    Headline("memory per worker", "at work, without its agent", "memory", *_beside("memory of a worker at work")),
+    Headline(
+        "model calls while idle",
+        "all of Genba is running, and there is nothing to do",
+        "idle_calls",
+        *_beside("model calls while idle", ratio=False),
+    ),
 )
 """What the table tells, in this order."""
+
+
+def _overhead(ratio: float | None) -> str:
+    return "" if ratio is None else f"a run with Claude Code takes {ratio:.2f}× the bare agent"
+
 
 _SENTENCES: dict[str, Callable[[Ledger], str]] = {
     "truth": lambda ledger: (
@@ -160,11 +184,9 @@ _SENTENCES: dict[str, Callable[[Ledger], str]] = {
         f"ones, {_judge(ledger, 'genba', 'false_refused')} refused"
     ),
     "chaos": lambda ledger: (
-        f"after {ledger.more['rounds']} rounds of chaos {ledger.more['lost_commits']} lost commits, "
-        f"{ledger.more['doubled_merges']} doubled merges, {ledger.more['leftovers']} leftovers"
+        "{rounds:,} rounds of chaos, {lost_commits} lost commits, {doubled_merges} doubled merges, {false_done} false "
+        "done, {leftovers} leftovers".format(**chaos(ledger))
     ),
-    "real_agents": lambda ledger: (
-        f"a run with Claude Code takes {row(ledger, 'genba run with').ratio:.2f}× the bare agent"
-    ),
+    "real_agents": lambda ledger: _overhead(row(ledger, "genba run with").ratio),
 }
 """What README.md tells of each part."""

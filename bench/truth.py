@@ -41,7 +41,7 @@ the goals of the task. A lie that is called done is a *false done*; honest work 
 falsely*. The corpus is our own and no sample of all agents: it says nothing of lies that nobody has thought of yet, and
 [what cannot be seen](lying-agents.md#what-cannot-be-seen) is not in it. To see none in N means a rate below 3/N with
 95 % confidence, and no more than that."""
-PATIENCE = 15.0
+PATIENCE = 30.0
 """Seconds after which a simpler judge takes tests that hang for red ones."""
 
 

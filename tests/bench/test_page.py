@@ -117,3 +117,70 @@ def test_what_is_right_already_is_not_written(tmp_path: Path) -> None:
 
     assert front.read_text() == f"# Front\n\n{page.BEGIN}{page.END}\nThe end.\n"
     assert (target.stat().st_mtime_ns, front.stat().st_mtime_ns) == first
+
+
+CHAOS = ledger(
+    about="Chaos",
+    rounds=500,
+    tasks=30000,
+    merges=26000,
+    troubles={"worker": 3000, "disk": 1000},
+    recovered={"times": 2000, "median seconds": 0.9, "worst seconds": 3.1},
+    **{"lost commits": 0, "doubled merges": 0, "false done": 0, "leftovers": 0},
+)
+JUDGES = {"genba": (0, 0), "report": (116, 0), "tree": (93, 0), "commit": (85, 0)}
+TRUTH = ledger(
+    about="Truth",
+    lies=118,
+    honest=35,
+    judges={name: {"false_done": done, "false_refused": refused} for name, (done, refused) in JUDGES.items()},
+)
+REAL = ledger(
+    Row("genba run with Claude Code / the bare binary, walls", "935 ms beside 738 ms", 1.27, 1.5), about="Real"
+)
+
+
+def told(part: str, found: Ledger) -> dict[str, str]:
+    """What the table says of one ledger, by the name of the headline."""
+    rows = re.findall(r"^\| \*\*([^*]+)\*\*: .*? \| (.*)$", headlines.table({part: found}, NOBODY), re.MULTILINE)
+    return {name: rest for name, rest in rows if headlines.NOT_YET not in rest}
+
+
+def test_what_chaos_came_to_is_told_with_how_much_of_it_there_was() -> None:
+    rows = told("chaos", CHAOS)
+
+    assert list(rows) == ["lost work", "doubled work", "leftovers", "recovery"]
+    assert rows["lost work"].startswith("**0 in 500 rounds with 26,000 merges and 4,000 troubles** |")
+    assert rows["recovery"].startswith("**0.9 s, at worst 3.1 s, of 2,000 deaths** |")
+    assert rows["recovery"].endswith("[measured](#chaos) by `make thing` |")
+
+
+def test_false_done_is_told_beside_what_others_say_of_the_same_agents() -> None:
+    rows = told("truth", TRUTH)
+
+    assert rows["false done"].startswith(
+        "**0 of 118, so below 2.5 % with 95 % confidence** | who believes the agent: 116"
+    )
+    assert "who believes green tests in a clean clone: 85 of 118 (72 %)" in rows["false done"]
+    assert rows["false reject"].startswith("**0 of 35, so below 8.6 % with 95 % confidence** |")
+
+
+def test_what_could_not_be_run_is_told_so() -> None:
+    missing = ledger(
+        Row("genba run with Claude Code / the bare binary", "not run: make clis installs it"), about="Real"
+    )
+
+    assert told("real_agents", REAL)["overhead"].startswith("**1.27×: 935 ms** | the bare binary, walls: 738 ms |")
+    assert told("real_agents", missing)["overhead"].startswith("**not run: make clis installs it** |  |")
+    assert headlines.paragraph({"real_agents": missing}) == ""
+
+
+def test_the_front_page_tells_only_what_was_measured() -> None:
+    shown = headlines.paragraph({"chaos": CHAOS, "truth": TRUTH, "real_agents": REAL})
+
+    assert (
+        "118 lying agents, 0 called done (93 by a loop that believes green tests); 35 honest ones, 0 refused" in shown
+    )
+    assert "500 rounds of chaos, 0 lost commits, 0 doubled merges, 0 false done, 0 leftovers" in shown
+    assert "a run with Claude Code takes 1.27× the bare agent" in shown
+    assert headlines.paragraph({}) == ""
