@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -45,21 +47,32 @@ def main() -> int:
     if strange:
         print(f"error: there is no part {strange[0]}\nhint: {', '.join(PARTS)}", file=sys.stderr)
         return 2
-    rows = [row for name in named or PARTS for row in _measured(name, write=not named or "--write" in sys.argv)]
-    return report(rows)
+    rows: list[Row] = []
+    broken = []
+    for name in named or PARTS:
+        try:
+            rows += _measured(name, write=not named or "--write" in sys.argv)
+        except Exception:  # noqa: BLE001  (a part that breaks takes no other with it)
+            traceback.print_exc()
+            broken.append(name)
+    missed = report(rows)
+    if broken:
+        print(f"not measured, since it broke: {', '.join(broken)}", file=sys.stderr)
+    return 1 if broken else missed
 
 
 def _measured(name: str, write: bool) -> list[Row]:
-    """What one part finds. It is written down as soon as it is known: a later part may fail."""
+    """What one part finds. It is written down as soon as it is known."""
     about, measure = PARTS[name]
     print(f"{name}: {about}", file=sys.stderr, flush=True)
-    facts = machine.facts()
+    began, facts = time.monotonic(), machine.facts()
     found = measure()
     if not isinstance(found, Measured):
         found = Measured(found)
     if write:
         ledgers.write(name, about, f"make bench PARTS={name}", found.rows, machine=facts, **found.more)
         page.write()
+    print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
     return found.rows
 
 

@@ -64,10 +64,10 @@ def side_by_side(rounds: int, **contestants: Contestant) -> dict[str, float]:
 
 
 def report(rows: list[Row]) -> int:
-    width = max(len(row.what) for row in rows)
+    width = max((len(row.what) for row in rows), default=0)
     for row in rows:
         ratio = f"{row.ratio:5.2f}×" if row.ratio is not None else " " * 6
         limit = f"at most {row.limit:g}×" if row.limit is not None else ""
-        verdict = "" if row.limit is None else ("ok" if row.holds else "TOO SLOW")
+        verdict = "" if row.limit is None else ("ok" if row.holds else "TOO MUCH")
         print(f"{row.what:<{width}}  {ratio}  {limit:<13} {verdict:<9} {row.figure}".rstrip())
     return 0 if all(row.holds for row in rows) else 1
