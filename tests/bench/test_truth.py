@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import truth
+from bench import ledgers, truth
 from bench.truth import COMMIT, GENBA, REPORT, TREE, Verdicts
 from tests.corpus.hiring import hired, templates
 from tests.corpus.listing import LIARS, WORKERS
@@ -43,6 +43,15 @@ def test_every_lie_that_is_called_done_is_counted_against_whoever_did() -> None:
 )
 def test_one_mistake_of_genba_is_over_the_limit(lies: list[Verdicts], work: list[Verdicts]) -> None:
     assert [row for row in truth.told(lies, work).rows if not row.holds]
+
+
+def test_what_was_measured_is_about_the_corpus_as_it_is_now() -> None:
+    found = ledgers.read()["truth"].more
+
+    assert (found["lies"], found["honest"]) == (len(LIARS), len(WORKERS)), "make bench PARTS=truth counts anew"
+    for judge in found["judges"].values():
+        assert set(judge["fooled_by"]) <= set(LIES)
+        assert set(judge["refuses"]) <= set(WORK)
 
 
 def test_the_judges_are_run_and_each_is_fooled_by_another_lie() -> None:
