@@ -96,17 +96,17 @@ def _without_errors(database: str, looked: Looked) -> Row:
 def kept(found: list[Width]) -> dict[str, dict[str, list[float]]]:
     """Tasks a second by line of the picture."""
     return _lines(found, {
-        "nothing but sleep": [each.workers / SECONDS for each in found],
-        "a shell of the same width": [each.tasks / each.shell.seconds for each in found],
         "Genba": [each.tasks / each.genba.seconds for each in found],
+        "a shell of the same width": [each.tasks / each.shell.seconds for each in found],
+        "nothing but sleep": [each.workers / SECONDS for each in found],
     })  # fmt: skip
 
 
 def cost(found: list[Width]) -> dict[str, dict[str, list[float]]]:
     """Seconds of the processor for one task."""
     return _lines(found, {
-        "a shell of the same width": [each.shell.processor / each.tasks for each in found],
         "Genba": [each.genba.processor / each.tasks for each in found],
+        "a shell of the same width": [each.shell.processor / each.tasks for each in found],
     })  # fmt: skip
 
 
