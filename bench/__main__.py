@@ -20,7 +20,6 @@ from bench import (
     ledgers,
     machine,
     mcp,
-    page,
     real_agents,
     sandbox,
     truth,
@@ -71,7 +70,6 @@ def _measured(name: str, write: bool) -> list[Row]:
         found = Measured(found)
     if write:
         ledgers.write(name, about, f"make bench PARTS={name}", found.rows, machine=facts, **found.more)
-        page.write()
     print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
     return found.rows
 

@@ -46,7 +46,10 @@ def write(
     folder: Path = FOLDER,
     **more: Any,
 ) -> None:
-    """Keep what a part found, in the place of what it found before. `machine`: facts taken before it began."""
+    """Keep what a part found, in the place of what it found before, and make the page of numbers anew.
+
+    `machine`: facts that were taken before it began.
+    """
     ledger = {
         "about": about,
         "command": command,
@@ -63,6 +66,10 @@ def write(
     draft = folder / f".{part}.json.{os.getpid()}"
     draft.write_bytes(text + b"\n")
     draft.replace(folder / f"{part}.json")
+    if folder == FOLDER:
+        from bench import page  # noqa: PLC0415  (the page is made of ledgers, so it imports this)
+
+        page.write()
 
 
 def read(folder: Path = FOLDER) -> dict[str, Ledger]:

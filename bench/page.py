@@ -1,4 +1,4 @@
-"""docs/numbers.md and the figures in README.md, made of the ledgers. `python -m bench.page` writes both anew.
+"""docs/numbers.md, its pictures and the figures in README.md, made of the ledgers. `python -m bench.page` writes them.
 
 Nothing in them is written by hand: the same ledgers give the same page.
 """
@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench import headlines, ledgers, peers
+from bench import headlines, ledgers, peers, plots
 from bench.ledgers import ROOT, Ledger
 from bench.measuring import Row
 from bench.peers import Peers
@@ -83,8 +83,9 @@ def readme(text: str, found: Mapping[str, Ledger]) -> str:
 
 
 def write(folder: Path = ledgers.FOLDER, target: Path = TARGET, front: Path = README) -> None:
-    """Both pages anew. What is right already is not touched."""
+    """Both pages anew, and the pictures. What is right already is not touched."""
     found = ledgers.read(folder)
+    plots.write(folder, target.parent / "images")
     _renew(target, page(found, peers.read()))
     _renew(front, readme(front.read_text(encoding="utf-8"), found))
 
