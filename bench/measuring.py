@@ -13,7 +13,7 @@ Contestant = Callable[[], None]
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the report. Without a limit it only tells."""
+    """One line of the report. Without a limit it only tells. `one / another` is a ratio; else it is a count."""
 
     what: str
     figure: str
@@ -23,6 +23,20 @@ class Row:
     @property
     def holds(self) -> bool:
         return self.limit is None or (self.ratio is not None and self.ratio <= self.limit)
+
+    @property
+    def found(self) -> str:
+        """The ratio or the count, as it is read."""
+        if self.ratio is None:
+            return ""
+        return f"{self.ratio:.2f}×" if " / " in self.what else f"{round(self.ratio, 2):g}"
+
+    @property
+    def most(self) -> str:
+        """The limit, as it is read."""
+        if self.limit is None:
+            return ""
+        return f"{self.limit:.3g}×" if " / " in self.what else f"{self.limit:g}"
 
 
 @dataclass(frozen=True)
@@ -66,8 +80,7 @@ def side_by_side(rounds: int, **contestants: Contestant) -> dict[str, float]:
 def report(rows: list[Row]) -> int:
     width = max((len(row.what) for row in rows), default=0)
     for row in rows:
-        ratio = f"{row.ratio:5.2f}×" if row.ratio is not None else " " * 6
-        limit = f"at most {row.limit:g}×" if row.limit is not None else ""
+        limit = f"at most {row.most}" if row.most else ""
         verdict = "" if row.limit is None else ("ok" if row.holds else "TOO MUCH")
-        print(f"{row.what:<{width}}  {ratio}  {limit:<13} {verdict:<9} {row.figure}".rstrip())
+        print(f"{row.what:<{width}}  {row.found:>7}  {limit:<13} {verdict:<9} {row.figure}".rstrip())
     return 0 if all(row.holds for row in rows) else 1

@@ -55,7 +55,7 @@ def section(ledger: Ledger) -> str:
     if notes := ledger.more.get("notes"):
         lines.append(f"{notes}\n")
     if ledger.rows:
-        lines += ["| what | ratio | at most | | measured |", "|---|---|---|---|---|"]
+        lines += ["| what | found | at most | | measured |", "|---|---|---|---|---|"]
         lines += [_line(row) for row in ledger.rows]
     pictures: Mapping[str, str] = ledger.more.get("pictures", {})
     lines += [f"\n![{alternative}](images/{name})" for name, alternative in pictures.items()]
@@ -70,10 +70,8 @@ def _named(machine: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def _line(row: Row) -> str:
-    ratio = f"{row.ratio:.2f}×" if row.ratio is not None else ""
-    limit = f"{row.limit:.3g}×" if row.limit is not None else ""
     verdict = "" if row.limit is None else ("holds" if row.holds else "**does not hold**")
-    return headlines.line(row.what, ratio, limit, verdict, row.figure)
+    return headlines.line(row.what, row.found, row.most, verdict, row.figure)
 
 
 def readme(text: str, found: Mapping[str, Ledger]) -> str:

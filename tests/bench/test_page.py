@@ -40,6 +40,13 @@ def test_a_section_says_what_holds(row: Row) -> None:
     assert "| told |  |  |  | only \\| told |" in shown
 
 
+def test_a_count_is_not_told_as_a_ratio() -> None:
+    shown = page.section(ledger(Row("lost updates", "1920 writes", 0.0, 0.0), Row("kB more", "12 kB", 12.344, 64.0)))
+
+    assert "| lost updates | 0 | 0 | holds | 1920 writes |" in shown
+    assert "| kB more | 12.34 | 64 | holds | 12 kB |" in shown
+
+
 def test_a_section_names_its_day_its_command_its_commit_and_its_machine() -> None:
     shown = page.section(ledger(Row("told", "told")))
 
