@@ -110,7 +110,7 @@ def _wrong(name: str, among: str) -> tuple[Callable[[Ledger], str], Callable[[Le
 
 def chaos(ledger: Ledger) -> dict[str, Any]:
     """What the rounds of chaos came to, by names without spaces."""
-    return {name.replace(" ", "_"): value for name, value in ledger.more.items()}
+    return {name.replace(" ", "_"): value for name, value in ledger.more["found"].items()}
 
 
 def _counted(name: str, what: str) -> Callable[[Ledger], str]:
@@ -119,7 +119,8 @@ def _counted(name: str, what: str) -> Callable[[Ledger], str]:
     def figure(ledger: Ledger) -> str:
         found = chaos(ledger)
         happened = sum(found["troubles"].values())
-        return f"{found[name]} in {found['rounds']:,} rounds with {found[what]:,} {what} and {happened:,} troubles"
+        without = f", without {' and '.join(found['not_run'])}" if found.get("not_run") else ""
+        return f"{found[name]} in {found['rounds']:,} rounds with {found[what]:,} {what} and {happened:,} troubles{without}"
 
     return figure
 

@@ -126,15 +126,19 @@ def test_what_is_right_already_is_not_written(tmp_path: Path) -> None:
     assert (target.stat().st_mtime_ns, front.stat().st_mtime_ns) == first
 
 
-CHAOS = ledger(
-    about="Chaos",
-    rounds=500,
-    tasks=30000,
-    merges=26000,
-    troubles={"worker": 3000, "disk": 1000},
-    recovered={"times": 2000, "median seconds": 0.9, "worst seconds": 3.1},
-    **{"lost commits": 0, "doubled merges": 0, "false done": 0, "leftovers": 0},
-)
+FOUND = {
+    "rounds": 500,
+    "tasks": 30000,
+    "merges": 26000,
+    "troubles": {"worker": 3000, "disk": 1000},
+    "lost commits": 0,
+    "doubled merges": 0,
+    "false done": 0,
+    "leftovers": 0,
+    "other findings": 0,
+    "recovered": {"times": 2000, "median seconds": 0.9, "worst seconds": 3.1},
+}
+CHAOS = ledger(about="Chaos.", found=FOUND)
 JUDGES = {"genba": (0, 0), "report": (116, 0), "tree": (93, 0), "commit": (85, 0)}
 TRUTH = ledger(
     about="Truth",
@@ -160,6 +164,14 @@ def test_what_chaos_came_to_is_told_with_how_much_of_it_there_was() -> None:
     assert rows["lost work"].startswith("**0 in 500 rounds with 26,000 merges and 4,000 troubles** |")
     assert rows["recovery"].startswith("**0.9 s, at worst 3.1 s, of 2,000 deaths** |")
     assert rows["recovery"].endswith("[measured](#chaos) by `make thing` |")
+
+
+def test_trouble_that_a_machine_could_not_make_is_told() -> None:
+    rows = told("chaos", ledger(about="Chaos", found=FOUND | {"not run": ["clock", "disk"]}))
+
+    assert rows["doubled work"].startswith(
+        "**0 in 500 rounds with 26,000 merges and 4,000 troubles, without clock and disk**"
+    )
 
 
 def test_false_done_is_told_beside_what_others_say_of_the_same_agents() -> None:
