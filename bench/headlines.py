@@ -120,7 +120,8 @@ def _counted(name: str, what: str) -> Callable[[Ledger], str]:
         found = chaos(ledger)
         happened = sum(found["troubles"].values())
         without = f", without {' and '.join(found['not_run'])}" if found.get("not_run") else ""
-        return f"{found[name]} in {found['rounds']:,} rounds with {found[what]:,} {what} and {happened:,} troubles{without}"
+        rounds = f"{found['rounds']:,} rounds with {found[what]:,} {what}"
+        return f"{found[name]} in {rounds} and {happened:,} troubles{without}"
 
     return figure
 
