@@ -20,6 +20,7 @@ from genba.connections.git.cells import borrowed_objects, make_writable, ordinar
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.loose import LooseWork, read_loose
 from genba.connections.git.removal import remove_tree
+from genba.connections.git.weighing import weigh, weigh_little
 from genba.domain.errors import BoundaryViolationError, DiskFullError, GitError
 from genba.domain.ports import Sandbox
 from genba.domain.processes import Command, Ending, Exit
@@ -96,7 +97,7 @@ async def _take_little(
         file.write(little.pack)
         file.seek(0)
         pack = (file, little.count) if little.count else None
-        await _take(layout, workspace, pack, (*little.refs.values(), *also), known, limits)
+        await _take(layout, workspace, pack, (*little.refs.values(), *also), known, limits, little)
     return little.refs
 
 
@@ -137,6 +138,7 @@ async def _take(
     tips: tuple[str, ...],
     known: tuple[str, ...],
     limits: BundleLimits,
+    little: LooseWork | None = None,
 ) -> None:
     """Take a pack, if there is one, into the user's repository, where it is good and the tips are whole with it."""
     quarantine = layout.cell(workspace.git_dir) / "quarantine"
@@ -146,6 +148,7 @@ async def _take(
         if pack is not None:
             await _unpack(layout, *pack, quarantine, workspace, limits)
         await _check(layout, quarantine, workspace, tips, known, limits)
+        await _weigh(layout, quarantine, workspace, tips, known, little)
         await asyncio.to_thread(_let_in, quarantine, layout.common / "objects")
     finally:
         await asyncio.to_thread(remove_tree, quarantine)
@@ -279,7 +282,7 @@ async def _check(
     What is known is named, and not all refs: while others make their working trees, some of those lead nowhere yet.
     """
     words = ("rev-list", "--objects", "--quiet", "--stdin")
-    told = "".join(f"{line}\n" for line in dict.fromkeys((*tips, *(f"^{commit}" for commit in known))))
+    told = _span(tips, known)
     try:
         await layout.git.run(
             *words,
@@ -290,6 +293,32 @@ async def _check(
         )
     except GitError as error:
         raise BoundaryViolationError(f"what {workspace.run} committed is not whole: {_why(error)}") from error
+
+
+def _span(tips: tuple[str, ...], known: tuple[str, ...]) -> str:
+    """What the tips lead to and what is known does not, as `rev-list` reads it."""
+    return "".join(f"{line}\n" for line in dict.fromkeys((*tips, *(f"^{commit}" for commit in known))))
+
+
+async def _weigh(
+    layout: RepositoryLayout,
+    quarantine: Path,
+    workspace: Workspace,
+    tips: tuple[str, ...],
+    known: tuple[str, ...],
+    little: LooseWork | None,
+) -> None:
+    """Nothing comes in that is more than can be laid out: a few trees can say a hundred million files."""
+    apart, base = _apart(layout, quarantine), workspace.base
+    try:
+        if little is not None:
+            await asyncio.to_thread(weigh_little, layout.git, apart, base, little.roots, little.new)
+        else:
+            await asyncio.to_thread(weigh, layout.git, apart, base, _span(tips, known))
+    except GitError as error:
+        raise BoundaryViolationError(f"what {workspace.run} committed cannot be weighed: {_why(error)}") from error
+    except BoundaryViolationError as error:
+        raise BoundaryViolationError(f"what {workspace.run} brought back was refused: {error.message}") from error
 
 
 def _apart(layout: RepositoryLayout, quarantine: Path) -> dict[str, str]:

@@ -160,7 +160,7 @@ class Git:
                 raise _refused(argv, said.read().decode("utf-8", "replace").strip())
         return found
 
-    def pieces(self, *arguments: str, stdin: str = "") -> Iterator[bytes]:
+    def pieces(self, *arguments: str, stdin: str = "", environment: Mapping[str, str] | None = None) -> Iterator[bytes]:
         """What git says, piece by piece while it goes on saying it. For a thread that has time."""
         import tempfile  # noqa: PLC0415  (see batch)
 
@@ -169,8 +169,8 @@ class Git:
             asked.write(stdin.encode("utf-8", "surrogateescape"))
             asked.seek(0)
             with subprocess.Popen(
-                argv, cwd=self.git_dir, env=_environment(), stdin=asked, stdout=subprocess.PIPE, stderr=said,
-                start_new_session=True,
+                argv, cwd=self.git_dir, env={**_environment(), **(environment or {})}, stdin=asked,
+                stdout=subprocess.PIPE, stderr=said, start_new_session=True,
             ) as process:  # fmt: skip
                 assert process.stdout is not None  # noqa: S101  (it is a pipe)
                 pipe = process.stdout.fileno()

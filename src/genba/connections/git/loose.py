@@ -32,7 +32,17 @@ class LooseWork(msgspec.Struct, frozen=True):
 
     refs: dict[str, str]
     pack: bytes
-    count: int
+    new: dict[str, tuple[bytes, bytes]]
+    """The kind and the content of each object of the pack, under the name that its content has."""
+
+    @property
+    def count(self) -> int:
+        return len(self.new)
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The trees of its commits."""
+        return tuple(_links(kind, content, 0)[0] for kind, content in self.new.values() if kind == b"commit")
 
 
 class _OutOfTheOrdinary(Exception):
@@ -57,10 +67,12 @@ def read_loose(
                 return None
             with _folder("objects", inside) as objects:
                 found = _reached(objects, [*refs.values(), *also], set(known))
+            sha256 = len(known[0]) == 64  # noqa: PLR2004  (the length of the other kind of name)
+            if any(_true_name(*loaded, sha256) != name for name, loaded in found.items()):
+                return None
     except (OSError, ValueError, zlib.error, _OutOfTheOrdinary):
         return None
-    sha256 = len(known[0]) == 64  # noqa: PLR2004  (the length of the other kind of name)
-    return LooseWork(refs, _pack(found, sha256) if found else b"", len(found))
+    return LooseWork(refs, _pack(list(found.values()), sha256) if found else b"", found)
 
 
 @contextmanager
@@ -132,9 +144,9 @@ def _named(text: str) -> str:
     return text
 
 
-def _reached(objects: int, tips: list[str], known: set[str]) -> list[tuple[bytes, bytes]]:
+def _reached(objects: int, tips: list[str], known: set[str]) -> dict[str, tuple[bytes, bytes]]:
     """The kind and the content of every object that has a file and that the tips lead to."""
-    found: list[tuple[bytes, bytes]] = []
+    found: dict[str, tuple[bytes, bytes]] = {}
     waiting, room = tips, _MOST_BYTES
     while waiting:
         name = waiting.pop()
@@ -144,7 +156,7 @@ def _reached(objects: int, tips: list[str], known: set[str]) -> list[tuple[bytes
         loaded = _loaded(objects, name, room)
         if loaded is not None:
             room -= len(loaded[1])
-            found.append(loaded)
+            found[name] = loaded
             waiting += _links(*loaded, len(name) // 2)
         if len(found) > _MOST_OBJECTS:
             raise _OutOfTheOrdinary
@@ -200,4 +212,13 @@ def _pack(objects: list[tuple[bytes, bytes]], sha256: bool) -> bytes:
             size >>= 7
         parts += [bytes(head), zlib.compress(content, 1)]
     whole = b"".join(parts)
-    return whole + (hashlib.sha256(whole) if sha256 else hashlib.sha1(whole, usedforsecurity=False)).digest()
+    return whole + bytes.fromhex(_digest(whole, sha256))
+
+
+def _true_name(kind: bytes, content: bytes, sha256: bool) -> str:
+    """What git calls an object, whatever its file is called."""
+    return _digest(b"%b %d\0%b" % (kind, len(content), content), sha256)
+
+
+def _digest(content: bytes, sha256: bool) -> str:
+    return (hashlib.sha256(content) if sha256 else hashlib.sha1(content, usedforsecurity=False)).hexdigest()

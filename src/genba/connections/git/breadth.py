@@ -1,0 +1,142 @@
+"""How much a commit would be if it were laid out in files, told without laying it out.
+
+Trees are named by their content, so ten of them can say a hundred million files, and a file of zeros that takes a
+gigabyte is packed into a thousandth of it. Whoever asks git for the files of such a commit waits for ever, or until the
+memory or the disk is full. Here each tree is read once, whatever the number of places that it stands in.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+_FOLDER = b"40000 "
+_SUBMODULE = b"160000 "
+_FEW = 16
+"""A file of the user's that stands in so many places is not asked for its size."""
+
+
+class Breadth(NamedTuple):
+    """So many files, of so many bytes together."""
+
+    files: int
+    bytes: int
+
+    def within(self, other: "Breadth") -> bool:
+        return self.files <= other.files and self.bytes <= other.bytes
+
+
+MOST = Breadth(1_000_000, 16 * 1024**3)
+"""What any commit may be. One on a base that is large already may be twice as large as that."""
+
+Objects = Mapping[str, tuple[bytes, bytes | int]]
+"""New objects by their names: the kind of each, and its content; of a file its size will do."""
+Reader = Callable[[list[str]], Objects]
+"""Reads objects that were there before: the content of trees, and the sizes of files."""
+
+
+class _Old:
+    """What was there before. Read on demand, and remembered: it does not change."""
+
+    def __init__(self, read: Reader) -> None:
+        self._read = read
+        self._known: dict[str, tuple[bytes, bytes | int]] = {}
+        self._breadths: dict[str, Breadth] = {}
+
+    def need(self, names: Iterable[str]) -> None:
+        """Read these, and all trees below them, level by level."""
+        waiting = sorted({name for name in names if name not in self._known})
+        while waiting:
+            found = self._read(waiting)
+            self._known.update(found)
+            below = {child for kind, body in found.values() if isinstance(body, bytes) and kind == b"tree"
+                     for _, child in entries(body, len(waiting[0]) // 2)}  # fmt: skip
+            waiting = sorted(below - self._known.keys())
+
+    def breadth(self, name: str) -> Breadth:
+        for each in ordered([name], self._children):
+            kind, body = self._known.get(each, (b"blob", 0))
+            if kind == b"tree":
+                parts = [self._breadths[child] for child in self._children(each)]
+                self._breadths[each] = Breadth(sum(part.files for part in parts), sum(part.bytes for part in parts))
+            else:
+                self._breadths[each] = Breadth(1, body if isinstance(body, int) else len(body))
+        return self._breadths[name]
+
+    def _children(self, name: str) -> list[str]:
+        kind, body = self._known.get(name, (b"blob", 0))
+        return children(body, name) if kind == b"tree" and isinstance(body, bytes) else []
+
+
+def widest(roots: Iterable[str], new: Objects, read: Reader) -> Breadth:
+    """The most that any of these trees is. Of what was there before, what stands in one place counts as one file."""
+    old = _Old(read)
+    most = Breadth(0, 0)
+    for root in dict.fromkeys(roots):
+        found = _breadth(root, new, old)
+        most = Breadth(max(most.files, found.files), max(most.bytes, found.bytes))
+    return most
+
+
+def whole(root: str, read: Reader) -> Breadth:
+    """All that a tree is that was there before."""
+    old = _Old(read)
+    old.need([root])
+    return old.breadth(root)
+
+
+def _breadth(root: str, new: Objects, old: _Old) -> Breadth:
+    def below(name: str) -> list[str]:
+        kind, body = new.get(name, (b"", b""))
+        return children(body, name) if kind == b"tree" and isinstance(body, bytes) else []
+
+    places = {root: 1}
+    folders: set[str] = set()
+    for name in reversed(list(ordered([root], below))):
+        kind, body = new.get(name, (b"", b""))
+        if kind == b"tree" and isinstance(body, bytes):
+            for is_folder, child in entries(body, len(name) // 2):
+                places[child] = places.get(child, 0) + places[name]
+                if is_folder:
+                    folders.add(child)
+    often = [name for name, count in places.items() if name not in new and count > (1 if name in folders else _FEW)]
+    old.need(often)
+    asked = {name: old.breadth(name) for name in often}
+    files, size = 0, 0
+    for name, count in places.items():
+        kind, body = new.get(name, (b"", b""))
+        if name in asked:
+            files, size = files + count * asked[name].files, size + count * asked[name].bytes
+        elif kind != b"tree":
+            files += count
+            size += count * (body if isinstance(body, int) else len(body))
+    return Breadth(files, size)
+
+
+def ordered(roots: Iterable[str], below: Callable[[str], list[str]]) -> Iterator[str]:
+    """Each name once, after all that is below it. Not by recursion: a tree can be deeper than a stack."""
+    done: set[str] = set()
+    waiting = [(root, False) for root in roots]
+    while waiting:
+        name, is_ready = waiting.pop()
+        if is_ready:
+            yield name
+        elif name not in done:
+            done.add(name)
+            waiting.append((name, True))
+            waiting += [(child, False) for child in below(name) if child not in done]
+
+
+def children(body: bytes, name: str) -> list[str]:
+    """What the content of a tree of this name leads to, each as often as it stands there."""
+    return [child for _, child in entries(body, len(name) // 2)]
+
+
+def entries(content: bytes, width: int) -> Iterator[tuple[bool, str]]:
+    """Whether it is a folder, and its name, for each entry of a tree. A submodule is in no repository of ours."""
+    at = 0
+    while at < len(content):
+        end = content.find(b"\0", at) + 1
+        if end == 0:
+            return
+        if not content.startswith(_SUBMODULE, at):
+            yield content.startswith(_FOLDER, at), content[end : end + width].hex()
+        at = end + width
