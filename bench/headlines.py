@@ -36,7 +36,7 @@ def table(found: Mapping[str, Ledger], others: Peers) -> str:
             lines.append(line(f"**{each.name}**: {each.means}", NOT_YET, _peers(each, others), f"`{command}`"))
             continue
         beside = "; ".join(filter(None, (each.beside(ledger) if each.beside else "", _peers(each, others))))
-        how = f"[measured](#{anchor(ledger.about)}) by `{ledger.command}`"
+        how = f"[measured](#{anchor(title(ledger))}) by `{ledger.command}`"
         lines.append(line(f"**{each.name}**: {each.means}", f"**{each.figure(ledger)}**", beside, how))
     return "\n".join(lines) + "\n"
 
@@ -51,6 +51,11 @@ def line(*cells: str) -> str:
     """A row of a table."""
     escaped = (re.sub(r"(?<!\\)\|", r"\\|", cell) for cell in cells)
     return f"| {' | '.join(escaped)} |"
+
+
+def title(ledger: Ledger) -> str:
+    """What a section is called: what its ledger is about, up to the first stop."""
+    return re.split(r"[:.](?: |$)", ledger.about, maxsplit=1)[0]
 
 
 def anchor(title: str) -> str:

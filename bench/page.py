@@ -51,7 +51,10 @@ def section(ledger: Ledger) -> str:
     when = f"Measured on {ledger.date} by `{ledger.command}`"
     when += f" at commit `{ledger.commit}`" if ledger.commit else ""
     facts = "; ".join(fact if name != "load when it began" else f"load {fact}" for name, fact in _named(ledger.machine))
-    lines = [f"## {ledger.about.rstrip('.')}\n", f"{when}. {facts}.\n" if facts else f"{when}.\n"]
+    title = headlines.title(ledger)
+    lines = [f"## {title}\n", f"{when}. {facts}.\n" if facts else f"{when}.\n"]
+    if more := ledger.about[len(title) :].lstrip(":. "):
+        lines.append(f"{more[0].upper()}{more[1:].rstrip('.')}.\n")
     if notes := ledger.more.get("notes"):
         lines.append(f"{notes}\n")
     if ledger.rows:

@@ -40,6 +40,21 @@ def test_a_section_says_what_holds(row: Row) -> None:
     assert "| told |  |  |  | only \\| told |" in shown
 
 
+@pytest.mark.parametrize(
+    ("about", "title", "text"),
+    [
+        ("From 10 to 10,000 tasks", "From 10 to 10,000 tasks", ""),
+        ("Rounds of chaos: a fleet, while it is killed.", "Rounds of chaos", "A fleet, while it is killed."),
+        ("A day. It is 300 times as fast. Nobody sleeps.", "A day", "It is 300 times as fast. Nobody sleeps."),
+    ],
+)
+def test_what_a_ledger_is_about_becomes_a_title_and_a_text(about: str, title: str, text: str) -> None:
+    shown = page.section(ledger(Row("told", "told"), about=about))
+
+    assert shown.startswith(f"## {title}\n\nMeasured on ")
+    assert (f"\n\n{text}\n\n| what |" in shown) or not text
+
+
 def test_a_count_is_not_told_as_a_ratio() -> None:
     shown = page.section(ledger(Row("lost updates", "1920 writes", 0.0, 0.0), Row("kB more", "12 kB", 12.344, 64.0)))
 
