@@ -1,4 +1,4 @@
-"""The agent of a round that asks: `python -m tests.chaos.asking HOME`. It is copied beside the repository, with `asker`.
+"""The agent of a round that asks: `python -m tests.chaos.asking HOME`. It and `asker` are copied beside the repository.
 
 It does its task in one piece, and says which commits it made.
 """

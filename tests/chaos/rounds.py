@@ -87,7 +87,7 @@ def play(order: Order, kept: Path | None = None, clock: Clock | None = None) -> 
 @contextmanager
 def _folder() -> Iterator[Path]:
     """In memory, where there is such a place."""
-    place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108  (a folder of our own in it)
+    place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     folder = Path(tempfile.mkdtemp(prefix="genba-chaos-", dir=place))
     try:
         yield folder

@@ -15,7 +15,7 @@ import msgspec
 from genba.blackboard.fleet import FleetBoard
 from genba.coordination.handing_over import leave_note
 from genba.coordination.session_plan import PartState, SessionPlan, read_state, write_state
-from genba.domain.errors import ConfigurationError, GenbaError
+from genba.domain.errors import ConfigurationError, DiskFullError, GenbaError
 from genba.domain.fleet import (
     Cause,
     Escalation,
@@ -102,6 +102,9 @@ class Parts:
             live = await self.prepare(order, session, plan, kept, watched)
             watched.live = live
             result = await live.execute()
+        except DiskFullError as error:
+            await asyncio.to_thread(self._cut_short, order, live, error.message)
+            return "{}"
         except GenbaError as error:
             # Not a step: what refuses a part may come before steps that it did long ago, and has no place among them.
             await asyncio.to_thread(self._refused, order, live, error)
@@ -109,7 +112,8 @@ class Parts:
         except OSError as error:
             if error.errno not in _OF_THE_MACHINE:
                 raise
-            await asyncio.to_thread(self._cut_short, order, live, error)
+            told = f"this machine has no room left: {error.strerror}"
+            await asyncio.to_thread(self._cut_short, order, live, told)
             return "{}"
         end = partial(self._end, order, live, result)
         if order.purpose not in _LEAVES_NOTHING:
@@ -214,7 +218,7 @@ class Parts:
         reason = f"{kind}{error.message}"
         self._let_go(order, reason)
         known, state = self.board.session(order.run), live.run.state if live is not None else None
-        landed = order.cause is Cause.LANDED and not self.board.board.get(order.task).status.ended
+        landed = self._has_landed(order)
         end = PartEnd(
             run=order.run,
             part=order.part,
@@ -228,17 +232,15 @@ class Parts:
         self.board.end_part(end)
         self._hand_over(order, end)
 
-    def _cut_short(self, order: PartOrder, live: LivePart | None, error: OSError) -> None:
+    def _cut_short(self, order: PartOrder, live: LivePart | None, reason: str) -> None:
         """The machine has no room left: that is nobody's failure, and the session goes on when there is some."""
-        reason = f"this machine has no room left: {error.strerror}"
         self._let_go(order, reason)
         known, run = self.board.session(order.run), live.run if live is not None else None
         workspace = (run.workspace or run.plan.workspace) if run is not None else None
         end = PartEnd(
             run=order.run,
             part=order.part,
-            waits_for=WaitsFor.RESUME if run is not None and workspace is not None else WaitsFor.NOTHING,
-            outcome="" if workspace is not None else Outcome.FAILED,
+            waits_for=WaitsFor.MERGE if self._has_landed(order) else WaitsFor.RESUME,
             reason=reason,
             iterations=known.iterations,
             tokens=known.tokens,
@@ -248,6 +250,10 @@ class Parts:
             kept = PartState(loop=run.state, workspace=workspace, conflicts=run.conflicts)
             end = msgspec.structs.replace(end, state=write_state(kept))
         self.board.end_part(end)
+
+    def _has_landed(self, order: PartOrder) -> bool:
+        """Whether the work is on its base already, and only its task has to be closed."""
+        return order.cause is Cause.LANDED and not self.board.board.get(order.task).status.ended
 
     def _could_go_on(self, order: PartOrder, result: RunResult) -> bool:
         """Whoever was told to stop when everything was done already, or for good, waits for nothing."""

@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ import msgspec
 
 from genba.blackboard.board import Blackboard
 from genba.blackboard.fleet import FleetBoard
+from genba.connections.git.leftovers import sweep_drafts
 from genba.coordination.engine import Engine
 from genba.coordination.engine_news import News
 from genba.coordination.merge_queue import MergeTurn
@@ -33,6 +34,7 @@ from genba.judgement.plans import plan_check
 from genba.judgement.reviews import verdict_check
 from genba.judgement.spending import reached
 from genba.wiring.crew import ProjectCrew
+from genba.wiring.judging import sweep_checkouts
 from genba.wiring.live_parts import LiveParts
 from genba.wiring.merging import Proving, target_of
 from genba.wiring.notifying import notices_sent
@@ -128,6 +130,13 @@ class Fleet:
                 await asyncio.to_thread(fleet.server.close)
             fleet.nursery.close()
             await asyncio.to_thread(fleet.looking.leave, engine.executor, "parked")
+            await fleet._tidy()
+
+    async def _tidy(self) -> None:
+        """Take away what was left by those who were killed here. Nobody is kept from leaving by it."""
+        with suppress(OSError):
+            await sweep_checkouts(self.house.layout, self.house.processes)
+            await asyncio.to_thread(sweep_drafts, self.house.layout)
 
     async def _engine(self, executor: str, slots: int) -> Engine:
         """The engine under the name that was given, or under the first free one of this host."""

@@ -7,6 +7,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -86,14 +87,9 @@ def verifier(
         around = fence.around(policy, processes) if fence is not None and policy.walls else processes
         return engine(layout, around, {**environment, **policy.environment, **known_as})
 
-    async def left_by(dead: str) -> None:
-        """End what a killed `genba verify` left running. A run may have been resumed, and ends its own."""
-        for each in (dead, service_mark(dead)) if dead.startswith(VERIFY) else ():
-            await processes.sweep(each)
-
     return Verifier(
         history=GitHistory(layout.git),
-        checkouts=GitCheckouts(layout, mark, left_by, filters=fence is None),
+        checkouts=GitCheckouts(layout, mark, partial(_left_by, processes), filters=fence is None),
         runner_for=runner_for,
         results=results(layout),
         clock=SystemClock(),
@@ -101,6 +97,17 @@ def verifier(
         mark=mark,
         redact=redact,
     )
+
+
+async def _left_by(processes: Processes, dead: str) -> None:
+    """End what a killed `genba verify` left running. A run may have been resumed, and ends its own."""
+    for each in (dead, service_mark(dead)) if dead.startswith(VERIFY) else ():
+        await processes.sweep(each)
+
+
+async def sweep_checkouts(layout: RepositoryLayout, processes: Processes) -> None:
+    """Take away the checkouts of whoever was killed while it verified."""
+    await GitCheckouts(layout, left_by=partial(_left_by, processes)).sweep()
 
 
 class Fence:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -31,20 +32,26 @@ def remember(folder: Path, plan: RunPlan, journal: Path) -> None:
     memory = folder / "run.json"
     if not memory.exists():
         keep(memory, RunMemory(plan.definition, plan.parameters, plan.may_change, plan.accepts_risk, plan.mode))
-    (folder / "journal").write_text(str(journal), encoding="utf-8")
+    fresh = folder / "journal.new"
+    fresh.write_text(str(journal), encoding="utf-8")
+    fresh.replace(folder / "journal")
 
 
 def keep(path: Path, memory: RunMemory) -> None:
-    fresh = path.with_suffix(".new")
-    fresh.touch(mode=0o600)
-    fresh.write_bytes(msgspec.json.encode(memory))
-    fresh.replace(path)
+    fresh = path.with_name(f"{path.stem}.{os.getpid()}.new")
+    try:
+        fresh.touch(mode=0o600)
+        fresh.write_bytes(msgspec.json.encode(memory))
+        fresh.replace(path)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
 
 
 def recall(folder: Path, run: str) -> RunMemory:
     try:
         return msgspec.json.decode((folder / "run.json").read_bytes(), type=RunMemory)
-    except (OSError, msgspec.DecodeError, msgspec.ValidationError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise StateConflictError(
             f"what {run} was to do can no longer be read", hint="start a new run on the same branch: --branch NAME"
         ) from error

@@ -12,7 +12,8 @@ It lies in the folder of the run, where no instance can see it: what is read her
 
 import os
 import time
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -60,7 +61,7 @@ class Attempt:
         """What it came to; None as long as it has come to nothing, or to what a fallen machine left unreadable."""
         try:
             return msgspec.json.decode(self._result.read_bytes(), type=Result)
-        except (FileNotFoundError, msgspec.DecodeError, msgspec.ValidationError):
+        except (FileNotFoundError, ValueError, RecursionError):
             return None
 
     def has_result(self) -> bool:
@@ -121,7 +122,7 @@ class Question:
         except UnicodeEncodeError:
             content = msgspec.json.encode(whole_text(msgspec.to_builtins(request)))
         fresh = self.path / f"request.{os.getpid()}"
-        with telling_of_full_disks(fresh):
+        with telling_of_full_disks(fresh), _gone_if_it_fails(fresh):
             fresh.touch(mode=0o600)
             fresh.write_bytes(content)
             fresh.replace(self._request)
@@ -132,7 +133,7 @@ class Question:
     def hand(self, secret: str) -> None:
         """Leave a secret for the next supervisor. One that nobody took is replaced."""
         fresh = self.path / f"credential.{os.getpid()}"
-        with telling_of_full_disks(fresh):
+        with telling_of_full_disks(fresh), _gone_if_it_fails(fresh):
             fresh.unlink(missing_ok=True)
             descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             try:
@@ -191,7 +192,7 @@ class Question:
         """Who holds the lock; None when nobody does, or has not said so yet."""
         try:
             found = msgspec.json.decode(self.lock.read_bytes(), type=Holder)
-        except (OSError, msgspec.DecodeError, msgspec.ValidationError):
+        except (OSError, ValueError, RecursionError):
             return None
         return found if found.is_alive() else None
 
@@ -215,6 +216,15 @@ def questions(run_folder: Path) -> list[Question]:
         return [Question(path) for path in (run_folder / QUESTIONS).iterdir() if path.is_dir()]
     except (FileNotFoundError, NotADirectoryError):
         return []
+
+
+@contextmanager
+def _gone_if_it_fails(fresh: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
 
 
 def _write_all(descriptor: int, content: bytes) -> None:

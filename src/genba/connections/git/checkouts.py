@@ -47,7 +47,7 @@ class GitCheckouts:
         home = self._home(commit)
         folder, repository = home / "tree", home / "tree" / ".git"
         try:
-            await self._sweep()
+            await self.sweep()
             await asyncio.to_thread(self._bare, repository, commit)
             words = ("read-tree", "-m", "-u", "--no-recurse-submodules", commit)
             await self.git.run(*words, tree=folder, git_dir=repository)
@@ -100,7 +100,12 @@ class GitCheckouts:
         while True:
             home = self.root / f"{commit[:12]}-{os.getpid()}-{os.urandom(3).hex()}"
             lock = FileLock(home.with_suffix(".lock"))
-            if lock.try_acquire(self.holder):
+            try:
+                taken = lock.try_acquire(self.holder)
+            except OSError:
+                lock.path.unlink(missing_ok=True)
+                raise
+            if taken:
                 self._locks[str(home / "tree")] = lock
                 return home
 
@@ -133,7 +138,7 @@ class GitCheckouts:
             target.write_bytes(found.get(blob, b""))
             target.chmod(target.stat().st_mode | stat.S_IXUSR)  # a test may be a script that is called by its name
 
-    async def _sweep(self) -> None:
+    async def sweep(self) -> None:
         """Remove the checkouts of processes that died: their locks are nobody's."""
         for path in self.root.glob("*.lock"):
             if str(path.with_suffix("") / "tree") in self._locks:

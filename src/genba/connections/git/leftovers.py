@@ -2,12 +2,26 @@
 
 import contextlib
 import os
+import re
+import time
 from pathlib import Path
 
 from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.removal import remove_tree
 from genba.domain.workspaces import Workspace
 
 _LOCK = ".lock"
+_DRAFTS = (
+    ("*", re.compile(r"index-.+-(\d+)")),
+    ("*", re.compile(r"registering-(\d+)-[0-9a-f]+")),
+    ("goals/.*", re.compile(r"\..+\.(\d+)")),
+    ("trees/*", re.compile(r".+\.(\d+)\.new")),
+    ("runs/*/*", re.compile(r"(?:run|workflow)\.(\d+)(?:\.new)?")),
+    ("runs/*/supervised/*/*", re.compile(r"(?:request|credential)\.(\d+)")),
+)
+"""Where Genba writes what is put into its place when it is whole, and the process in its name."""
+_WRITING_SECONDS = 1.0
+"""So long a draft is left alone, whoever wrote it: its process may be one that cannot be seen from here."""
 
 
 def clear_locks(layout: RepositoryLayout, workspace: Workspace) -> tuple[str, ...]:
@@ -39,3 +53,28 @@ def _cleared(folder: Path, name: str | None) -> list[str]:
     finally:
         os.close(place)
     return cleared
+
+
+def sweep_drafts(layout: RepositoryLayout) -> None:
+    """Remove what processes were writing that died before it was whole. What they wrote whole is never touched."""
+    now = time.time()
+    for places, name in _DRAFTS:
+        for path in layout.own.glob(places):
+            found = name.fullmatch(path.name)
+            with contextlib.suppress(OSError):
+                if found is None or not _is_gone(int(found[1])) or 0 <= now - path.lstat().st_mtime < _WRITING_SECONDS:
+                    continue
+                if path.is_dir() and not path.is_symlink():
+                    remove_tree(path)
+                else:
+                    path.unlink()
+
+
+def _is_gone(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False

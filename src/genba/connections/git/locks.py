@@ -35,8 +35,12 @@ class FileLock:
             os.close(descriptor)
             return False
         self.before = self._holder_before(descriptor)
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, json.dumps({"holder": holder, "process": os.getpid()}).encode(), 0)
+        try:
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, json.dumps({"holder": holder, "process": os.getpid()}).encode(), 0)
+        except OSError:
+            os.close(descriptor)  # who cannot say that it holds a lock does not hold it
+            raise
         self._descriptor = descriptor
         return True
 

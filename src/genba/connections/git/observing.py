@@ -151,9 +151,9 @@ def _copied_index(git_dir: Path, copy: Path) -> Iterator[Path]:
     """A copy of an index to work on, gone afterwards."""
     copy.parent.mkdir(parents=True, exist_ok=True)
     copy.unlink(missing_ok=True)
-    if (git_dir / "index").is_file():
-        copy.write_bytes((git_dir / "index").read_bytes())
     try:
+        if (git_dir / "index").is_file():
+            copy.write_bytes((git_dir / "index").read_bytes())
         yield copy
     finally:
         copy.unlink(missing_ok=True)

@@ -28,7 +28,7 @@ class TreeRecord(msgspec.Struct, frozen=True, kw_only=True):
 def read_record(path: Path) -> TreeRecord | None:
     try:
         return msgspec.json.decode(path.read_bytes(), type=TreeRecord)
-    except (OSError, msgspec.DecodeError, msgspec.ValidationError):
+    except (OSError, ValueError, RecursionError):
         return None
 
 
@@ -62,9 +62,13 @@ def _file(entry: os.DirEntry[str]) -> tuple[int, int] | None:
 def write_record(layout: RepositoryLayout, record: TreeRecord) -> None:
     path = layout.tree_record(record.branch)
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_suffix(".new")
-    fresh.write_bytes(msgspec.json.encode(record))
-    fresh.replace(path)
+    fresh = path.with_name(f"{path.stem}.{os.getpid()}.new")
+    try:
+        fresh.write_bytes(msgspec.json.encode(record))
+        fresh.replace(path)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
 
 
 def assign(layout: RepositoryLayout, branch: str, run: str) -> None:

@@ -22,7 +22,7 @@ class FileResults:
     def find(self, key: str) -> CheckResult | None:
         try:
             kept = msgspec.json.decode((self.folder / f"{key}.json").read_bytes(), type=CheckResult)
-        except (OSError, msgspec.DecodeError, msgspec.ValidationError):
+        except (OSError, ValueError, RecursionError):
             return None
         return msgspec.structs.replace(kept, output=self._text(key[:_NAME_LENGTH]))
 
@@ -61,8 +61,12 @@ class FileResults:
 
     def _write(self, path: Path, content: bytes) -> None:
         fresh = path.with_name(f".{path.name}.{os.getpid()}")
-        fresh.write_bytes(content)
-        fresh.replace(path)
+        try:
+            fresh.write_bytes(content)
+            fresh.replace(path)
+        except OSError:
+            fresh.unlink(missing_ok=True)
+            raise
 
 
 def _no_log(name: str) -> NotFoundError:
