@@ -160,6 +160,34 @@ def test_whoever_leaves_closes_every_seat_of_the_run_and_takes_its_credential_ba
     assert workflow.snapshot(seat.id).ending is ExitReason.REVOKED
 
 
+@pytest.mark.parametrize("end", [{"outcome": "failed"}, {"waits_for": WaitsFor.RESUME}], ids=["ended", "waiting"])
+def test_no_instance_outlives_its_part_however_that_ended(
+    board: Blackboard, workflow: WorkflowBoard, end: dict[str, str]
+) -> None:
+    session = begin(board)
+    seat = sit_down(board, session)
+    workflow.issue("next", session.run, "hash", LATER)
+
+    FleetBoard(board).end_part(PartEnd(run=session.run, part=1, **end))  # type: ignore[arg-type]
+
+    known, credential = workflow.seat(seat.id), workflow.credential("next")
+    assert known is not None
+    assert credential is not None
+    assert (known.seat.status, known.seat.closed) == ("closed", "its part is over")
+    assert credential.revoked_at
+
+
+def test_a_guest_keeps_its_seat_when_its_part_is_over(board: Blackboard, workflow: WorkflowBoard) -> None:
+    seat, session = guest(board), begin(board, agent="guest")
+    workflow.bind(seat.id, session.run, session.task)
+
+    FleetBoard(board).end_part(PartEnd(run=session.run, part=1, outcome="failed"))
+
+    known = workflow.seat(seat.id)
+    assert known is not None
+    assert known.seat.status == "active"
+
+
 def test_signs_of_life_are_kept_and_whoever_gives_none_is_found(board: Blackboard, workflow: WorkflowBoard) -> None:
     seat = guest(board)
     assert workflow.expired() == ()

@@ -14,6 +14,7 @@ from genba.blackboard.gateway import change_status
 from genba.blackboard.history import PART_BEGAN, PART_ENDED, TAKEN_OVER, Line, tell
 from genba.blackboard.reviews import check_reviewer
 from genba.blackboard.rows import hold, id_of
+from genba.blackboard.seats import part_over
 from genba.blackboard.spending import spend, spend_rest
 from genba.blackboard.store import Row, Statement, Transaction
 from genba.blackboard.tasks import agent_id
@@ -178,6 +179,7 @@ def end_part(tx: Transaction, end: PartEnd) -> None:
         tx.do(_GIVE_UP, run=end.run, part=end.part, outcome=end.outcome, reason=bounded(end.reason), at=at)
     else:
         _write_end(tx, end, waits, at)
+    part_over(tx, end.run, at)
     told = {"part": end.part, "waits_for": end.waits_for, "outcome": end.outcome, "reason": bounded(end.reason)}
     line = Line(task=task.id, version=task.version, kind=PART_ENDED, data=told)
     tell(tx, Actor(ActorKind.ORCHESTRATOR, there.executor or end.run), at, [line], end.run)

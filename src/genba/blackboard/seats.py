@@ -1,7 +1,7 @@
 """Who is calling: one-time credentials of instances that Genba starts, and the seats of everybody.
 
 Law: a credential is good once, for one run. A run has one active seat. Only hashes are kept, and no secret is told in
-an event. Closing a seat is for ever: whoever wants to go on authenticates again.
+an event. Closing a seat is for ever: whoever wants to go on authenticates again. No part leaves one behind.
 """
 
 from collections.abc import Mapping
@@ -223,6 +223,18 @@ def leave(tx: Transaction, run: str, why: str) -> None:
     tx.do(_REVOKE, run=run, at=at)
     for row in tx.all(_OF_RUN, run=seen(run), project=tx.project):
         _close(tx, seat_of(row), why, at)
+
+
+def part_over(tx: Transaction, run: str, at: str) -> None:
+    """No instance that Genba started outlives its part, however that ended. A guest keeps its seat.
+
+    Whoever ends an instance says so by `leave`; who died, or found no room to write, did not.
+    """
+    tx.do(_REVOKE, run=run, at=at)
+    for row in tx.all(_OF_RUN, run=run, project=tx.project):
+        there = seat_of(row)
+        if there.seat.spawned:
+            _close(tx, there, "its part is over", at)
 
 
 def beat(tx: Transaction, signs: Mapping[str, tuple[str, int, str]]) -> None:
