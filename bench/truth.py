@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -149,10 +150,13 @@ def _runner(project: Project) -> Callable[[list[str], Path], bool]:
 
 
 def _end_all(folder: Path) -> None:
-    """Some agents leave a process behind."""
-    for number in working_in(folder):
-        with suppress(ProcessLookupError):
-            os.kill(number, signal.SIGKILL)
+    """Some agents leave a process behind. Nobody is left when this is done."""
+    deadline = time.monotonic() + PATIENCE
+    while (left := list(working_in(folder))) and time.monotonic() < deadline:
+        for number in left:
+            with suppress(ProcessLookupError):
+                os.kill(number, signal.SIGKILL)
+        time.sleep(0.01)  # who was killed is gone a moment later
 
 
 def working_in(folder: Path) -> Iterator[int]:
