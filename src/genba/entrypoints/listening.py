@@ -1,18 +1,89 @@
-"""Listening: a port or a socket, and an application that answers there until its block ends."""
+"""Listening: a port or a socket, and an application that answers there until its block ends.
+
+Law: whoever connects and says nothing, or a request bit by bit, holds a connection that others could have only so long.
+"""
 
 import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator, Iterator
 
+import h11
+import msgspec
 import uvicorn
 from starlette.applications import Starlette
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from genba.domain.errors import StateConflictError
 
 _MOST_AT_ONCE = 1024
 _KEEP_ALIVE_SECONDS = 120
 _PARTING_SECONDS = 2
+
+
+class Patience(msgspec.Struct, frozen=True, kw_only=True):
+    """How many seconds others are waited for."""
+
+    silent: float = 120.0
+    """Who has connected, until it begins to ask."""
+    request: float = 60.0
+    """A request, from its first byte to its last."""
+
+
+PATIENT = Patience()
+
+
+def _protocol(patience: Patience) -> type[H11Protocol]:
+    class Patient(H11Protocol):
+        """HTTP with a limit to how long a request may take to come. How long an answer takes is nobody's fault."""
+
+        _late: asyncio.TimerHandle | None = None
+        _comes = False
+        """Whether a request has begun to come."""
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self._late = self.loop.call_later(patience.silent, self._leave)
+
+        def data_received(self, data: bytes) -> None:
+            self._begin()
+            super().data_received(data)
+            self._look()
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            self._look()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._relax()
+            super().connection_lost(exc)
+
+        def _look(self) -> None:
+            """Whether a part of a request is there, and the rest of it is not."""
+            state = self.conn.their_state
+            if state is h11.SEND_BODY or (state is h11.IDLE and self.conn.trailing_data[0]):
+                self._begin()
+            else:
+                self._relax()
+
+        def _begin(self) -> None:
+            if not self._comes:
+                self._relax()
+                self._comes = True
+                self._late = self.loop.call_later(patience.request, self._leave)
+
+        def _relax(self) -> None:
+            self._comes = False
+            if self._late is not None:
+                self._late.cancel()
+                self._late = None
+
+        def _leave(self) -> None:
+            if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+                self.transport.write(b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
+            self.transport.close()
+
+    return Patient
 
 
 class _Listener(uvicorn.Server):
@@ -32,10 +103,11 @@ class _Listener(uvicorn.Server):
 
 
 @contextlib.asynccontextmanager
-async def serving(app: Starlette, listening: socket.socket) -> AsyncIterator[None]:
+async def serving(app: Starlette, listening: socket.socket, patience: Patience = PATIENT) -> AsyncIterator[None]:
     """Answer on a socket that is bound already, until the block ends."""
     config = uvicorn.Config(
         app,
+        http=_protocol(patience),
         log_config=None,
         access_log=False,
         server_header=False,

@@ -65,6 +65,8 @@ Dress = Callable[[World, QuartersKeeper], World]
 """Changes what a run sees of the outside."""
 
 _DATABASE_VARIABLE = "GENBA_DATABASE_URL"
+_LONGEST_NAME = 255
+"""Of a folder, in bytes: no file system takes a longer one."""
 _FORGE_VARIABLES = ("GH_TOKEN", "GITHUB_TOKEN", "GITLAB_TOKEN", "GH_HOST", "GITLAB_HOST")
 
 
@@ -158,8 +160,10 @@ class House:
 
     def find_journal(self, run: str) -> Path:
         pointer = self.layout.run_folder(run) / "journal"
-        if "/" not in run and pointer.is_file() and (journal := Path(pointer.read_text("utf-8"))).is_file():
+        is_name = "/" not in run and len(run.encode("utf-8", "replace")) <= _LONGEST_NAME
+        if is_name and pointer.is_file() and (journal := Path(pointer.read_text("utf-8"))).is_file():
             return journal
+        run = run[:_LONGEST_NAME]
         known = [path.stem for path in self.journals()]
         raise NotFoundError(f'there is no run "{run}"', hint=did_you_mean(run, known) if known else "genba logs")
 

@@ -72,7 +72,7 @@ class Guard:
             error = WorkflowError(
                 ErrorCode.LIMIT, f"the request is larger than {LARGEST_BODY:,} bytes", hint="say it shorter"
             )
-            await _drained(receive)
+            await _drained(_in_time(receive, self._body_seconds))
             await _refuse(send, _TOO_LARGE, error)
             return
         waits = self._waits(scope, told[b"authorization"])

@@ -11,7 +11,7 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -127,6 +127,8 @@ class _Mishaps:
             await self._app(scope, receive, noted)
         except TooLargeError:
             raise
+        except ClientDisconnect:
+            return  # nobody is there any more to be told anything
         except Exception as error:
             _log.exception("unexpected, at %s %s", scope["method"], scope["path"])
             if begun:
