@@ -62,6 +62,8 @@ def rows() -> Measured:
     widest = Looked(Taken(0.0), 0, 0)
     for width in WIDTHS:
         widest = _worked(width)
+        if widest.landed != tasks_for(width) and width != max(WIDTHS):
+            raise RuntimeError(f"{widest.landed} of {tasks_for(width)} tasks landed with {width} workers")
         found.append(Width(width, widest.taken, in_a_shell(tasks_for(width), width, SECONDS)))
         print(f"  workers: {_told(found[-1])}", flush=True)
     made = [*map(_row, found), _without_errors("SQLite", widest)]
