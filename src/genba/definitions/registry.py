@@ -87,4 +87,6 @@ def _text(name: str) -> str:
 
 
 def _agents_in(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*/agent.json")) if folder.is_dir() else []
+    """What begins with a dot is no agent: it may be one that is being made."""
+    found = folder.glob("*/agent.json") if folder.is_dir() else ()
+    return sorted(path for path in found if not path.parent.name.startswith("."))

@@ -1,7 +1,10 @@
 """A new agent, ready to be edited: it passes its check from the first moment."""
 
 import json
+import os
 import re
+import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +96,7 @@ TEMPLATES = {"steps": _steps, "simple": _simple, "state-driven": _state_driven}
 
 
 def scaffold(agents: Path, name: str, template: str) -> tuple[Path, ...]:
-    """Write the files of a new agent; an agent that is already there is left alone."""
+    """Write the files of a new agent, all or none; an agent that is already there is left alone."""
     if not _NAME.fullmatch(name):
         raise UsageError(f'"{name}" is not a name for an agent', hint="small letters, digits and dashes: my-agent")
     folder = agents / name
@@ -101,13 +104,27 @@ def scaffold(agents: Path, name: str, template: str) -> tuple[Path, ...]:
         raise StateConflictError(
             f"{folder} is already there", unchanged="nothing was changed.", hint=f"genba agent show {name}"
         )
-    written = []
-    for relative, text in TEMPLATES[template](name).items():
-        path = folder / relative
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-        written.append(path)
-    return tuple(written)
+    files = TEMPLATES[template](name)
+    agents.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=agents))
+    try:
+        for relative, text in files.items():
+            path = beside / relative
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        beside.chmod(0o777 & ~_umask())
+        beside.rename(folder)
+    except OSError:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
+    return tuple(folder / relative for relative in files)
+
+
+def _umask() -> int:
+    """The mask that every other folder is made with; a temporary one is for its maker's eyes only."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def _agent(name: str, kind: str, config: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:

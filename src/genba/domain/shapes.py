@@ -27,7 +27,7 @@ MOST_VALUES = 100_000
 """Values in one file; a few lines of YAML with references can stand for billions."""
 LARGEST_FILE = 4 * 1024 * 1024
 """Bytes of one file of an agent."""
-LARGEST_YAML = 512 * 1024
+LARGEST_YAML = 256 * 1024
 """Bytes of one YAML file: reading them takes seconds where other files take none."""
 _LARGEST = 2**63 - 1
 _NOT_TEXT = "has a character that is not text: {}"

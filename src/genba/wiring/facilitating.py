@@ -13,7 +13,7 @@ import msgspec
 
 from genba.blackboard.field_board import FieldBoard
 from genba.blackboard.fleet import FleetBoard
-from genba.connections.git.scanning import GitScan
+from genba.connections.git.scanning import GitScan, commit_time
 from genba.connections.git.worktrees import GitWorkingTrees
 from genba.coordination.attendance import absent
 from genba.coordination.facilitator import Discovered, Facilitator, Journals, Look, Manner, Scope
@@ -123,8 +123,7 @@ class HouseEyes:
         if not cut_off:
             return ""
         times = await self.house.layout.git.text("log", "--no-walk", "--format=%ct", *cut_off, "--")
-        newest = max((int(each) for each in times.split()), default=0)
-        return written(datetime.fromtimestamp(newest, UTC)) if newest else ""
+        return max((commit_time(each) for each in times.split()), default="")
 
     @cached_property
     def _absent(self) -> frozenset[str]:
@@ -191,7 +190,7 @@ def _read_on(path: Path, run: _Run) -> None:
 def _take(line: bytes, run: _Run) -> None:
     try:
         event = _event.decode(line)
-    except (msgspec.DecodeError, msgspec.ValidationError):
+    except (ValueError, RecursionError):
         return
     if isinstance(event, RunStarted):
         run.issue, run.agent = event.issue or 0, event.agent

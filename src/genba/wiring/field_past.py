@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from genba.blackboard.field_history import history
+from genba.connections.git.scanning import commit_time
 from genba.judgement.chronicle import chronicle
-from genba.judgement.moments import written
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,5 +31,5 @@ async def _times(house: House, commits: list[str]) -> dict[str, str]:
         told = await house.layout.git.text("log", "--no-walk", "--format=%H %ct", *asked, "--")
         for line in told.splitlines():
             sha, _, seconds = line.partition(" ")
-            found[sha] = written(datetime.fromtimestamp(int(seconds), UTC))
+            found[sha] = commit_time(seconds)
     return found

@@ -177,7 +177,7 @@ def _last_of(journal: Path) -> Event | None:
         for line in file:
             try:
                 event = msgspec.json.decode(line, type=Event)
-            except (msgspec.DecodeError, msgspec.ValidationError):
+            except (ValueError, RecursionError):
                 continue
             if isinstance(event, RunStarted | RunResumed | RunEnded):
                 last = event

@@ -81,7 +81,7 @@ class SessionWindow:
         line = line_at(self.lookout.house.find_journal(run), at)
         try:
             event = _event.decode(line)
-        except (msgspec.DecodeError, msgspec.ValidationError):
+        except (ValueError, RecursionError):
             event = None
         match event:
             case IterationStarted(prompt=prompt, prompt_from=source, time=time):
@@ -130,7 +130,7 @@ def _page(piece: Piece) -> LogPage:
     for at, line in piece.lines:
         try:
             event = _event.decode(line)
-        except (msgspec.DecodeError, msgspec.ValidationError):
+        except (ValueError, RecursionError):
             continue  # a torn or foreign line
         if (told := log_line(event, at)) is not None:
             found.append(told)

@@ -41,7 +41,9 @@ class Ready:
         if self.plan.setup is not None:
             words = ("sh", "-c", self.plan.setup) if isinstance(self.plan.setup, str) else self.plan.setup
             await self._run(session, words, "worktree.setup")
-        self.done.write_text(this_tree, encoding="utf-8")
+        fresh = self.done.with_name(f"{self.done.name}.new")
+        fresh.write_text(this_tree, encoding="utf-8")
+        fresh.replace(self.done)
 
     async def _run(self, session: AgentSession, argv: tuple[str, ...], what: str) -> None:
         limit = self.plan.setup_timeout_seconds

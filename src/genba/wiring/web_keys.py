@@ -51,7 +51,7 @@ def _read(path: Path) -> WebKeys | None:
         return msgspec.json.decode(path.read_bytes(), type=WebKeys)
     except FileNotFoundError:
         return None
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise GenbaError(
             f"{path} cannot be read: {error}", unchanged="nothing was started.", hint="genba serve --new-token"
         ) from error

@@ -85,7 +85,7 @@ def borrowed_objects(layout: RepositoryLayout) -> tuple[str, ...]:
 def read_state(cell: Path) -> CellState | None:
     try:
         return msgspec.json.decode((cell / "state.json").read_bytes(), type=CellState)
-    except (OSError, msgspec.DecodeError, msgspec.ValidationError):
+    except (OSError, ValueError, RecursionError):
         return None
 
 

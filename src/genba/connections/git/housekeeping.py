@@ -28,6 +28,7 @@ Act = Callable[[], Awaitable[str]]
 BRANCH = "branch"
 """The kind of a branch that is cleared away or stays."""
 _HEADS, _GENBA = "refs/heads/", "refs/genba/"
+_WORDS_OF_A_REF = 4
 _OF_RUNS = ("sessions", "shared", "cells", "base", "fetched")
 _TO_KEEP = ("heads", "landed", "rescue", "cells", "sessions")
 """Where several refs have a commit that nothing else has, the first of these keeps it."""
@@ -141,8 +142,8 @@ class GitHousekeeping:
 
     async def _refs(self, going: set[str]) -> list[Piece]:
         words = ("for-each-ref", "--format=%(refname) %(objectname) %(objecttype) %(creatordate:unix)")
-        lines = (line.split(" ") for line in (await self.git.text(*words)).splitlines())
-        refs = [Ref(name, commit, int(made or 0)) for name, commit, kind, made in lines if kind == "commit"]
+        lines = (line.split(" ") for line in (await self.git.run(*words)).stdout.split("\n"))
+        refs = [_ref(*words) for words in lines if len(words) == _WORDS_OF_A_REF and words[2] == "commit"]
         checkouts = {branch: str(path) for branch, path in (await self.layout.checkouts()).items()}
         celled = await asyncio.to_thread(self._runs_with_cells, going)
         wanted = {ref: why for ref in refs if (why := self._may_go(ref, celled))}
@@ -320,6 +321,11 @@ def folder_size(path: Path) -> int:
             except OSError:
                 continue
     return total
+
+
+def _ref(name: str, commit: str, _kind: str, made: str) -> Ref:
+    """A ref as git lists it. Of some commits git cannot tell the time: they are as old as any."""
+    return Ref(name, commit, int(made) if made.isdigit() else 0)
 
 
 def _kept(kind: str, name: str, why: str, size: int = 0) -> Piece:

@@ -108,7 +108,7 @@ class Landing:
     def _read(self) -> _Record | None:
         try:
             return msgspec.json.decode(self.record.read_bytes(), type=_Record)
-        except (OSError, msgspec.DecodeError):
+        except (OSError, ValueError, RecursionError):
             return None
 
     def _write(self, record: _Record) -> None:

@@ -62,8 +62,8 @@ class RepositoryLayout:
         if _pointed_to(likely) == tree:
             return likely
         for pointer in (self.common / "worktrees").glob("*/gitdir"):
-            there = Path(pointer.read_text(encoding="utf-8").strip()).parent
-            if there == tree or there.resolve() == tree.resolve():
+            there = _pointed_to(pointer.parent)
+            if there is not None and (there == tree or there.resolve() == tree.resolve()):
                 return pointer.parent
         main = tree / ".git"
         return main if main.is_dir() and main.resolve() == self.common.resolve() else None
@@ -82,13 +82,14 @@ class RepositoryLayout:
     def exclude(self, *patterns: str) -> None:
         """Keep Genba's folders out of `git status`, without touching a file of the user's."""
         path = self.common / "info" / "exclude"
-        known = path.read_text(encoding="utf-8") if path.is_file() else ""
+        known = path.read_text(encoding="utf-8", errors="surrogateescape") if path.is_file() else ""
         missing = [pattern for pattern in patterns if pattern not in known.splitlines()]
         if missing:
             path.parent.mkdir(parents=True, exist_ok=True)
             start = "" if not known or known.endswith("\n") else "\n"
             fresh = path.with_name(f"exclude.{os.getpid()}")
-            fresh.write_text(known + start + "".join(f"{pattern}\n" for pattern in missing), encoding="utf-8")
+            whole = known + start + "".join(f"{pattern}\n" for pattern in missing)
+            fresh.write_text(whole, encoding="utf-8", errors="surrogateescape")
             fresh.replace(path)
 
     def may_be_checked_out(self, branch: str) -> bool:
@@ -121,8 +122,8 @@ class RepositoryLayout:
 def _pointed_to(git_dir: Path) -> Path | None:
     """The working tree that a folder of git's own belongs to."""
     try:
-        return Path((git_dir / "gitdir").read_text(encoding="utf-8").strip()).parent
-    except (OSError, UnicodeDecodeError):
+        return Path((git_dir / "gitdir").read_text(encoding="utf-8", errors="surrogateescape").strip()).parent
+    except OSError:
         return None
 
 

@@ -21,7 +21,7 @@ def read_overlay(cell: Path) -> Overlay | None:
     """The overlay of a cell, or None for a plain folder."""
     try:
         return msgspec.json.decode((cell / _RECORD).read_bytes(), type=Overlay)
-    except (OSError, msgspec.DecodeError, msgspec.ValidationError):
+    except (OSError, ValueError, RecursionError):
         return None
 
 

@@ -46,6 +46,7 @@ _SOURCED = "--format=%H %ct %S%n%B"
 _LONGEST = 64 * 1024
 """What a message says after so many bytes is not read."""
 _LONGEST_SUBJECT = 120
+_LONGEST_TIME = 20
 _MOST_TRIED = 200
 """Branches that are tried on the base in one look, to see whether their work is there by another name."""
 _MOST_PATHS = 200
@@ -139,7 +140,7 @@ class GitScan:
                 seen = SeenBranch(
                     name=branch,
                     tip=sha.decode(),
-                    time=_time(int(at)),
+                    time=commit_time(at),
                     ahead=len(commits),
                     remote=ref.startswith(_REMOTES),
                 )
@@ -322,7 +323,7 @@ def _read_revert(found: Scanned, head: bytes, message: bytes) -> bool:
         subject, _, _ = message.partition(b"\n")
         itself = _REQUEST.search(subject)
         if itself:  # so that it is known when somebody takes this one back
-            own = SeenCommit(sha=sha, time=_time(int(head.split(b" ")[1])), how=How.PULL_REQUEST, on_base=True)
+            own = SeenCommit(sha=sha, time=commit_time(head.split(b" ")[1]), how=How.PULL_REQUEST, on_base=True)
             found.of_requests.setdefault(int(itself[1]), []).append(own)
     return bool(commits or requests)
 
@@ -334,7 +335,7 @@ def _trailed(head: bytes, message: bytes, at: int) -> SeenCommit:
     tail = message[max(0, at - _NEAR) :]
     return SeenCommit(
         sha=sha,
-        time=_time(int(seconds)),
+        time=commit_time(seconds),
         how=How.TRAILER,
         subject=subject[: _LONGEST_SUBJECT * 4].decode("utf-8", "replace")[:_LONGEST_SUBJECT],
         on_base=True,
@@ -370,7 +371,7 @@ def _named(head: bytes, message: bytes, *, on_base: bool, by_name: int | None) -
     if not ways and not request:
         return
     words = head.split(b" ", 2)
-    sha, time = words[0].decode(), _time(int(words[1]))
+    sha, time = words[0].decode(), commit_time(words[1])
     first = message[: message.find(b"\n")] if b"\n" in message else message
     subject_text = first[: _LONGEST_SUBJECT * 4].decode("utf-8", "replace")[:_LONGEST_SUBJECT]
     for number, how in ways.items():
@@ -408,9 +409,9 @@ def _trailer(message: bytes, name: bytes) -> str:
     return _value(message, at + len(name)).decode("utf-8", "replace")[:200] if at >= 0 else ""
 
 
-def _time(seconds: int) -> str:
-    """In the one form in which times compare as texts."""
-    hour, rest = divmod(seconds, 3600)
+def commit_time(told: bytes | str) -> str:
+    """In the one form in which times compare as texts. A commit whose time git cannot tell is from the beginning."""
+    hour, rest = divmod(int(told) if told.isdigit() and len(told) <= _LONGEST_TIME else 0, 3600)
     return _hour(hour) + _WITHIN[rest]
 
 

@@ -42,7 +42,7 @@ async def judged_by_path(processes: Processes, goal: ResponseContains, text: str
         raise TimeoutError(f"to look for {bounded_line(goal.json_path or '$')} {too_long(goal.timeout_seconds)}")
     try:
         return msgspec.json.decode(done.stdout, type=tuple[bool, str])
-    except msgspec.DecodeError as error:
+    except (ValueError, RecursionError) as error:
         told = telling_line(done.stderr) or f"exit code {done.code}"
         raise Unusable(f"the answer could not be judged by its JSONPath: {told}") from error
 

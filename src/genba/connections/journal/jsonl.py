@@ -39,6 +39,8 @@ class JsonlJournal:
         self.listeners = listeners
         self.before_first = before_first
         self._descriptor: int | None = None
+        self._torn = False
+        """Whether the last line was cut off by a full disk: the next one begins a line of its own."""
 
     def emit(self, event: Event) -> None:
         stamped = msgspec.structs.replace(
@@ -76,8 +78,11 @@ class JsonlJournal:
 
     def _write(self, line: bytes) -> None:
         try:
-            written = os.write(self._opened(), line)
-            if written != len(line):
+            descriptor = self._opened()
+            whole = b"\n" + line if self._torn else line
+            written = os.write(descriptor, whole)
+            self._torn = written != len(whole)
+            if self._torn:
                 raise OSError(errno.ENOSPC, "short write")
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -128,7 +133,7 @@ def read_journal(path: Path) -> Iterator[Event]:
         for line in file:
             try:
                 yield msgspec.json.decode(line, type=Event)
-            except (msgspec.DecodeError, msgspec.ValidationError):
+            except (ValueError, RecursionError):
                 continue
 
 

@@ -170,7 +170,7 @@ class JournalOverview:
             return
         try:
             told = _line.decode(line)
-        except (msgspec.DecodeError, msgspec.ValidationError):
+        except (ValueError, RecursionError):
             return
         reader(self, told, at)
         self._facts = msgspec.structs.replace(self._facts, last_at=told.time or self._facts.last_at)

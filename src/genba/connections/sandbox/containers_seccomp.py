@@ -5,6 +5,7 @@ of the kernel that no ordinary user reaches.
 """
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,9 @@ def seccomp_words(folder: str) -> tuple[str, ...]:
             continue
         file = Path(folder) / "seccomp.json"
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(narrowed, encoding="utf-8")
+        fresh = file.with_name(f"seccomp.{os.getpid()}")
+        fresh.write_text(narrowed, encoding="utf-8")
+        fresh.replace(file)  # a container that is being started reads the old list or the new one
         return "--security-opt", f"seccomp={file}"
     return ()
 

@@ -79,8 +79,10 @@ def copy_etc(folder: str) -> None:
         if _holds(copy, text):
             continue  # another command of the cell may be reading it
         os.makedirs(os.path.dirname(copy), exist_ok=True)  # noqa: PTH103, PTH120  (twenty of them, for each cell)
-        with open(copy, "wb") as file:  # noqa: PTH123
+        fresh = f"{copy}.{os.getpid()}"
+        with open(fresh, "wb") as file:  # noqa: PTH123
             file.write(text)
+        os.replace(fresh, copy)  # noqa: PTH105
 
 
 def _holds(path: str, text: bytes) -> bool:

@@ -97,7 +97,7 @@ class Gitleaks:
             raise CheckBrokenError(f"gitleaks: {said[0][:200] if said else f'exit code {done.code}'}")
         try:
             leaks = msgspec.json.decode(self.report.read_bytes(), type=list[_Leak] | None) or []
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise CheckBrokenError(f"gitleaks wrote no report that can be read: {error}") from error
         if done.code == _LEAKS and not leaks:
             raise CheckBrokenError("gitleaks found something and reported nothing")
