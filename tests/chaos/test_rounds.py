@@ -1,0 +1,78 @@
+"""The short form of `make chaos`: one small round on each database, and what a seed gives."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import preloaded
+from tests.blackboard.conftest import Postgres, postgres  # noqa: F401  (a fixture)
+from tests.chaos.ground import Ground, begin
+from tests.chaos.plan import plan
+from tests.chaos.rounds import Order, play
+from tests.chaos.trouble import CLOCK_ROUNDS, SHARES, Kind, boundaries, draw
+from tests.fleet.chaos import WHOLE
+from tests.preloaded import ordinary_environment
+
+TASKS = 12
+SEED = 4
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+def test_whatever_happens_in_a_round_every_task_has_its_right_end(
+    database: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    address = ""
+    if database == "postgres":
+        server: Postgres = request.getfixturevalue("postgres")
+        address = server.furnished(engine=True)
+
+    outcome = play(Order(SEED, TASKS, address), tmp_path)
+
+    assert not outcome.findings, "\n".join([*outcome.findings, *outcome.played.story])
+    assert outcome.played.happened
+
+
+def test_the_same_seed_gives_the_same_field_and_the_same_troubles() -> None:
+    assert plan(17) == plan(17)
+    assert draw(17, 60) == draw(17, 60)
+    assert plan(17) != plan(18)
+    assert draw(17, 60) != draw(18, 60)
+
+
+def test_over_many_seeds_everything_happens_and_every_boundary_is_died_at() -> None:
+    every = boundaries()
+
+    drawn = [draw(seed, 60) for seed in range(1, 2 * len(every) + 1)]
+
+    assert {troubles.first for troubles in drawn} == set(every)
+    assert {trouble.kind for troubles in drawn for trouble in troubles.those} == {*SHARES, Kind.CLOCK}
+    assert sum(troubles.clock for troubles in drawn) == len(drawn) // CLOCK_ROUNDS
+
+
+@pytest.mark.skipif(not WHOLE, reason="not run: make chaos looks whether the list of boundaries is whole")
+def test_every_boundary_that_a_quiet_round_passes_is_one_at_which_somebody_dies(tmp_path: Path) -> None:
+    ground = Ground(tmp_path, plan(SEED, TASKS))
+    ground.make(begin(tmp_path))
+    words = [sys.executable, "-m", "tests.chaos.mortal", "nowhere", "4", str(tmp_path / "record")]
+
+    done = preloaded.run(words, cwd=ground.root, env={**ordinary_environment(), **ground.environment}, timeout=120)
+
+    assert done.returncode == 0, done.stderr
+    passed = {re.sub(r":\d+:", ":", line) for line in (tmp_path / "record").read_text("utf-8").split("\n") if line}
+    assert {re.sub(r":\d+:", ":", line) for line in boundaries()} == passed
+
+
+def test_what_cannot_be_played_is_told_with_the_command_for_it() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.chaos", "--database", "paper"],
+        cwd=preloaded.ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 2
+    assert "--database" in done.stderr
