@@ -527,6 +527,18 @@ def a_seat_is_taken(field: Forged) -> None:
 
 
 @breaks(Law.NOTHING_LEFT)
+def a_credential_is_still_good(field: Forged) -> None:
+    field.sql("UPDATE credentials SET used_at = NULL")
+
+
+@breaks(Law.NOTHING_LEFT)
+def a_secret_is_left_in_a_file(field: Forged) -> None:
+    folder = field.folder / "genba" / "runs" / "asker-9-1-ab" / "supervised" / "1-1"
+    folder.mkdir(parents=True)
+    (folder / "credential").write_text("a secret", "utf-8")
+
+
+@breaks(Law.NOTHING_LEFT)
 def an_executor_is_live(field: Forged) -> None:
     field.sql("UPDATE executors SET status = 'live'")
 

@@ -10,6 +10,7 @@ from tests.chaos.checker.rows import Board, Row
 from tests.chaos.plan import End, Part, Plan
 
 _TASK = re.compile(r"task-(\d+)\.txt")
+_CHECKED = ("task-", "shared-")
 _MARKERS = ("<<<<<<<", "=======", ">>>>>>>")
 _SHORT = 10
 
@@ -148,13 +149,18 @@ def red(repository: Repository, tree: str) -> list[str]:
     """Why a tree does not pass; nothing when it does."""
     found = []
     for path, blob in repository.files(tree).items():
-        number = _TASK.fullmatch(path)
-        text = repository.text(blob)
-        if number and text.partition("\n")[0] != number[1]:
-            found.append(f"{path} does not hold its number")
-        if path.startswith("shared-") and any(line.startswith(_MARKERS) for line in text.splitlines()):
-            found.append(f"{path} has the markers of a conflict")
+        if path.startswith(_CHECKED) and (why := _wrong(path, repository.text(blob))):
+            found.append(why)
     return found
+
+
+def _wrong(path: str, text: str) -> str:
+    number = _TASK.fullmatch(path)
+    if number and text.partition("\n")[0] != number[1]:
+        return f"{path} does not hold its number"
+    if path.startswith("shared-") and any(line.startswith(_MARKERS) for line in text.splitlines()):
+        return f"{path} has the markers of a conflict"
+    return ""
 
 
 def _own(part: Part) -> tuple[str, ...]:

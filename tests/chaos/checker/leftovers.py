@@ -1,5 +1,6 @@
 """What a fleet must not leave behind: processes, locks, working trees, branches, refs, files, rows, connections."""
 
+import fcntl
 import os
 import re
 import time
@@ -22,19 +23,17 @@ _HALF_DONE = (
     "rebase-apply",
     "sequencer",
 )
-_TEMPORARY = (
-    re.compile(r"genba/landing\.json"),
-    re.compile(r"genba/(index|registering)-.*"),
-    re.compile(r"genba/checkouts/.+"),
-    re.compile(r"genba/trash/.+"),
-    re.compile(r"genba/.*\.new"),
-    re.compile(r"genba/runs/[^/]+/(workflow\.\d+|.*/(request|credential)\.\d+)"),
-    re.compile(r"genba/goals/\..*"),
-    re.compile(r"genba/cells/[^/]+/(fresh-|old-).*"),
-    re.compile(r"info/exclude\.\d+"),
+_TEMPORARY = re.compile(
+    r"genba/landing\.json|genba/(index|registering)-.*|genba/(checkouts|trash)/.+|genba/.*\.new|genba/goals/\..*"
+    r"|genba/runs/[^/]+/workflow\.\d+|genba/runs/.*/(request\.\d+|credential(\.\d+)?)"
+    r"|genba/cells/[^/]+/(fresh-|old-).*|info/exclude\.\d+"
 )
+"""Drafts of files, and a secret that nobody has taken."""
+_SHARED = ("genba-ports-", f"genba-{os.getuid()}")
+"""Folders that all projects of a user have in common."""
 _UNFINISHED = ("PENDING", "ENQUEUED", "DELAYED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
 _OPEN_ENTRIES = ("queued", "merging", "stuck")
+_LOCK = re.compile(r"genba/locks/.+|genba/runs/.*/lock")
 _PAUSE = 0.02
 
 
@@ -72,6 +71,10 @@ def _in_rows(board: Board, waits: set[int]) -> Iterator[str]:
     yield from (
         f"the seat {row['id']} of {row['run']} is taken" for row in board.of("seats") if row["status"] == "active"
     )
+    ended = {row["run"] for row in board.of("sessions") if row["status"] == "ended"}
+    for row in board.of("credentials"):
+        if row["run"] in ended and row["used_at"] is None and row["revoked_at"] is None:
+            yield f"the credential {row['id']} of {row['run']} is still good"
     yield from (f"the executor {row['id']} is live" for row in board.of("executors") if row["status"] == "live")
     yield from (f"#{number} is held" for number, row in board.tasks.items() if row["held"])
     yield from (f"the project is {switch}" for switch in ("paused", "stopping") if board.project.get(switch))
@@ -118,23 +121,20 @@ def _in_files(repository: Repository, home: Path) -> Iterator[str]:
     for path in _HALF_DONE:
         if (repository.folder / path).exists():
             yield f"git is in the middle of something: {path}"
-    for folder, names, files in os.walk(repository.folder):
-        if folder == str(repository.folder):
-            names.remove("objects")
-        inside = Path(folder).relative_to(repository.folder)
-        for name in files:
-            path = (inside / name).as_posix()
-            if name.endswith(".lock"):
-                yield f"the lock {path}"
-            elif any(pattern.fullmatch(path) for pattern in _TEMPORARY):
-                yield f"the temporary file {path}"
+    for path in repository.own_files():
+        if path.endswith(".lock"):
+            yield f"the lock {path}"
+        elif _TEMPORARY.fullmatch(path):
+            yield f"the temporary file {path}"
     own = repository.folder / "genba"
     for inner in (*_inside(own / "trash"), *_inside(own / "checkouts")):
         if inner.is_dir():
             yield f"the folder genba/{inner.parent.name}/{inner.name}"
     for left in _inside(home / "tmp"):
-        if left.name.startswith("genba-") and not left.name.startswith("genba-ports-"):
+        if left.name.startswith("genba-") and not left.name.startswith(_SHARED):
             yield f"the temporary file {left}"
+    for folder in _inside(home / "run"):
+        yield from (f"the socket {left}" for left in _inside(folder) if left.is_socket())
 
 
 def _inside(folder: Path) -> list[Path]:
@@ -182,19 +182,15 @@ def _line_of(process: int) -> set[int]:
 
 
 def _held(repository: Repository, board: Board) -> Iterator[str]:
-    """Files of Genba that somebody holds a lock on, whoever that is."""
-    numbers: dict[tuple[int, int], Path] = {}
-    files = [Path(folder) / name for folder, _, names in os.walk(repository.folder / "genba") for name in names]
+    """Locks of Genba that somebody holds, whoever that is. One that is free is held for no longer than it is tried."""
+    paths = [repository.folder / path for path in repository.own_files() if _LOCK.fullmatch(path)]
     if not board.on_server:
-        files += [path for path in Path(board.database).parent.glob("*.lock") if path.is_file()]
-    for path in files:
-        seen = path.lstat()
-        numbers[seen.st_dev, seen.st_ino] = path
-    for line in Path("/proc/locks").read_text("ascii", "replace").splitlines():
-        words = line.split()
-        place = next((word for word in words if word.count(":") == 2), "")
-        if place and "->" not in words:
-            major, minor, number = place.split(":")
-            held = numbers.get((os.makedev(int(major, 16), int(minor, 16)), int(number)))
-            if held is not None:
-                yield f"a lock on {held} is held"
+        paths += Path(board.database).parent.glob("*.lock")
+    for path in paths:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield f"a lock on {path} is held"
+        finally:
+            os.close(handle)

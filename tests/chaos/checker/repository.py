@@ -47,6 +47,7 @@ class Repository:
         """Why git could not follow its refs."""
         self._asked: subprocess.Popen[bytes] | None = None
         self._objects: dict[str, tuple[str, bytes]] = {}
+        self._files: dict[str, dict[str, str]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -112,6 +113,16 @@ class Repository:
                     left.append(parent)
         return False
 
+    def own_files(self) -> list[str]:
+        """Every file of the git directory that is no object, by its path in there."""
+        found, start = [], len(str(self.folder)) + 1
+        for folder, names, files in os.walk(self.folder):
+            inside = folder[start:]
+            if not inside:
+                names.remove("objects")
+            found += [f"{inside}/{name}" if inside else name for name in files]
+        return found
+
     # Objects
 
     def object(self, name: str) -> tuple[str, bytes]:
@@ -144,7 +155,9 @@ class Repository:
 
     def files(self, tree: str) -> dict[str, str]:
         """By path: the blob of each file of a tree."""
-        return dict(self._walk(tree, ""))
+        if tree not in self._files:
+            self._files[tree] = dict(self._walk(tree, ""))
+        return self._files[tree]
 
     def _walk(self, tree: str, above: str) -> Iterator[tuple[str, str]]:
         kind, content = self.object(tree)
