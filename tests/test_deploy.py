@@ -61,6 +61,18 @@ def test_the_server_listens_to_this_machine_alone(services: dict[str, Any]) -> N
     assert "server:/srv/genba" in server["volumes"], "a clone of its own"
 
 
+def test_no_service_has_a_right_that_it_does_not_need(services: dict[str, Any]) -> None:
+    for name, service in services.items():
+        assert service["cap_drop"] == ["ALL"], name
+        assert "no-new-privileges" in service["security_opt"], name
+        assert "privileged" not in service, name
+        assert not any("docker.sock" in volume for volume in service["volumes"]), name
+    unwritten = {name for name, service in services.items() if service.get("read_only")}
+    assert unwritten == {"remote", "migrate", "server"}
+    assert [name for name, service in services.items() if "cap_add" in service] == ["database"]
+    assert [name for name, service in services.items() if service.get("ports")] == ["server"]
+
+
 def test_no_password_is_in_the_compose_file() -> None:
     text = (DEPLOY / "compose.yaml").read_text("utf-8")
     assert re.findall(r"PASSWORD: (?!\$\{)", text) == []
@@ -111,6 +123,7 @@ def test_everything_that_the_image_copies_is_there() -> None:
     assert all((TOP / name).exists() for name in copied)
     assert "--require-hashes -r requirements.lock" in text
     assert re.search(r"^USER genba$", text, re.MULTILINE)
+    assert text.rfind("\nUSER genba\n") > text.rfind("\nFROM "), "nothing that is started is root"
 
 
 class Deployed:
@@ -135,6 +148,9 @@ class Deployed:
         return [
             "--network", "none", "--init", "--entrypoint", "sh",
             *(word for option in service.get("security_opt", ()) for word in ("--security-opt", option)),
+            *(word for right in service["cap_drop"] for word in ("--cap-drop", right)),
+            *(("--read-only",) if service["read_only"] else ()),
+            *(word for place in service["tmpfs"] for word in ("--tmpfs", place)),
             *(word for mount in mounts for word in ("--volume", mount)),
             *(word for pair in told.items() for word in ("--env", "=".join(pair))),
             "genba-test", "-eu", "-c", service["command"][0].replace("$$", "$"),

@@ -8,6 +8,7 @@ themselves what was not run; with GENBA_REQUIRE_CLIS=1 it fails.
 
 import fcntl
 import hashlib
+import json
 import os
 import platform
 import re
@@ -75,7 +76,21 @@ def alone(path: Path) -> Iterator[None]:
         yield
 
 
+def without_hash(system: str, machine: str, libc: str) -> list[str]:
+    """Packages that npm would install on such a machine though the lock has no hash for them."""
+    lock = json.loads((HERE / "package-lock.json").read_text(encoding="utf-8"))
+    here = {"os": system.lower(), "cpu": {"x86_64": "x64", "aarch64": "arm64"}.get(machine, machine), "libc": libc}
+    return [
+        name
+        for name, package in lock["packages"].items()
+        if name and "integrity" not in package and all(here[key] in package.get(key, [here[key]]) for key in here)
+    ]
+
+
 def _fill(folder: Path) -> None:
+    libc = "glibc" if platform.libc_ver()[0] == "glibc" else "musl"
+    if unknown := without_hash(platform.system(), platform.machine(), libc):
+        raise CannotInstall(f"the lock has no hash of {', '.join(unknown)} for this machine")
     for name in LOCKED:
         shutil.copy(HERE / name, folder / name)
     node, npm = node_of_the_machine(OLDEST_NODE) or node_from_a_wheel(folder / "node")
