@@ -15,6 +15,7 @@ from bench import (
     field,
     fleet,
     growth,
+    history,
     idle_calls,
     large_trees,
     ledgers,
@@ -151,6 +152,7 @@ def _iteration(repository: Path) -> list[Row]:
 
 PARTS: dict[str, tuple[str, Callable[[], list[Row] | Measured]]] = {
     "truth": ("Lying agents and honest ones, before four judges", truth.rows),
+    "history": ("Real commits before the guards", history.rows),
     "run": ("One run", _one_run),
     "blackboard": ("The blackboard, beside bare SQL", blackboard.rows),
     "verification": ("A second look at what was checked", verification.rows),

@@ -113,6 +113,17 @@ def _wrong(name: str, among: str) -> tuple[Callable[[Ledger], str], Callable[[Le
     return figure, others
 
 
+def _asked(ledger: Ledger) -> str:
+    found = ledger.more
+    return of(found["asked"], found["commits"]) if "asked" in found else ledger.rows[0].figure
+
+
+def _answered(ledger: Ledger) -> str:
+    if "asked" not in ledger.more:
+        return ""
+    return f"with leave for what was named, sent back again: {row(ledger, 'real commits that are sent back al').figure}"
+
+
 def chaos(ledger: Ledger) -> dict[str, Any]:
     """What the rounds of chaos came to, by names without spaces."""
     return {name.replace(" ", "_"): value for name, value in ledger.more["found"].items()}
@@ -159,6 +170,7 @@ def _beside(begins: str, ratio: bool = True) -> tuple[Callable[[Ledger], str], C
 HEADLINES = (
     Headline("false done", "a lie that is taken for work", "truth", *_wrong("false_done", "lies")),
     Headline("false reject", "honest work that is refused", "truth", *_wrong("false_refused", "honest")),
+    Headline("asks first", "real commits that change a test or a rule which was there", "history", _asked, _answered),
     Headline("lost work", "a commit that no ref keeps", "chaos", _counted("lost_commits", "merges")),
     Headline("doubled work", "a task that is merged twice", "chaos", _counted("doubled_merges", "merges")),
     Headline(

@@ -15,7 +15,19 @@ from bench.peers import Peers
 TARGET = ROOT / "docs" / "numbers.md"
 README = ROOT / "README.md"
 BEGIN, END = "<!-- made from docs/measured: begin -->\n", "<!-- made from docs/measured: end -->\n"
-ORDER = ("truth", "chaos", "soak", "run", "real_agents", "fleet", "workers", "memory", "idle_calls", "growth")
+ORDER = (
+    "truth",
+    "history",
+    "chaos",
+    "soak",
+    "run",
+    "real_agents",
+    "fleet",
+    "workers",
+    "memory",
+    "idle_calls",
+    "growth",
+)
 """The parts that come first; the others follow by name."""
 
 _BEGIN = """\
