@@ -111,6 +111,14 @@ def test_failures_are_waited_out_longer_each_time() -> None:
     assert wait_of(1, decide(twice, told_)).until == "2026-03-01T12:01:30.000000Z"
 
 
+def test_a_failure_that_is_still_to_come_by_the_clock_holds_nobody_off() -> None:
+    told_ = settings(attempts={"backoff_seconds": 100})
+    of_another_host = field(task(1), failures={1: (failure(1, 1, ended_at="2026-03-01T12:01:00.000000Z"),)})
+    assert wait_of(1, decide(of_another_host, told_)).until == "2026-03-01T12:02:40.000000Z"
+    set_back = field(task(1), failures={1: (failure(1, 1, ended_at="2026-03-01T18:00:00.000000Z"),)})
+    assert only(Start, decide(set_back, told_)).task == 1
+
+
 def test_what_trying_again_cannot_help_goes_to_a_person_at_once() -> None:
     broken = told(ConfigurationError((Problem("agent.json", "name", "is missing"),)))
     assert broken.startswith(HOPELESS)

@@ -295,6 +295,8 @@ def test_a_target_that_was_in_the_way_is_tried_again_after_a_while() -> None:
     assert none(Turn, found)
     assert next_time(found) == "2026-03-01T12:00:05.000000Z"
     assert only(Turn, decide(here, settings(merge={"retry_seconds": 5}))).target == "main"
+    set_back = entry(1, EntryStatus.STUCK, detail="a rebase", finished_at="2026-03-01T18:00:00.000000Z")
+    assert only(Turn, decide(field(in_review(1), sessions=(verified(1),), entries=(set_back,)))).target == "main"
 
 
 @pytest.mark.parametrize("status", [TaskStatus.IN_PROGRESS, TaskStatus.CANCELLED])

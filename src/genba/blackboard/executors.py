@@ -30,6 +30,7 @@ ON CONFLICT (project_id, provider) DO UPDATE SET until = excluded.until, reason 
 WHERE provider_pauses.until < excluded.until
 RETURNING id
 """)
+_FORGET = Statement("DELETE FROM provider_pauses WHERE project_id = :project")
 _PAUSES = Statement("""
 SELECT provider, until, reason FROM provider_pauses WHERE project_id = :project AND until > :at ORDER BY provider
 """)
@@ -87,6 +88,11 @@ def pauses(tx: Transaction, at: str) -> tuple[ProviderPause, ...]:
     """The pauses that are not over."""
     found = tx.all(_PAUSES, project=tx.project, at=at)
     return tuple(ProviderPause(provider=provider, until=until, reason=reason) for provider, until, reason in found)
+
+
+def forget_pauses(tx: Transaction) -> None:
+    """Nobody knows any more when they end: whoever asks a provider next is told."""
+    tx.do(_FORGET, project=tx.project)
 
 
 def _as_ours(until: str) -> str:

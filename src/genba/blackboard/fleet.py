@@ -267,6 +267,16 @@ class FleetBoard:
     def pauses(self) -> tuple[ProviderPause, ...]:
         return self.store.read(lambda tx: executors.pauses(tx, now()))
 
+    def clock_was_set(self, lease_until: str, back: bool) -> None:
+        """The clock on the wall was set: every guest has a lease until then, and set back, no pause is believed."""
+
+        def write(tx: Transaction) -> None:
+            guests.renew(tx, lease_until)
+            if back:
+                executors.forget_pauses(tx)
+
+        self.store.write(write)
+
     def register(self, executor: Executor) -> Executor:
         return self.store.write(lambda tx: executors.register(tx, executor))
 

@@ -11,6 +11,15 @@ WHERE t.project_id = :project AND s.status = 'running' AND substr(s.executor, 1,
 ORDER BY s.id
 """)
 
+_RENEW = Statement("""
+UPDATE seats SET lease_until = :lease WHERE project_id = :project AND status = 'active' AND NOT spawned
+""")
+
+
+def renew(tx: Transaction, lease: str) -> None:
+    """Every guest who has a seat is believed to be there until this time."""
+    tx.do(_RENEW, project=tx.project, lease=lease)
+
 
 def abandoned(tx: Transaction, at: str, since: str) -> tuple[str, ...]:
     """The runs that nobody has a seat for at this time; who has begun since then may still be about to sit down."""

@@ -17,6 +17,7 @@ import msgspec
 from sqlalchemy import Connection
 
 from genba.blackboard.fleet import FleetBoard
+from genba.coordination.clock_watch import ClockWatch
 from genba.coordination.closing import Close, Closing, closure_of
 from genba.coordination.enduring import Enduring
 from genba.coordination.engine import MERGES, Engine, Workflow, sessions_queue
@@ -129,6 +130,7 @@ class Orchestrator:
         self._refused_before: dict[bytes, int] = {}
         """By move that was refused at the last look: how often in a row."""
         self._database = Enduring(self._note)
+        self._clock = ClockWatch(board, settings.workflow.lease_seconds)
         self._elsewhere: set[str] = set()
         """Runs that others carry out, and that were told of."""
         self._in_vain = 0
@@ -172,6 +174,7 @@ class Orchestrator:
 
     async def tick(self) -> bool:
         """One look and what follows from it. Says whether anything goes on, or will by itself."""
+        await self._clock.look()
         self.field = await asyncio.to_thread(self.board.field)
         if await self._take_over_the_dead():
             self.field = await asyncio.to_thread(self.board.field)

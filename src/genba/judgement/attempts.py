@@ -15,8 +15,9 @@ HOPELESS = "configuration: "
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     agent: str
+    since: str = ""
     not_before: str = ""
-    """Empty: at once."""
+    """The wait after the last failure. Empty: at once."""
     why: str = ""
 
 
@@ -47,7 +48,7 @@ def next_attempt(
         tried = sum(failure.agent == agent for failure in failures)
         if agent in known and tried < settings.per_agent:
             why = f"attempt {count + 1}: {last.agent} ended {last.outcome or 'without a result'}"
-            return Attempt(agent=agent, not_before=not_before, why=why)
+            return Attempt(agent=agent, since=last.ended_at, not_before=not_before, why=why)
     failed = f"{count} attempt{'' if count == 1 else 's'} failed{_in_all(failures)}"
     return GivenUp(f"{failed}, and no other agent is left to try")
 

@@ -9,7 +9,7 @@ from genba.domain.tasks import Blocker, BlockerKind, Task, TaskStatus
 from genba.judgement import escalating, spending
 from genba.judgement.assigning import Nobody, assign, named, reviewers
 from genba.judgement.attempts import Attempt, GivenUp, next_attempt
-from genba.judgement.moments import is_before
+from genba.judgement.moments import holds_off
 from genba.judgement.moves import Block, CreateParts, Move, RejectPlan, Start, Wait, WaitReason
 from genba.judgement.situation import Situation
 
@@ -56,7 +56,7 @@ def _try(at: Situation, task: Task, purpose: Purpose, first: str, why: str, gap:
 
 
 def _start(at: Situation, task: Task, purpose: Purpose, chosen: Attempt, why: str, gap: Gap | None) -> Move:
-    if is_before(at.now, chosen.not_before):
+    if holds_off(at.now, chosen.since, chosen.not_before):
         told = f"{chosen.why}; it is tried again in a while"
         return Wait(task=task.number, kind=WaitReason.BACKOFF, why=told, until=chosen.not_before)
     budget = spending.reached(at.field, at.settings, task, chosen.agent)

@@ -22,7 +22,7 @@ from genba.domain.tasks import Task, TaskStatus
 from genba.judgement import escalating, spending
 from genba.judgement.assigning import no_reviewer, reviewers
 from genba.judgement.handovers import answer_gap
-from genba.judgement.moments import hours_between, is_before, later
+from genba.judgement.moments import holds_off, hours_between, is_before, later
 from genba.judgement.moves import AskReview, Close, Continue, EndSession, Move, Queue, Reopen, Wait, WaitReason
 from genba.judgement.paths import some
 from genba.judgement.pull_requests import FAILED_CHECKS, waits_for
@@ -182,7 +182,7 @@ def _landed(at: Situation, task: Task, session: FleetSession, entry: MergeEntry)
     again = later(session.heartbeat_at, max(settings.backoff_seconds, since))
     if since < settings.backoff_seconds * 2.0**settings.max:
         why = f"it landed on {entry.target}, and its closure is tried again: {failed}"
-        return _wait(task, WaitReason.BACKOFF, why, again) if is_before(at.now, again) else close
+        return _wait(task, WaitReason.BACKOFF, why, again) if holds_off(at.now, session.heartbeat_at, again) else close
     if at.asked(task.number, EscalationKind.ATTEMPTS) is not None:
         return _wait(task, WaitReason.PERSON, f"it landed, and cannot be closed: {failed}  genba approve {task.number}")
     told = at.decided(task.number, EscalationKind.ATTEMPTS)

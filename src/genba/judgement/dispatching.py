@@ -16,7 +16,7 @@ from genba.judgement.capacity import Capacity
 from genba.judgement.continuing import ABORTED, go_on
 from genba.judgement.critical_path import circles, waits_for
 from genba.judgement.giving_away import give_away
-from genba.judgement.moments import is_before, later
+from genba.judgement.moments import holds_off, later
 from genba.judgement.moves import (
     Close,
     Continue,
@@ -197,8 +197,7 @@ class _Look:
         for target, entries in sorted(by_target.items()):
             if self._turns_already(target, entries):
                 continue
-            due = [entry for entry in entries if not is_before(self.field.now, self._tried_again(entry))]
-            if due:
+            if not all(holds_off(self.field.now, _tried(entry), self._tried_again(entry)) for entry in entries):
                 yield Turn(target=target)
             else:
                 soonest = min(entries, key=self._tried_again)
@@ -214,7 +213,7 @@ class _Look:
         """When an entry may be tried: at once, unless its target was in the way a moment ago."""
         if entry.status is not EntryStatus.STUCK:
             return ""
-        return later(entry.finished_at or entry.enqueued_at, self.at.settings.merge.retry_seconds)
+        return later(_tried(entry), self.at.settings.merge.retry_seconds)
 
     # ── what is left ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -364,3 +363,8 @@ class _Look:
         why = f"nothing can go on: {count}{of_them}  {where}"
         circle = any(move.kind is WaitReason.DEADLOCK for move in waits)
         yield Wait(task=0, kind=WaitReason.DEADLOCK if circle else WaitReason.PERSON, why=why)
+
+
+def _tried(entry: MergeEntry) -> str:
+    """When a turn last had to do with an entry."""
+    return entry.finished_at or entry.enqueued_at

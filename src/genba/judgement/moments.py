@@ -2,6 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
+SKEW_SECONDS = 300.0
+"""By so much the clocks of two hosts may differ."""
+
 
 def moment(text: str) -> datetime | None:
     """The time that a text names, if it names one."""
@@ -31,6 +34,15 @@ def is_before(text: str, other: str) -> bool:
     """Whether the first time is earlier; one that is not there is never earlier."""
     first, second = moment(text), moment(other)
     return first is not None and second is not None and first < second
+
+
+def holds_off(now: str, since: str, until: str) -> bool:
+    """Whether a wait that began and ends at these times goes on.
+
+    One that begins only later was written down before the clock was set back. How long it still is nobody knows, so it
+    is over: to try too early costs little.
+    """
+    return is_before(now, until) and not is_before(later(now, SKEW_SECONDS), since)
 
 
 def hours_between(text: str, other: str) -> float:

@@ -4,6 +4,7 @@ One pause holds for all sessions of a provider, on every host; it ends by one ti
 """
 
 import asyncio
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
@@ -23,6 +24,8 @@ class ProviderGate:
         self.patience = patience
         """Seconds. A session that would have to wait longer gives its worker away until the time has come."""
         self._until: dict[str, datetime] = {}
+        self._waits: dict[str, float] = {}
+        """The same by a clock that nobody sets: one that was set back makes no pause longer."""
 
     def know(self, pauses: tuple[ProviderPause, ...]) -> None:
         """What others have been told, as the blackboard says."""
@@ -32,7 +35,10 @@ class ProviderGate:
     def wait(self, provider: str) -> float:
         """Seconds until the provider may be asked again."""
         until = self._until.get(provider)
-        return max(0.0, (until - datetime.now(UTC)).total_seconds()) if until is not None else 0.0
+        if until is None:
+            return 0.0
+        on_the_wall = (until - datetime.now(UTC)).total_seconds()
+        return max(0.0, min(on_the_wall, self._waits[provider] - time.monotonic()))
 
     async def enter(self, provider: str) -> None:
         """Come back when the provider may be asked; refuse where that takes too long."""
@@ -50,8 +56,11 @@ class ProviderGate:
 
     def _later(self, provider: str, until: datetime) -> None:
         until = until if until.tzinfo is not None else until.replace(tzinfo=UTC)
-        known = self._until.get(provider)
-        self._until[provider] = until if known is None else max(known, until)
+        if self._until.get(provider) == until:
+            return
+        waits = time.monotonic() + (until - datetime.now(UTC)).total_seconds()
+        if provider not in self._until or waits > self._waits[provider]:
+            self._until[provider], self._waits[provider] = until, waits
 
     def _shown(self, provider: str) -> str:
         return self._until[provider].strftime("%H:%M:%S UTC")

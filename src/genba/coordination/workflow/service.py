@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 from genba.blackboard.fleet import FleetBoard
 from genba.blackboard.workflow import WorkflowBoard
+from genba.coordination.clock_watch import ClockWatch
 from genba.coordination.workflow.answers import (
     Blocked,
     Caller,
@@ -70,6 +71,7 @@ class WorkflowService:
         self._talking = Talking(self._boards)
         self._looking = Looking(self._boards, self._seats, desk)
         self._times = clock
+        self._clock = ClockWatch(fleet, settings.workflow.lease_seconds, clock)
 
     async def authenticate(
         self, caller: Caller, *, agent_id: str = "", passkey: str = "", project_id: str = ""
@@ -154,6 +156,7 @@ class WorkflowService:
         """Close the seats whose lease or token has run out; whoever serves calls this every few seconds."""
         await self._seats.settle()
         await self._seats.keep(self._claims.seats())
+        await self._clock.look()
         at = self._times.now()
         closed = 0
         for seat in await self._boards.read(lambda: self._boards.board.expired(at)):
