@@ -68,15 +68,14 @@ def test_looking_at_a_repository_runs_nothing_of_it(project: Project, tmp_path: 
     project.write("Makefile", f"test:\n\ttouch {sprung}\n")
     project.write(".gitattributes", "* filter=trap diff=trap\n")
     project.write(
-        ".genba/config.yaml",
-        f"goals:\n  defaults: [{{type: tests, command: touch {sprung}}}]\nverification:\n  setup: touch {sprung}\n",
+        ".genba/config.yaml", f"dod: [{{tests_pass: touch {sprung}}}]\nverification: {{setup: touch {sprung}}}\n"
     )
     for name in ("git", "sh", "python3", "bwrap", "gh"):
         project.write(name, f"#!/bin/sh\ntouch {sprung}\n").chmod(0o755)
     project.commit("A present")
 
-    for words in (("task", "add", "One"), ("status",), ("task", "show", "1"), ("agent", "list"), ("queue",),
-                  ("doctor",), ("logs",)):  # fmt: skip
+    project.genba("task", "add", "One", check=0)
+    for words in (("status",), ("task", "show", "1"), ("agent", "list"), ("queue",), ("doctor",), ("logs",)):
         project.genba(*words, check=None)
     # This one is a process of its own from its first line: what lies in the folder could be taken for a module.
     told = subprocess.run([str(GENBA), "status"], cwd=project.root, capture_output=True, check=False)
