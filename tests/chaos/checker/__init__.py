@@ -36,7 +36,7 @@ def check(repository: Path, database: str, plan: Plan, home: Path, *, patience: 
             *green(git, plan),
             *dependencies_first(board, plan),
             *fits(board),
-            *one_at_a_time(board, home),
+            *one_at_a_time(board, home, plan),
             *settled_once(board),
         ]
         git.close()

@@ -140,6 +140,11 @@ def an_agent_made_a_commit_that_nobody_has(field: Forged) -> None:
 
 
 @breaks(Law.NOTHING_LOST)
+def no_agent_has_said_what_it_made(field: Forged) -> None:
+    (field.home / "commits.txt").unlink()
+
+
+@breaks(Law.NOTHING_LOST)
 def an_agent_made_a_commit_that_no_ref_leads_to(field: Forged) -> None:
     orphan = field.git("commit-tree", f"{TARGET}^{{tree}}", "-p", TARGET, told="an orphan")
     with (field.home / "commits.txt").open("a", encoding="utf-8") as file:
@@ -217,6 +222,11 @@ def a_task_is_done_with_a_commit_that_was_rejected(field: Forged) -> None:
         " AND json_extract(data, '$.commit') = ?",
         commit,
     )
+
+
+@breaks(Law.NO_FALSE_DONE)
+def a_session_completed_with_another_commit(field: Forged) -> None:
+    field.sql("UPDATE sessions SET verified = ? WHERE task_id = ?", field.tip(), HONEST)
 
 
 @breaks(Law.NO_FALSE_DONE, Law.MERGED_ONCE)
@@ -383,6 +393,12 @@ def nobody_told_that_a_session_began(field: Forged) -> None:
 def an_agent_was_started_that_no_session_asked_for(field: Forged) -> None:
     with (field.home / "starts.txt").open("a", encoding="utf-8") as file:
         file.write("3 worker-3-9-nobody\n")
+
+
+@breaks(Law.SESSIONS)
+def work_came_from_an_agent_that_was_never_started(field: Forged) -> None:
+    path = field.home / "starts.txt"
+    path.write_text("".join(f"{line}\n" for line in path.read_text("utf-8").split() if line != str(HONEST)), "utf-8")
 
 
 # The merge queue

@@ -27,7 +27,10 @@ def whole(board: Board, repository: Repository) -> Iterator[Finding]:
 
 def nothing_lost(board: Board, repository: Repository, home: Path) -> Iterator[Finding]:
     """Every commit that an agent says it made, and every one that the database names."""
-    for name in sorted(set(_words(home / COMMITS)) - set(repository.commits)):
+    said = set(_words(home / COMMITS))
+    if not said:
+        yield Finding(Law.NOTHING_LOST, f"no agent has said in {COMMITS} which commits it made")
+    for name in sorted(said - set(repository.commits)):
         there = "no ref leads to it" if repository.object(name)[0] == "commit" else "it is not there"
         yield Finding(Law.NOTHING_LOST, f"an agent made {name}, and {there}")
     for name, where in sorted(_named(board).items()):

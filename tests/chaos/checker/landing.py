@@ -87,6 +87,8 @@ def _agree(part: Part, came: list[tuple[str, Commit]], merged: list[Row], reposi
         yield Finding(
             Law.MERGED_ONCE, f"{_short(commit.id)} brought {part.path}, and says that it lands #{commit.issue}"
         )
+    if commit.session != entry["run"]:
+        yield Finding(Law.MERGED_ONCE, f"{_short(commit.id)} is of {commit.session}, the queue says {entry['run']}")
     if len(commit.parents) > 1 and entry["commit"] not in commit.parents[1:]:
         yield Finding(Law.MERGED_ONCE, f"{_short(commit.id)} merged another commit than {_short(entry['commit'])}")
 
@@ -95,7 +97,7 @@ def no_false_done(board: Board, repository: Repository, plan: Plan) -> Iterator[
     """What is done is on the target, was verified as what it is, and is green."""
     tip = repository.files(repository.line[-1].tree) if repository.line else {}
     parts = {part.number: part for part in plan.parts}
-    entries, verdicts = board.by_task("merge_entries"), board.by_task("verifications")
+    entries, verdicts, sessions = map(board.by_task, ("merge_entries", "verifications", "sessions"))
     for number, row in board.tasks.items():
         if row["status"] != "done" or row["in_plan"] or row["review_of"]:
             continue
@@ -108,6 +110,11 @@ def no_false_done(board: Board, repository: Repository, plan: Plan) -> Iterator[
             yield Finding(Law.NO_FALSE_DONE, f"#{number} is done with {_short(commit)}, which the queue never merged")
         if told and not any(each["commit"] == commit and each["status"] == "done" for each in verdicts[number]):
             yield Finding(Law.NO_FALSE_DONE, f"#{number} is done with {_short(commit)}, which was never verified")
+        ended = [row["verified"] for row in sessions[number] if row["outcome"] == "completed"]
+        if told and commit not in ended:
+            yield Finding(
+                Law.NO_FALSE_DONE, f"#{number} is done with {_short(commit)}, and no session completed with it"
+            )
         if commit in repository.commits:
             for why in red(repository, repository.commits[commit].tree):
                 yield Finding(Law.NO_FALSE_DONE, f"#{number} is done with {_short(commit)}, and that is red: {why}")

@@ -32,8 +32,16 @@ class Commit(msgspec.Struct, frozen=True):
     @property
     def issue(self) -> int:
         """The task that it says it lands; 0 for none."""
-        told = [line.removeprefix("Issue: ") for line in self.message.splitlines() if line.startswith("Issue: ")]
-        return int(told[-1]) if told and told[-1].isdigit() else 0
+        told = self._told("Issue: ")
+        return int(told) if told.isdigit() else 0
+
+    @property
+    def session(self) -> str:
+        return self._told("Session: ")
+
+    def _told(self, word: str) -> str:
+        """What the last line says that begins so."""
+        return next((line.removeprefix(word) for line in self.message.splitlines()[::-1] if line.startswith(word)), "")
 
 
 class Repository:

@@ -9,6 +9,7 @@ import msgspec
 from tests.chaos.checker.findings import Finding, Law
 from tests.chaos.checker.keeping import STARTS
 from tests.chaos.checker.rows import Board, Row
+from tests.chaos.plan import End, Plan
 
 _ENDED = ("done", "cancelled")
 _CAME_BACK = ("conflict", "red")
@@ -25,7 +26,7 @@ class _Session(msgspec.Struct):
     rounds: int = 0
 
 
-def one_at_a_time(board: Board, home: Path) -> Iterator[Finding]:
+def one_at_a_time(board: Board, home: Path, plan: Plan) -> Iterator[Finding]:
     rows = {row["run"]: row for row in board.of("sessions") if row["task_id"] in board.numbers}
     for number in board.tasks:
         told: dict[str, _Session] = {}
@@ -35,7 +36,7 @@ def one_at_a_time(board: Board, home: Path) -> Iterator[Finding]:
             found += _compared(number, run, told.get(run), mine.get(run))
         found += _attempts(number, list(mine.values()))
         yield from (Finding(Law.SESSIONS, what) for what in found)
-    yield from (Finding(Law.SESSIONS, what) for what in _starts(home, board, set(rows)))
+    yield from (Finding(Law.SESSIONS, what) for what in _starts(home, board, set(rows), plan))
 
 
 def _played(number: int, events: list[Row], told: dict[str, _Session]) -> Iterator[str]:
@@ -102,7 +103,7 @@ def _attempts(number: int, rows: list[Row]) -> Iterator[str]:
             yield f"#{number}: the attempts to {purpose} are {attempts}"
 
 
-def _starts(home: Path, board: Board, runs: set[str]) -> Iterator[str]:
+def _starts(home: Path, board: Board, runs: set[str], plan: Plan) -> Iterator[str]:
     """Whoever says that it was started was started by a session; a line is the task and, if told, the run."""
     path = home / STARTS
     lines = [line.split() for line in path.read_text("utf-8", "replace").splitlines()] if path.is_file() else []
@@ -112,6 +113,10 @@ def _starts(home: Path, board: Board, runs: set[str]) -> Iterator[str]:
             yield f"an agent was started for #{line[0]}, and no session tells of it"
         if len(line) > 1 and line[1] not in runs:
             yield f"an agent was started for {line[1]}, and there is no such run"
+    started = {line[0] for line in lines if line}
+    for part in plan.parts:
+        if part.end is End.MERGED and str(part.number) not in started:
+            yield f"#{part.number} is to be done, and no agent has said in {STARTS} that it was started for it"
 
 
 # The merge queue

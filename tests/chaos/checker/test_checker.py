@@ -17,12 +17,14 @@ from tests.chaos.checker import Finding, Law, check
 from tests.chaos.checker.field import small_plan, work
 from tests.chaos.checker.forgeries import FORGERIES
 from tests.chaos.checker.forging import Forged
+from tests.chaos.checker.history import WAYS
 from tests.chaos.plan import Kind, Part, Plan
 from tests.fleet.yard import Yard
 from tests.project import Project
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
+DOCS = ROOT / "docs" / "reference"
 NOT_ITS_OWN = ("field.py", "forging.py", "forgeries.py", "test_checker.py")
 """What it is tried with."""
 MAY_IMPORT = {*sys.stdlib_module_names, "msgspec", "psycopg"}
@@ -104,6 +106,21 @@ def test_the_checker_imports_nothing_of_the_product() -> None:
         [sys.executable, "-c", words], cwd=HERE.parents[2], capture_output=True, text=True, check=True
     )
     assert done.stdout == "[]\n"
+
+
+def test_what_may_happen_to_a_task_is_what_the_reference_says() -> None:
+    lines = (DOCS / "statuses.md").read_text("utf-8").partition("<!-- rules -->")[2].partition("<!-- /rules -->")[0]
+    cells = [[cell.strip().replace("`", "") for cell in line.split("|")[1:-1]] for line in lines.splitlines() if line]
+    told = {(start, to): set(who.split(", ")) for start, to, who, _ in cells[2:]}
+
+    assert {way: set(who.split()) for way, who in WAYS.items()} == told
+
+
+def test_each_law_stands_in_the_reference() -> None:
+    lines = (DOCS / "chaos-checker.md").read_text("utf-8").partition("<!-- laws -->")[2].splitlines()
+    told = [line.split("|")[1].strip(" `") for line in lines if line.startswith("| `")]
+
+    assert told == list(Law)
 
 
 def imported(path: Path) -> Iterator[str]:
