@@ -543,6 +543,11 @@ def a_seat_is_taken(field: Forged) -> None:
 
 
 @breaks(Law.NOTHING_LEFT)
+def the_seat_of_a_guest_is_tied_to_a_task(field: Forged) -> None:
+    field.sql("UPDATE seats SET status = 'active', spawned = 0")
+
+
+@breaks(Law.NOTHING_LEFT)
 def a_credential_is_still_good(field: Forged) -> None:
     field.sql("UPDATE credentials SET used_at = NULL")
 
