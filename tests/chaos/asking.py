@@ -1,4 +1,5 @@
-"""The agent of a round that asks: `python -m tests.chaos.asking HOME`. It and `asker` are copied beside the repository.
+"""The agent of a round that asks: `python -m tests.chaos.asking HOME [TASK]`. It and `asker` are copied beside the
+repository. With a task it is one that came by itself, and works where it is told to; else the fleet has started it.
 
 It does its task in one piece, and says which commits it made.
 """
@@ -9,10 +10,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from tests.fleet.asker import Asker
 
 CONDUCT = {"atomic": True}
+WORK = 'echo "$1" > "task-$1.txt"; git add -A; git commit -qm "Do task $1" && git rev-parse HEAD >> "$2"'
+
+
+NOTHING_YET = 3
+"""Its task is not to be done yet: it comes again."""
 
 
 class Witnessed(Asker):
@@ -22,10 +29,29 @@ class Witnessed(Asker):
         super().__init__(CONDUCT, address, credential)
         self.home = home
         self.task = task
+        self.place = ""
 
     def write(self, name: str, text: str) -> None:  # noqa: ARG002  (it knows better)
-        line = 'echo "$1" > "task-$1.txt"; git add -A; git commit -qm "Do task $1" && git rev-parse HEAD >> "$2"'
-        subprocess.run(["sh", "-c", line, "sh", str(self.task), str(self.home / "commits.txt")], check=False)
+        words = ["sh", "-c", WORK, "sh", str(self.task), str(self.home / "commits.txt")]
+        subprocess.run(words, check=False, cwd=self.place or None)
+
+
+class Guest(Witnessed):
+    """Comes by itself, and again where it was killed: then it is told what is next, and asks where that is."""
+
+    def live(self) -> int:
+        self.claimed = False
+        super().live()
+        self.call("logout")
+        return 0 if self.claimed else NOTHING_YET
+
+    def claim(self, subtask: dict[str, Any] | None) -> None:
+        super().claim(subtask)
+        self.claimed = True
+
+    def write(self, name: str, text: str) -> None:
+        self.place = self.place or self.call("get_my_task")["path"]
+        super().write(name, text)
 
 
 def tell(path: Path, line: str) -> None:
@@ -37,7 +63,8 @@ def tell(path: Path, line: str) -> None:
 
 
 if __name__ == "__main__":
-    told, number = Path(sys.argv[1]), int(os.environ["GENBA_ISSUE"])
+    told, kind = Path(sys.argv[1]), Guest if len(sys.argv) > 2 else Witnessed
+    number = int(sys.argv[2] if len(sys.argv) > 2 else os.environ["GENBA_ISSUE"])
     tell(told / "starts.txt", str(number))
     address, credential = os.environ["GENBA_MCP_URL"], os.environ["GENBA_CREDENTIAL"]
-    sys.exit(Witnessed(told, number, address, credential).live())
+    sys.exit(kind(told, number, address, credential).live())

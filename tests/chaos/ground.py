@@ -17,7 +17,7 @@ from genba.blackboard.fleet import FleetBoard
 from genba.domain.goals import FileExists
 from genba.domain.tasks import TaskDraft
 from tests.chaos import cast
-from tests.chaos.plan import Plan
+from tests.chaos.plan import Kind, Part, Plan
 from tests.project import TESTER, furnish
 
 DISK_MB = 192
@@ -88,7 +88,7 @@ class Ground:
                 draft = TaskDraft(
                     title=f"Task {part.number}",
                     number=part.number,
-                    assignee=part.kind,
+                    assignee=guest_of(part) or part.kind,
                     dependencies=part.after,
                     goals=(FileExists(path=part.path),),
                 )
@@ -106,6 +106,11 @@ class Ground:
             yield asked.seen
         finally:
             asked.close()
+
+
+def guest_of(part: Part) -> str:
+    """Who works on a task that is kept for somebody who comes by itself; empty for all others."""
+    return f"guest-{part.number}" if part.kind is Kind.ASKING and part.variant % 2 else ""
 
 
 class Asked:

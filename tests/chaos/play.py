@@ -18,6 +18,7 @@ import psycopg
 from tests import preloaded
 from tests.chaos.crowd import Crowd, end
 from tests.chaos.ground import Asked, Ground, Seen
+from tests.chaos.guests import Guests
 from tests.chaos.trouble import Kind, Lock, Trouble, Troubles
 from tests.faketime import Clock
 from tests.preloaded import GENBA, ordinary_environment
@@ -27,6 +28,7 @@ WORKERS = {1: 6, 3: 3}
 PATIENCE = 60.0
 """So long nothing may happen at all, on a machine with much else to do."""
 _LOOKS = 0.02
+_REST = 0.5
 _MOST_RETURNS = 12
 """How often somebody types `genba work` again after it ended with something left to do."""
 _MOST_HITS = 2
@@ -62,8 +64,9 @@ class Worker:
         self.name = name
         self.log = log
         self.process: subprocess.Popen[bytes] | None = None
-        self.died = 0.0
         self.boundary = ""
+        self.rests = 0.0
+        """When it is started again, while there is nothing for it to do."""
 
 
 class Round:
@@ -90,6 +93,7 @@ class Round:
         self.dead_at: tuple[float, int] | None = None
         self.first = troubles.first
         self.threads: list[threading.Thread] = []
+        self.guests = Guests(ground)
 
     def play(self) -> Played:
         self.began = time.monotonic()
@@ -97,6 +101,7 @@ class Round:
             with self.ground.watching() as look:
                 for worker in self.workers:
                     self._start(worker, self.first if worker is self.workers[0] else "")
+                self.guests.come()
                 self._watch(look)
             self._stop()
         finally:
@@ -128,6 +133,7 @@ class Round:
                         self._happen(self.waiting.pop(0), seen)
             self._look_after(seen)
             self._look_after_locks()
+            self.guests.look_after()
             time.sleep(_LOOKS)
 
     # The fleet
@@ -148,14 +154,19 @@ class Round:
     def _look_after(self, seen: Seen | None) -> None:
         """Whoever is gone is started again, as a person or a service manager would."""
         for worker in self.workers:
-            code = worker.process.poll() if worker.process is not None else None
-            if code is None:
+            code = worker.process.poll() if worker.process is not None else 0
+            if code is None or (worker.rests and time.monotonic() < worker.rests):
                 continue
+            worker.rests = 0.0
             if code == -signal.SIGKILL:
                 if worker.boundary:
                     self._tell(Kind.BOUNDARY, f"died at {worker.boundary}")
                     self._died(seen)
-            else:
+            elif self.guests.busy and worker.process is not None:
+                worker.rests = time.monotonic() + _REST  # nothing is left but what others do
+                worker.process = None
+                continue
+            elif worker.process is not None:
                 self._returned(worker, code)
             self._start(worker)
 
@@ -204,6 +215,7 @@ class Round:
             self._remove(lock, "the round was over")
 
     def _end_all(self) -> None:
+        self.guests.leave()
         for worker in self.workers:
             if worker.process is not None and worker.process.poll() is None:
                 end(worker.process.pid)
@@ -226,16 +238,15 @@ class Round:
                 self._one_of(trouble, self.crowd.agents())
             case Kind.EVERYBODY:
                 self._kill_everybody(seen)
-            case Kind.DATABASE:
-                self._cut(trouble)
-            case Kind.DISK:
-                self._fill(trouble)
-            case Kind.CLOCK:
-                self._turn(trouble)
-            case Kind.LOCK:
-                self._leave_lock(trouble)
+            case Kind.SERVER:
+                self._kill_server(trouble)
             case _:
-                self.missed[trouble.kind] += 1
+                {
+                    Kind.DATABASE: self._cut,
+                    Kind.DISK: self._fill,
+                    Kind.CLOCK: self._turn,
+                    Kind.LOCK: self._leave_lock,
+                }[trouble.kind](trouble)
 
     def _kill(self, worker: Worker, seen: Seen | None, boundary: str = "") -> bool:
         if worker.process is None or worker.process.poll() is not None:
@@ -267,12 +278,19 @@ class Round:
                 end(worker.process.pid)
         for pid in (*self.crowd.nurseries(), *supervisors, *agents):
             end(pid)
+        self.guests.kill_all()
         for worker in self.workers:
             if worker.process is not None:
                 worker.process.wait()
             self._start(worker)
         self._died(seen)
         self._tell(Kind.EVERYBODY, f"killed, with {len(agents)} agents")
+
+    def _kill_server(self, trouble: Trouble) -> None:
+        if self.guests.kill_server():
+            self._tell(trouble.kind, "killed")
+        else:
+            self.missed[trouble.kind] += 1
 
     def _cut(self, trouble: Trouble) -> None:
         if self.ground.address:

@@ -1,0 +1,118 @@
+"""Those who come by themselves: `genba mcp --http`, and a program of somebody's for each task that is kept for it."""
+
+import json
+import os
+import socket
+import subprocess
+import time
+
+from tests import preloaded
+from tests.chaos.crowd import end
+from tests.chaos.ground import Ground, guest_of
+from tests.chaos.plan import Part
+from tests.preloaded import GENBA, ordinary_environment
+
+_PYTHON = ("/usr/bin/python3", "-B", "-S", "-m", "tests.chaos.asking")
+_PAUSE = 0.5
+"""How long somebody stays away who found nothing to do, or was killed."""
+
+
+class Guests:
+    """The server and all guests of a round. Whoever of them is gone too early comes again."""
+
+    def __init__(self, ground: Ground) -> None:
+        self.ground = ground
+        self.parts = [part for part in ground.plan.parts if guest_of(part)]
+        self.server: subprocess.Popen[bytes] | None = None
+        self.port = 0
+        self._keys: dict[int, dict[str, str]] = {}
+        self._here: dict[int, subprocess.Popen[bytes]] = {}
+        self._again: dict[int, float] = {}
+
+    def come(self) -> None:
+        """Open the server, and let them in."""
+        if not self.parts:
+            return
+        with socket.socket() as asked:
+            asked.bind(("127.0.0.1", 0))
+            self.port = asked.getsockname()[1]
+        self.serve()
+        for part in self.parts:
+            self._keys[part.number] = self._registered(part)
+            self._enter(part.number)
+
+    @property
+    def busy(self) -> bool:
+        """Whether somebody still works who is not of the fleet."""
+        return any(process.poll() != 0 for process in self._here.values())
+
+    def look_after(self) -> None:
+        """Who was killed comes again; who has left with nothing more to do stays away."""
+        for number, process in list(self._here.items()):
+            if process.poll() in (None, 0):
+                continue
+            due = self._again.setdefault(number, time.monotonic() + _PAUSE)
+            if time.monotonic() >= due:
+                del self._again[number]
+                self._enter(number)
+
+    def kill_server(self) -> bool:
+        """Kill it, and have another one in its place."""
+        if self.server is None or not end(self.server.pid):
+            return False
+        self.server.wait()
+        self.serve()
+        return True
+
+    def kill_all(self) -> None:
+        for process in self._here.values():
+            if process.poll() is None:
+                process.kill()
+        self.kill_server()
+
+    def leave(self) -> None:
+        """The end: everything that they came for is done."""
+        for process in self._here.values():
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        if self.server is not None:
+            end(self.server.pid)
+            self.server.wait()
+
+    def serve(self) -> None:
+        with (self.ground.home / "mcp.log").open("ab") as log:
+            self.server = preloaded.start(
+                [str(GENBA), "mcp", "--http", "--port", str(self.port)],
+                cwd=self.ground.root,
+                env={**ordinary_environment(), **self.ground.environment},
+                stdout=log.fileno(),
+                stderr=log.fileno(),
+            )
+
+    def _registered(self, part: Part) -> dict[str, str]:
+        words = [str(GENBA), "agent", "register", guest_of(part), "--json"]
+        environment = {**ordinary_environment(), **self.ground.environment}
+        done = preloaded.run(words, cwd=self.ground.root, env=environment, timeout=60)
+        assert done.returncode == 0, done.stderr
+        told = json.loads(done.stdout)
+        return {
+            "GENBA_AGENT": told["agent"]["id"],
+            "GENBA_CREDENTIAL": told["passkey"],
+            "GENBA_MCP_URL": f"http://127.0.0.1:{self.port}/mcp",
+        }
+
+    def _enter(self, number: int) -> None:
+        own = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+        environment = {**own, "PYTHONPATH": str(self.ground.home / "cast"), **self._keys[number]}
+        with (self.ground.home / f"guest-{number}.log").open("ab") as log:
+            self._here[number] = subprocess.Popen(
+                [*_PYTHON, str(self.ground.home), str(number)],
+                cwd=self.ground.home,
+                env={**environment, "HOME": str(self.ground.home)},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
