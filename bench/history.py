@@ -1,108 +1,105 @@
-"""Real commits before the guards: how often honest work is sent back, since it changes a test or a rule of its base.
+"""A field with a past: a task is really done by a fleet, and what that left in the database is there many times over."""
 
-The guards cannot know whether somebody may change a test: the task says so. What is measured is how often they ask, on
-the history of this very project, and whether the work is taken when exactly that is allowed which they have named.
-"""
-
-import os
-import re
-import shlex
+import sqlite3
 import subprocess
-import sys
-import tempfile
-from collections import Counter
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
+from bench.fleet import working
+from bench.fleet_ground import HUMAN, Ground
+from bench.measuring import clean_environment
+from genba.domain.tasks import TaskDraft, TaskStatus
+from genba.wiring.walls import SANDBOX_VARIABLE
 
-from bench.headlines import of
-from bench.ledgers import ROOT
-from bench.measuring import Measured, Row, clean_environment
-
-COMMITS = 150
-REACH = 600
-"""The commits are spread over so many of the newest."""
-BIN = Path(sys.executable).parent
-ASKED = "real commits that are sent back until their task allows what they change"
-STILL = "real commits that are sent back although all is allowed that was named"
-NOTES = """\
-The other side of being hard to fool. Commits of this project, spread evenly over its newest {reach}, are judged as if
-an agent had made each of them on a task that allows nothing: by the guards that are built in, with no test run. They
-are taken to be honest. A change to a test that was there, or to what judges the work, looks the same whether it is right
-or a trick, so the guards ask for leave. A task gives it beforehand by its type (`test`), or by `may_change`."""
-_WORDS = {"tests_kept": "tests that were there", "protected_paths": "what judges the work"}
-_NAMED = re.compile(r"^the task must allow it: (--may-change .+)$", re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class Judged:
-    """What the guards say of one commit."""
-
-    commit: str
-    broken: tuple[str, ...] = ()
-    """The guards that send it back."""
-    still: tuple[str, ...] = ()
-    """Those that do so when all is allowed that was named."""
+WAITING = 10
+"""Tasks that wait while all others are done."""
+ITERATIONS = 10
+"""A scripted agent needs one, and tells no cost. Others take some, and each is written down."""
+FAR = 10_000_000
+"""The number from which on the waiting ones count."""
+_ENGINE = ("workflow_status", "workflow_input", "workflow_output", "operation_outputs")
+_TABLES = (
+    "tasks", "sessions", "merge_entries", "spending", "events", "task_goals", "verifications", "artifacts", "goal_results",
+    *_ENGINE,
+)  # fmt: skip
+_OWNERS = {"task_id": "tasks", "session_id": "sessions", "verification_id": "verifications", "goal_id": "task_goals"}
+_NAMES = ("run", "branch", "workflow", "workflow_uuid", "session")
 
 
-def rows() -> Measured:
-    with tempfile.TemporaryDirectory(prefix="genba-bench-", ignore_cleanup_errors=True) as folder:
-        root = Path(folder) / "repository"
-        try:
-            _git(Path(folder), "clone", "-q", "--shared", "--no-checkout", str(ROOT), str(root))
-            commits = spread(_git(root, "rev-list", "--first-parent", "--no-merges", "HEAD").split()[:REACH], COMMITS)
-        except subprocess.CalledProcessError:
-            commits = []
-        if len(commits) < COMMITS:
-            return Measured([Row(ASKED, "not run: there is no history here that is long enough")])
-        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            return told(list(pool.map(lambda commit: judged(root, commit), commits)))
+class Past:
+    """The field, and how many tasks of it are done."""
+
+    def __init__(self, folder: Path) -> None:
+        self.ground = Ground(folder)
+        self.done = 1
+        self._first()
+        with self._connection() as connection:
+            self._rows = {
+                table: connection.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0] for table in _TABLES
+            }
+        connection.close()
+        self._waiting()
+
+    def grow(self, size: int) -> None:
+        """Up to so many tasks that are done."""
+        if size > self.done:
+            with self._connection() as connection:
+                for table in _TABLES:
+                    connection.execute(self._copies(connection, table), {"first": self.done, "last": size - 1})
+            connection.close()
+            self.done = size
+
+    def _first(self) -> None:
+        self.ground.tasks(1)
+        environment = {**clean_environment(), SANDBOX_VARIABLE: "worktree"}
+        subprocess.run(working(1), cwd=self.ground.root, env=environment, check=True, capture_output=True)
+        with self._connection() as connection:
+            connection.execute("DELETE FROM events WHERE task_id IS NULL")
+            connection.execute("UPDATE events SET id = (SELECT count(*) FROM events e WHERE e.id <= events.id)")
+            connection.execute("DELETE FROM spending WHERE id > 1")
+            columns = ", ".join(_columns(connection, "spending", without=("id", "iteration")))
+            for iteration in range(2, ITERATIONS + 1):
+                connection.execute(f"INSERT INTO spending (id, iteration, {columns}) "
+                                   f"SELECT {iteration}, iteration + {iteration}, {columns} FROM spending WHERE id = 1")  # fmt: skip
+            connection.execute("UPDATE spending SET tokens = 12000, cost = 0.04")
+        connection.close()
+
+    def _waiting(self) -> None:
+        with self.ground.board() as board:
+            for number in range(WAITING):
+                board.add(TaskDraft(title="Not yet", number=FAR + number, status=TaskStatus.BACKLOG), HUMAN)
+        with self._connection() as connection:
+            connection.execute(
+                "UPDATE events SET task_id = task_id + ?, id = id + ? WHERE task_id > 1", (FAR, 100 * FAR)
+            )
+            connection.execute("UPDATE tasks SET id = id + ? WHERE id > 1", (FAR,))
+        connection.close()
+
+    def _copies(self, connection: sqlite3.Connection, table: str) -> str:
+        """What the first task left, once for each `k`: its keys and its names are moved on, all else is the same."""
+        columns = _columns(connection, table)
+        told = ", ".join(f'"{name}"' for name in columns)
+        made = ", ".join(self._value(table, name) for name in columns)
+        first = f"id <= {self._rows[table]}" if "id" in columns else "workflow_uuid NOT LIKE '%~%'"
+        return (
+            "WITH RECURSIVE n(k) AS (SELECT :first UNION ALL SELECT k + 1 FROM n WHERE k < :last) "
+            f'INSERT INTO "{table}" ({told}) SELECT {made} FROM "{table}", n WHERE {first}'
+        )
+
+    def _value(self, table: str, column: str) -> str:
+        if column == "id":
+            return f'"id" + k * {self._rows[table]}'
+        if column in _OWNERS:
+            return f'"{column}" + k * {self._rows[_OWNERS[column]]}'
+        if column == "number":
+            return '"number" + k'
+        return f"\"{column}\" || '~' || k" if column in _NAMES else f'"{column}"'
+
+    def _connection(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.ground.database, timeout=60)
+        connection.execute("PRAGMA foreign_keys = OFF")
+        return connection
 
 
-def told(found: Sequence[Judged]) -> Measured:
-    asked, still = [each for each in found if each.broken], [each for each in found if each.still]
-    guards = Counter(guard for each in asked for guard in each.broken)
-    why = ", ".join(f"{count} change {_WORDS.get(guard, guard)}" for guard, count in guards.most_common())
-    kept = {each.commit: list(each.broken) for each in asked}
-    return Measured(
-        [
-            Row(ASKED, f"{of(len(asked), len(found))}{': ' if why else ''}{why}"),
-            Row(STILL, f"{of(len(still), len(asked))}", float(len(still)), 0.0),
-        ],
-        {"notes": NOTES.format(reach=REACH), "commits": len(found), "asked": len(asked), "sent_back": kept},
-    )
-
-
-def judged(root: Path, commit: str) -> Judged:
-    """Before the guards of its parent; and once more, with what they ask for."""
-    tip, base = f"tip-{commit}", f"base-{commit}"
-    _git(root, "branch", "-f", tip, commit)
-    _git(root, "branch", "-f", base, f"{commit}^")
-    broken, named = _verified(root, tip, base)
-    still, _ = _verified(root, tip, base, *named) if broken else ((), [])
-    return Judged(commit[:10], broken, still)
-
-
-def _verified(root: Path, tip: str, base: str, *more: str) -> tuple[tuple[str, ...], list[str]]:
-    """The guards that are broken, and the options that they name."""
-    words = [str(BIN / "genba"), "verify", tip, "--base-branch", base, "--json", *more]
-    done = subprocess.run(words, cwd=root, env=clean_environment(), capture_output=True, text=True, check=False)
-    if not done.stdout:
-        raise RuntimeError(f"{' '.join(words[1:])}\n{done.stderr}")
-    results = msgspec.json.decode(done.stdout)["verification"]["results"]
-    failed = [each["result"] for each in results if each["result"]["status"] != "passed"]
-    options = [word for result in failed for named in _NAMED.findall(result["output"]) for word in shlex.split(named)]
-    return tuple(result["name"] for result in failed), options
-
-
-def spread(commits: Sequence[str], count: int) -> list[str]:
-    """So many of them, as far from each other as can be; the first of all has no parent and is left out."""
-    able = commits[:-1]
-    return [able[number * len(able) // count] for number in range(count)] if len(able) >= count else []
-
-
-def _git(folder: Path, *words: str) -> str:
-    return subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, text=True).stdout
+def _columns(connection: sqlite3.Connection, table: str, without: tuple[str, ...] = ()) -> list[str]:
+    """All but those that the database makes of others."""
+    return [str(row[1]) for row in connection.execute(f'PRAGMA table_info("{table}")') if row[1] not in without]
