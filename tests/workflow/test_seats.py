@@ -1,6 +1,7 @@
 """Who may call: credentials are good once, tokens until their seat is closed, and every refusal is the same."""
 
 import asyncio
+import threading
 
 import pytest
 
@@ -256,3 +257,9 @@ async def test_a_hash_fits_its_secret_and_nothing_fits_no_hash() -> None:
     assert not await fits("gbk_two", known)
     assert not await fits("gbk_one", "")
     assert not await fits("gbk_one", "no hash at all")
+
+
+async def test_however_many_come_at_once_one_thread_makes_their_hashes() -> None:
+    await asyncio.gather(*(hashed(new_passkey()) for _ in range(8)))
+
+    assert len([thread for thread in threading.enumerate() if thread.name.startswith("genba-hashing")]) == 1

@@ -7,6 +7,7 @@ import asyncio
 import hashlib
 import re
 import secrets
+from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -75,12 +76,12 @@ def digest(text: str) -> bytes:
 
 
 async def hashed(text: str) -> str:
-    return await asyncio.to_thread(_hasher().hash, text)
+    return await asyncio.get_running_loop().run_in_executor(_one_thread(), _hasher().hash, text)
 
 
 async def fits(text: str, known: str) -> bool:
     """Whether a secret is the one that was hashed; with nothing to compare it takes as long, and is not."""
-    return await asyncio.to_thread(_fits, text, known)
+    return await asyncio.get_running_loop().run_in_executor(_one_thread(), _fits, text, known)
 
 
 def _fits(text: str, known: str) -> bool:
@@ -90,6 +91,12 @@ def _fits(text: str, known: str) -> bool:
         return _hasher().verify(known or _nobody(), text) and bool(known)
     except (VerificationError, InvalidHashError):
         return False
+
+
+@cache
+def _one_thread() -> ThreadPoolExecutor:
+    """A hash takes much memory, and a thread that made one keeps it: so one thread makes them all."""
+    return ThreadPoolExecutor(1, "genba-hashing")
 
 
 @cache
