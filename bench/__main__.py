@@ -15,13 +15,13 @@ from bench import (
     field,
     fleet,
     growth,
-    history,
     idle_calls,
     large_trees,
     ledgers,
     machine,
     mcp,
     real_agents,
+    real_commits,
     sandbox,
     truth,
     verification,
@@ -152,7 +152,7 @@ def _iteration(repository: Path) -> list[Row]:
 
 PARTS: dict[str, tuple[str, Callable[[], list[Row] | Measured]]] = {
     "truth": ("Lying agents and honest ones, before four judges", truth.rows),
-    "history": ("Real commits before the guards", history.rows),
+    "real_commits": ("Real commits before the guards", real_commits.rows),
     "run": ("One run", _one_run),
     "blackboard": ("The blackboard, beside bare SQL", blackboard.rows),
     "verification": ("A second look at what was checked", verification.rows),

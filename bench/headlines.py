@@ -170,7 +170,9 @@ def _beside(begins: str, ratio: bool = True) -> tuple[Callable[[Ledger], str], C
 HEADLINES = (
     Headline("false done", "a lie that is taken for work", "truth", *_wrong("false_done", "lies")),
     Headline("false reject", "honest work that is refused", "truth", *_wrong("false_refused", "honest")),
-    Headline("asks first", "real commits that change a test or a rule which was there", "history", _asked, _answered),
+    Headline(
+        "asks first", "real commits that change a test or a rule which was there", "real_commits", _asked, _answered
+    ),
     Headline("lost work", "a commit that no ref keeps", "chaos", _counted("lost_commits", "merges")),
     Headline("doubled work", "a task that is merged twice", "chaos", _counted("doubled_merges", "merges")),
     Headline(

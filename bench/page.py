@@ -17,7 +17,7 @@ README = ROOT / "README.md"
 BEGIN, END = "<!-- made from docs/measured: begin -->\n", "<!-- made from docs/measured: end -->\n"
 ORDER = (
     "truth",
-    "history",
+    "real_commits",
     "chaos",
     "soak",
     "run",
