@@ -14,12 +14,14 @@ COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate
            --no-emit-index-url --no-header
 
 .PHONY: demo test chaos live-github clis collect check layout lint types imports format bench docs pictures lock clean help
+.PHONY: soak
 .PHONY: sbom audit wheel dist
 
 help:
 	@echo "make demo    watch a fleet work, be judged and be merged (no model, no key)"
 	@echo "make test    every test, and a share of the chaos"
 	@echo "make chaos   kill a fleet at every boundary on both databases, and 50 times at random: half an hour"
+	@echo "make soak    let a fleet live a day by a fast clock on both databases, and a hundred workers at once: 15 minutes"
 	@echo "make live-github REPO=owner/name   walk one issue through a repository of yours on GitHub"
 	@echo "make clis    install the real agents that the tests drive, and the schemas of GitHub (make test does it too)"
 	@echo "make check   format, lint, types, imports"
@@ -42,6 +44,12 @@ test: $(DEV) clis
 chaos: $(DEV)
 	GENBA_CHAOS=whole GENBA_CHAOS_ROUNDS=$${GENBA_CHAOS_ROUNDS:-50} GENBA_TEST_FORK=0 \
 	    $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/fleet/test_chaos_*.py
+
+# A day of a fleet by a clock that is wound; clocks that are set; a hundred workers.
+soak: $(DEV)
+	$(BIN)/python -m bench.soak
+	GENBA_CHAOS=whole GENBA_TEST_FORK=0 $(BIN)/python -m pytest -q tests/fleet/test_clock_jumps.py \
+	    tests/fleet/test_hundred_workers.py
 
 # Opt-in: it opens an issue and a pull request on a repository of yours. No test needs it.
 live-github: $(DEV)
