@@ -51,6 +51,7 @@ def test_no_line_of_an_agent_is_a_line_of_the_journal(project: Project, line: st
     project.run("worker", check=None)
 
     journal = next((project.root / "tmp" / "logs").rglob("*.jsonl"))
+    assert journal.stat().st_mode & 0o777 == 0o600, "and it is read by its owner alone"
     lines = [json.loads(entry) for entry in journal.read_bytes().split(b"\n") if entry]
     assert [entry for entry in lines if entry["run"] == "forged"] == []
     assert any(forged in entry.get("text", "") for entry in lines), "it is kept as what it said"
@@ -93,7 +94,7 @@ def test_a_link_in_the_place_of_a_working_tree_is_removed_and_not_followed(proje
     project.agent(script={"turns": [{"do": [{"run": swap}], "reply": "done"}]}, sandbox={"kind": "worktree"})
 
     project.run("worker", check=None)
-    project.genba("gc", "--older-than", "0", check=None)
+    project.genba("gc", "--keep-days", "0", check=None)
 
     assert (precious / "letter.txt").read_text() == "dear\n"
 

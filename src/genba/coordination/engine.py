@@ -29,7 +29,7 @@ from genba.domain.ports import Steps
 if TYPE_CHECKING:
     from dbos import DBOSClient, EnqueueOptions, WorkflowStatus
 
-__all__ = ["MERGES", "VERSION", "Engine", "Handler", "Workflow", "prune", "sessions_queue"]
+__all__ = ["MERGES", "VERSION", "Engine", "Handler", "Workflow", "make_tables", "prune", "sessions_queue"]
 
 T = TypeVar("T")
 Handler = Callable[[str, Steps], Awaitable[str]]
@@ -525,6 +525,22 @@ def prune(
         raise database.ours(error) from error
     finally:
         connections.dispose()
+
+
+def make_tables(address: str) -> None:
+    """Make the tables of the engine on a server, for workers whose role may not. On a file each worker makes them."""
+    database = EngineDatabase(address)
+    if database.on_postgres:
+        from dbos import DBOS  # noqa: PLC0415
+
+        connections = database.open()
+        try:
+            with database.alone(connections):
+                DBOS.migrate(database.url.render_as_string(hide_password=False))
+        except DBAPIError as error:
+            raise database.ours(error) from error
+        finally:
+            connections.dispose()
 
 
 def _client(connections: sqlalchemy.Engine) -> "DBOSClient":

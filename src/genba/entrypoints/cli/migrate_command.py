@@ -12,10 +12,13 @@ from genba.wiring.decisions import people_only
 def migrate(as_json: bool) -> None:
     """Bring the tables of the blackboard up to date. Do it once, while no `genba work` runs."""
     from genba.blackboard.opening import migrate as bring_up_to_date  # noqa: PLC0415  (migrations are slow to import)
+    from genba.coordination.engine import make_tables  # noqa: PLC0415  (only here)
 
     house = house_here()
     people_only(house, "change the tables")
-    before, after = bring_up_to_date(house.database())
+    address = house.database()
+    before, after = bring_up_to_date(address)
+    make_tables(address)
     if as_json:
         print_json({"from": before, "to": after, "changed": before != after})
     elif before == after:
