@@ -218,7 +218,7 @@ class Parts:
         reason = f"{kind}{error.message}"
         self._let_go(order, reason)
         known, state = self.board.session(order.run), live.run.state if live is not None else None
-        landed = self._has_landed(order)
+        landed = order.cause is Cause.LANDED and not self.board.board.get(order.task).status.ended
         end = PartEnd(
             run=order.run,
             part=order.part,
@@ -237,10 +237,12 @@ class Parts:
         self._let_go(order, reason)
         known, run = self.board.session(order.run), live.run if live is not None else None
         workspace = (run.workspace or run.plan.workspace) if run is not None else None
+        landed, over = order.cause is Cause.LANDED, self.board.board.get(order.task).status.ended
         end = PartEnd(
             run=order.run,
             part=order.part,
-            waits_for=WaitsFor.MERGE if self._has_landed(order) else WaitsFor.RESUME,
+            waits_for=WaitsFor.NOTHING if over else WaitsFor.MERGE if landed else WaitsFor.RESUME,
+            outcome="" if not over else Outcome.COMPLETED if landed else Outcome.ABORTED,
             reason=reason,
             iterations=known.iterations,
             tokens=known.tokens,
@@ -250,10 +252,6 @@ class Parts:
             kept = PartState(loop=run.state, workspace=workspace, conflicts=run.conflicts)
             end = msgspec.structs.replace(end, state=write_state(kept))
         self.board.end_part(end)
-
-    def _has_landed(self, order: PartOrder) -> bool:
-        """Whether the work is on its base already, and only its task has to be closed."""
-        return order.cause is Cause.LANDED and not self.board.board.get(order.task).status.ended
 
     def _could_go_on(self, order: PartOrder, result: RunResult) -> bool:
         """Whoever was told to stop when everything was done already, or for good, waits for nothing."""

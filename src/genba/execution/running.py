@@ -98,7 +98,10 @@ class Run:
             error.unchanged = f"the work is kept on {workspace.branch}, in {workspace.path}"
             raise
         except GenbaError as error:
-            self._reached(self.state.end(Outcome.FAILED, self.world.redact(error.message), error.hint))
+            if self.plan.delivered:  # the work has landed, whatever becomes of what is left of it
+                finalized = Finalized(done=False, reason=error.message, hint=error.hint)
+            else:
+                self._reached(self.state.end(Outcome.FAILED, self.world.redact(error.message), error.hint))
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise

@@ -1,0 +1,67 @@
+"""What a git that was killed has left in the way of a fleet, and a disk that was full for a moment."""
+
+import os
+from pathlib import Path
+
+from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.leftovers import sweep_drafts
+from genba.domain.fleet import EscalationKind
+from genba.domain.tasks import TaskStatus
+from tests.fleet.yard import Yard
+
+LEAVE = "touch $(git rev-parse --git-common-dir)/{lock}; echo $GENBA_ISSUE > task-$GENBA_ISSUE.txt"
+
+
+def test_work_that_landed_and_cannot_be_closed_is_closed_when_a_person_has_cleared_the_way(small_yard: Yard) -> None:
+    yard = small_yard
+    yard.set()
+    yard.agent(script=LEAVE.format(lock="packed-refs.lock"))
+    yard.task(1)
+
+    told = yard.work(check=1)
+
+    assert yard.statuses() == {1: TaskStatus.REVIEW}, told.err
+    with yard.board() as board:
+        (asked,) = board.escalations()
+    assert asked.kind is EscalationKind.ATTEMPTS
+    assert "packed-refs.lock" in asked.question
+    (yard.project.root / ".git" / "packed-refs.lock").unlink()
+    yard.genba("approve", "1")
+    yard.work()
+    assert yard.statuses() == {1: TaskStatus.DONE}
+    assert yard.started() == ["1"]
+    assert yard.project.branches() == ["main"]
+
+
+def test_the_lock_of_a_branch_of_the_fleet_is_in_nobodys_way(small_yard: Yard) -> None:
+    yard = small_yard
+    yard.set()
+    lock = yard.project.root / ".git/refs/heads/genba/1-task-1.lock"
+    late = "(sleep 0.1; touch {lock}) & echo 1 > task-1.txt; git add -A; git commit -qm work; sleep 0.3"
+    yard.agent(script=late.format(lock=lock))
+    yard.task(1)
+
+    yard.work()
+
+    assert yard.statuses() == {1: TaskStatus.DONE}
+    assert not lock.exists()
+
+
+def test_what_somebody_was_writing_who_died_is_swept_and_what_is_whole_or_young_stays(tmp_path: Path) -> None:
+    layout = RepositoryLayout(tmp_path, tmp_path / ".git", tmp_path / ".git")
+    dead, alive = "4194305", "1"
+    left = [f"index-worker-1-1-abc-{dead}", f"trees/genba%2F1-a.{dead}.new", f"runs/worker-1/run.{dead}.new"]
+    left += [f"runs/worker-1/supervised/1-1/request.{dead}", f"goals/.a.json.{dead}", f"registering-{dead}-abcd"]
+    kept = [f"index-worker-1-1-abc-{alive}", "trees/genba%2F1-a.json", "runs/worker-1/run.json", "goals/a.json"]
+    for name in (*left, *kept):
+        path = layout.own / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    sweep_drafts(layout)
+    assert all((layout.own / name).exists() for name in (*left, *kept)), "who knows who writes them"
+    for name in (*left, *kept):
+        os.utime(layout.own / name, (1, 1))
+
+    sweep_drafts(layout)
+
+    assert sorted(name for name in (*left, *kept) if (layout.own / name).exists()) == sorted(kept)
