@@ -23,7 +23,7 @@ from bench import ledgers, machine, page
 from bench.fleet_ground import HUMAN
 from bench.measuring import Row, report
 from bench.soak_day import HOUR, Deed, Guest, Kind, Onlooker, is_idle, plan
-from bench.soak_ground import Ground, Household, Seen, Tables, database, is_busy, mailbox, rows_of
+from bench.soak_ground import Ground, Household, Seen, Tables, database, is_busy, mailbox, rows_of, tracker
 from genba.domain.tasks import TaskDraft
 
 DATABASES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
@@ -35,7 +35,7 @@ _ABOUT = (
     "A day by a clock that is wound: it goes as a real one while anything is under way, and {speed:g} times as fast"
     " while nothing is. A task comes each quarter of an hour that people work; some agents die, some ask and are"
     " answered after an hour, one is refused for two hours; the night is long. `genba serve` has a browser that"
-    " listens, `genba mcp` a guest who comes every two hours."
+    " listens, `genba mcp` a guest who comes every two hours; a tracker is looked at every minute."
 )
 _LOOK_SECONDS = 0.01
 _CALM_LOOKS = 3
@@ -66,6 +66,8 @@ class Day:
     tasks: int = 0
     drawn: int = 0
     notices: int = 0
+    synced: int = 0
+    """Requests to the tracker."""
     seconds: float = 0.0
     """Real ones."""
 
@@ -135,8 +137,8 @@ class Soak:
     def live(self) -> Day:
         began = time.monotonic()
         root = self.folder / "repository"
-        with mailbox() as (webhook, came), database(self.day.kind, root) as tables:
-            self.ground = Ground(self.folder, tables, webhook)
+        with tracker() as (github, hub), mailbox() as (webhook, came), database(self.day.kind, root) as tables:
+            self.ground = Ground(self.folder, tables, webhook, github)
             with self.ground.board():
                 pass  # its tables are made
             self.household = Household(self.ground, self.clock, self.day.kind == "postgres")
@@ -145,7 +147,7 @@ class Soak:
                 self._live(tables)
             finally:
                 self._end(tables)
-            self.day.notices = len(came)
+            self.day.notices, self.day.synced = len(came), len(hub.requests)
         self.day.seconds = time.monotonic() - began
         return self.day
 
@@ -175,6 +177,8 @@ class Soak:
             match deed.kind:
                 case Kind.ANSWER:
                     self.household.genba("answer", str(deed.number), "Take 8080.")
+                case Kind.CLEARING:
+                    self.household.genba("gc", "--keep-days", "0")
                 case Kind.GUEST:
                     if (told := self.guest.come()) != "exit":
                         self.day.wrong.append(f"the guest was told to {told}, and nothing was there for it")
@@ -242,6 +246,7 @@ def laws(day: Day) -> list[Row]:
     if nights:
         found += _nights(where, nights)
     told = f"{day.tasks} tasks ended as they should, {day.drawn} pages drawn, {day.notices} notices sent"
+    told += f", {day.synced} requests to the tracker"
     wrong = f"; {day.wrong[0]}" if day.wrong else ""
     found.append(Row(f"{where}: things that went wrong in {late.hour} hours", told + wrong, len(day.wrong), 0))
     return found

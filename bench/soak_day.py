@@ -29,6 +29,8 @@ class Kind(StrEnum):
     LIMITED = "limited"
     ANSWER = "answer"
     GUEST = "guest"
+    CLEARING = "clearing"
+    """Somebody types `genba gc`, and keeps nothing of what has ended."""
 
 
 _NEEDS = {Kind.CRASHING: HOUR // 2, Kind.ASKING: ANSWERED_AFTER + HOUR // 4, Kind.LIMITED: LIMITED_FOR + HOUR // 4}
@@ -60,6 +62,7 @@ def plan(hours: float) -> list[Deed]:
             if kind is Kind.ASKING:
                 found.append(Deed(at + ANSWERED_AFTER, Kind.ANSWER, number))
         found += [Deed(at, Kind.GUEST) for at in range(begin + 300, end, 2 * HOUR)]
+    found.append(Deed(stretches(hours)[1][0] + 500, Kind.CLEARING))
     return sorted(found)
 
 

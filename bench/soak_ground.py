@@ -21,6 +21,7 @@ from tests.faketime import Clock
 from bench import postgres
 from bench.measuring import clean_environment
 from genba.blackboard.board import Blackboard
+from genba.testing.github.server import GitHub
 from genba.wiring.walls import SANDBOX_VARIABLE
 
 GENBA = Path(sys.executable).parent / "genba"
@@ -35,6 +36,7 @@ SELECT (SELECT count(*) FROM sessions WHERE status = 'running')
      + (SELECT count(*) FROM notices WHERE status IN ('pending', 'sending'))
 """
 _TICKS = os.sysconf("SC_CLK_TCK")
+SHOP, _OCTOCAT = "acme/shop", "token-of-octocat"
 
 
 # ── the database ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -120,12 +122,12 @@ def rows_of(tables: Tables) -> dict[str, int]:
 class Ground:
     """A repository with one agent for each way to behave. Every agent writes down that it was started."""
 
-    def __init__(self, folder: Path, tables: Tables, webhook: str) -> None:
+    def __init__(self, folder: Path, tables: Tables, webhook: str, tracker: str = "") -> None:
         self.root = folder / "repository"
         self.starts = folder / "starts.txt"
         self.tables = tables
         self._repository()
-        self._write(".genba/config.yaml", yaml.safe_dump(self._settings(webhook)))
+        self._write(".genba/config.yaml", yaml.safe_dump(self._settings(webhook, tracker)))
         begun = f"echo $GENBA_ISSUE >> {self.starts}"
         work = "echo $GENBA_ISSUE > task-$GENBA_ISSUE.txt; git add -A; git commit -qm work"
         dies = f"test -f {folder}/died-$GENBA_ISSUE || {{ touch {folder}/died-$GENBA_ISSUE; kill -9 $PPID; exit 1; }}"
@@ -148,11 +150,12 @@ class Ground:
             file.write("/.genba/genba.db*\n/.worktrees/\n")
 
     @staticmethod
-    def _settings(webhook: str) -> dict[str, Any]:
+    def _settings(webhook: str, tracker: str) -> dict[str, Any]:
         return {
             "work": {"agent": "honest", "memory_per_worker_mb": 0},
             "attempts": {"backoff_seconds": 600},
             "notify": {"webhook": {"url": webhook}, "reminder_hours": 6},
+            **({"tracker": {"github": {"repository": SHOP, "url": tracker, "label": "fleet"}}} if tracker else {}),
         }
 
     def _scripted(self, name: str, turns: list[dict[str, Any]], repeat: bool = False) -> None:
@@ -214,6 +217,7 @@ class Household:
             **clock.environment(),
             SANDBOX_VARIABLE: "worktree",
             "GENBA_SERVE_TOKEN": TOKEN,
+            "GENBA_GITHUB_TOKEN": _OCTOCAT,
             **({"GENBA_DATABASE_URL": ground.tables.address} if postgres else {}),
         }
         self.doors: dict[str, subprocess.Popen[bytes]] = {}
@@ -321,7 +325,17 @@ def _children(process: int) -> list[int]:
     return found
 
 
-# ── who is told ──────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── who is asked, and who is told ────────────────────────────────────────────────────────────────────────────────────
+
+
+@contextlib.contextmanager
+def tracker() -> Iterator[tuple[str, GitHub]]:
+    """A GitHub with three issues that nobody wants worked on: its address, and what is asked of it."""
+    with GitHub() as hub:
+        hub.add_token(_OCTOCAT, "octocat")
+        hub.add_repository(SHOP)
+        hub.add_issues(SHOP, 3)
+        yield hub.url, hub
 
 
 @contextlib.contextmanager
