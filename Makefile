@@ -20,7 +20,7 @@ COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate
 help:
 	@echo "make demo    watch a fleet work, be judged and be merged (no model, no key)"
 	@echo "make test    every test, and a share of the chaos"
-	@echo "make chaos   kill a fleet at every boundary on both databases, and 50 times at random: half an hour"
+	@echo "make chaos   kill a fleet at every boundary, then break it in 500 rounds (ROUNDS=20: fewer): hours"
 	@echo "make soak    let a fleet live a day by a fast clock on both databases, and a hundred workers at once: 15 minutes"
 	@echo "make live-github REPO=owner/name   walk one issue through a repository of yours on GitHub"
 	@echo "make clis    install the real agents that the tests drive, and the schemas of GitHub (make test does it too)"
@@ -43,7 +43,8 @@ test: $(DEV) clis
 # All of the deaths of which `make test` has a share, each in processes that are started and not forked.
 chaos: $(DEV)
 	GENBA_CHAOS=whole GENBA_CHAOS_ROUNDS=$${GENBA_CHAOS_ROUNDS:-50} GENBA_TEST_FORK=0 \
-	    $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/fleet/test_chaos_*.py
+	    $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/fleet/test_chaos_*.py tests/chaos/test_rounds.py
+	$(BIN)/python -m tests.chaos --rounds $${ROUNDS:-500} --write-ledger
 
 # A day of a fleet by a clock that is wound; clocks that are set; a hundred workers.
 soak: $(DEV)
