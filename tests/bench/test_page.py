@@ -109,6 +109,14 @@ def test_every_measured_headline_is_found_in_its_ledger() -> None:
     shown = headlines.table(found, peers.read())
 
     assert shown.count(headlines.NOT_YET) == sum(each.part not in found for each in headlines.HEADLINES)
+    assert headlines.NOT_THERE not in shown + headlines.paragraph(found)
+
+
+def test_a_ledger_of_another_form_spoils_its_own_line_and_no_other() -> None:
+    shown = headlines.table({"chaos": ledger(about="Chaos"), "truth": TRUTH}, NOBODY)
+
+    assert shown.count(headlines.NOT_THERE) == 4
+    assert "**0 of 118, so below" in shown
 
 
 def test_a_row_that_is_gone_is_an_error_and_no_empty_cell() -> None:
