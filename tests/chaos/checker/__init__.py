@@ -4,7 +4,12 @@ Law: it only looks. What the product promises is written down here anew, so that
 itself by being asked about itself.
 """
 
+import sqlite3
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+
+import psycopg
 
 from tests.chaos.checker.findings import Finding, Law
 from tests.chaos.checker.history import dependencies_first, fits
@@ -25,19 +30,31 @@ def check(repository: Path, database: str, plan: Plan, home: Path, *, patience: 
     `database` is a file or an address, `home` holds what the agents have said, `patience` is how long somebody who is
     about to end may take for it.
     """
-    board = Board(database, repository.name)
+    try:
+        board = Board(database, repository.name)
+    except (sqlite3.Error, psycopg.Error) as error:
+        return [Finding(Law.WHOLE, f"the database cannot be read: {error}")]
     with Repository(repository, plan.target) as git:
-        found = [
-            *whole(board, git),
-            *right_ends(board, git, plan),
-            *merged_once(board, git, plan),
-            *nothing_lost(board, git, home),
-            *no_false_done(board, git, plan),
-            *green(git, plan),
-            *dependencies_first(board, plan),
-            *fits(board),
-            *one_at_a_time(board, home, plan),
-            *settled_once(board),
+        looks: list[Callable[[], Iterator[Finding]]] = [
+            partial(whole, board, git),
+            partial(right_ends, board, git, plan),
+            partial(merged_once, board, git, plan),
+            partial(nothing_lost, board, git, home),
+            partial(no_false_done, board, git, plan),
+            partial(green, git, plan),
+            partial(dependencies_first, board, plan),
+            partial(fits, board),
+            partial(one_at_a_time, board, home, plan),
+            partial(settled_once, board),
         ]
-        git.close()
-        return found + list(nothing_left(board, git, home, patience))
+        found = [finding for look in looks for finding in _seen(look)]
+        git.close()  # so that nobody finds its process
+        return found + list(_seen(partial(nothing_left, board, git, home, patience)))
+
+
+def _seen(look: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+    """What a law finds. What cannot be read at all is a finding too, and stops no other law."""
+    try:
+        yield from look()
+    except Exception as error:  # noqa: BLE001  (the outermost edge: whatever it stumbles over is not as it should be)
+        yield Finding(Law.WHOLE, f"something cannot be read: {type(error).__name__}: {error}")

@@ -172,6 +172,17 @@ def a_row_names_another_one_that_is_not_there(field: Forged) -> None:
     field.sql("DELETE FROM agents WHERE name = 'asker'")
 
 
+@breaks(Law.WHOLE)
+def an_event_cannot_be_read(field: Forged) -> None:
+    field.tell(HONEST, "part_ended", "{")
+
+
+@breaks(Law.WHOLE)
+def the_file_of_the_database_is_cut_off(field: Forged) -> None:
+    with field.database.open("r+b") as file:
+        file.truncate(200_000)
+
+
 # How tasks ended
 
 

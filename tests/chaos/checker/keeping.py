@@ -17,8 +17,8 @@ def whole(board: Board, repository: Repository) -> Iterator[Finding]:
     """Neither git nor the database is damaged."""
     for trouble in board.trouble:
         yield Finding(Law.WHOLE, f"the database: {trouble}")
-    if repository.commits is not None and repository.trouble:
-        yield Finding(Law.WHOLE, f"git cannot follow its refs: {repository.trouble}")
+    if not repository.commits or repository.trouble:
+        yield Finding(Law.WHOLE, f"git cannot follow its refs: {repository.trouble or 'there are none'}")
     done = repository.git("fsck", "--connectivity-only", "--no-dangling", "--no-progress")
     if done.returncode:
         told = (done.stdout + done.stderr).decode("utf-8", "replace").splitlines()

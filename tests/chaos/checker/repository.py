@@ -127,7 +127,7 @@ class Repository:
         for folder, names, files in os.walk(self.folder):
             inside = folder[start:]
             if not inside:
-                names.remove("objects")
+                names[:] = [name for name in names if name != "objects"]
             found += [f"{inside}/{name}" if inside else name for name in files]
         return found
 

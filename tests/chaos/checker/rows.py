@@ -57,9 +57,6 @@ class Board:
                 return [dict(row) for row in connection.execute(statement)]
 
             return self._all(read, _SQLITE_TABLES, _ENGINE)
-        except sqlite3.DatabaseError as error:
-            self.trouble.append(str(error))
-            return {}
         finally:
             connection.close()
 
