@@ -38,7 +38,7 @@ _BEGIN = """\
 How often it says *done* falsely, what a crash costs, and what everything else costs. All of it was measured by commands
 that you can run, and is kept in [`docs/measured/`](measured/) with its machine, its day and its commit (`+` behind it:
 with changes on top). `make bench` measures what Genba costs and how often it is fooled, `make chaos` what is left after
-hundreds of crashes.
+hundreds of crashes, `make soak` a day of work in minutes.
 """
 _RATIOS = """\
 There is one section for each measure. Where a line has a ratio, Genba stands beside the bare thing that does the least
