@@ -28,7 +28,7 @@ from genba.domain.tasks import TaskDraft
 
 DATABASES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 SPEED = 300.0
-GROWS, FILES = 1.2, 1.1
+GROWS, FILES = 1.2, 1.2
 IDLE_PERCENT = 2.0
 """Of one core, for all processes together, while nobody does anything."""
 _ABOUT = (

@@ -170,6 +170,7 @@ class Guest:
         return found
 
 
+@whole
 def test_a_guest_who_is_at_work_is_not_sent_away_by_a_clock_that_is_set(small_yard: Yard, clock: Clock) -> None:
     yard = small_yard
     yard.set(verification={"walls": False})

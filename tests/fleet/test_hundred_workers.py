@@ -15,7 +15,7 @@ from genba.domain.tasks import TaskStatus
 from tests.fleet.chaos import WHOLE
 from tests.fleet.yard import Yard
 
-WORKERS, TASKS = (100, 200) if WHOLE else (20, 40)
+WORKERS, TASKS = (100, 200) if WHOLE else (20, 24)
 DEADLINE = 900
 TROUBLE = re.compile(
     r"database is locked|lock timeout|could not obtain lock|deadlock|serializ|Traceback", re.IGNORECASE

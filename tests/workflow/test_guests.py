@@ -99,6 +99,22 @@ async def test_a_guest_that_is_silent_for_too_long_has_left(house: House) -> Non
     assert await house.service.sweep() == 0
 
 
+@pytest.mark.parametrize("hours", [6, -6])
+async def test_a_guest_has_left_when_it_was_silent_for_long_whatever_the_clock_is_set_to(
+    house: House, hours: int
+) -> None:
+    house.restart(lease_seconds=900)
+    house.task()
+    await house.fetched(await house.come(*await house.guest()))
+
+    house.times.set_clock(hours * 3600)
+    assert await house.service.sweep() == 0
+    house.times.pass_(899)
+    assert await house.service.sweep() == 0
+    house.times.pass_(2)
+    assert await house.service.sweep() == 1
+
+
 async def test_a_guest_whose_claim_is_being_verified_is_not_silent(house: House) -> None:
     task = house.task()
     caller = await house.fetched(await house.come(*await house.guest()))

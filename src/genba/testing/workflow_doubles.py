@@ -43,6 +43,10 @@ class ManualTimes:
     def pass_(self, seconds: float) -> None:
         self.time += seconds
 
+    def set_clock(self, seconds: float) -> None:
+        """Somebody sets the clock on the wall, forward or back. No time goes by."""
+        self._began += timedelta(seconds=seconds)
+
 
 class ScriptedDesk:
     """Judges tasks by what the script says of their commits; what is not in the script is green.
