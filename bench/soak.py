@@ -35,7 +35,7 @@ _ABOUT = (
     "A day by a clock that is wound: it goes as a real one while anything is under way, and {speed:g} times as fast"
     " while nothing is. A task comes each quarter of an hour that people work; some agents die, some ask and are"
     " answered after an hour, one is refused for two hours; the night is long. `genba serve` has a browser that"
-    " listens, `genba mcp` a guest who comes every two hours; a tracker is looked at every minute."
+    " listens, `genba mcp` a guest who comes every two hours; a tracker is looked at every five minutes."
 )
 _LOOK_SECONDS = 0.01
 _CALM_LOOKS = 3

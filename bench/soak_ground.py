@@ -34,6 +34,7 @@ _BUSY = """
 SELECT (SELECT count(*) FROM sessions WHERE status = 'running')
      + (SELECT count(*) FROM merge_entries WHERE status IN ('queued', 'merging'))
      + (SELECT count(*) FROM notices WHERE status IN ('pending', 'sending'))
+     + (SELECT count(*) FROM tracker_state WHERE name = 'lease:sync')
 """
 _TICKS = os.sysconf("SC_CLK_TCK")
 SHOP, _OCTOCAT = "acme/shop", "token-of-octocat"
@@ -151,11 +152,12 @@ class Ground:
 
     @staticmethod
     def _settings(webhook: str, tracker: str) -> dict[str, Any]:
+        github = {"repository": SHOP, "url": tracker, "label": "fleet", "sync_seconds": 300}
         return {
             "work": {"agent": "honest", "memory_per_worker_mb": 0},
             "attempts": {"backoff_seconds": 600},
             "notify": {"webhook": {"url": webhook}, "reminder_hours": 6},
-            **({"tracker": {"github": {"repository": SHOP, "url": tracker, "label": "fleet"}}} if tracker else {}),
+            **({"tracker": {"github": github}} if tracker else {}),
         }
 
     def _scripted(self, name: str, turns: list[dict[str, Any]], repeat: bool = False) -> None:
