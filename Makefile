@@ -14,7 +14,7 @@ COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate
            --no-emit-index-url --no-header
 
 .PHONY: demo test chaos live-github clis collect check layout lint types imports format bench docs pictures lock clean help
-.PHONY: soak
+.PHONY: soak fuzz
 .PHONY: sbom audit wheel dist
 
 help:
@@ -22,6 +22,7 @@ help:
 	@echo "make test    every test, and a share of the chaos"
 	@echo "make chaos   kill a fleet at every boundary, then break it in 500 rounds (ROUNDS=20: fewer): hours"
 	@echo "make soak    let a fleet live a day by a fast clock on both databases, and a hundred workers at once: 15 minutes"
+	@echo "make fuzz    feed every way in with what nobody meant (MINUTES=10, SEED=..., ONLY=name)"
 	@echo "make live-github REPO=owner/name   walk one issue through a repository of yours on GitHub"
 	@echo "make clis    install the real agents that the tests drive, and the schemas of GitHub (make test does it too)"
 	@echo "make check   format, lint, types, imports"
@@ -51,6 +52,13 @@ soak: $(DEV)
 	$(BIN)/python -m bench.soak
 	GENBA_CHAOS=whole GENBA_TEST_FORK=0 $(BIN)/python -m pytest -q tests/fleet/test_clock_jumps.py \
 	    tests/fleet/test_hundred_workers.py
+
+# What nobody meant, from a seed that is printed. Atheris lies beside the environment: it has no wheel for every Python.
+fuzz: $(DEV)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --only-binary :all: --require-hashes \
+	    --upgrade --target $(VENV)/fuzz -r tests/fuzz/requirements.lock || echo "not installed: atheris"
+	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
+	    $(if $(ONLY),--only $(ONLY))
 
 # Opt-in: it opens an issue and a pull request on a repository of yours. No test needs it.
 live-github: $(DEV)

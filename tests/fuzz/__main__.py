@@ -14,8 +14,11 @@ import traceback
 from tests.fuzz.budget import memory, play
 from tests.fuzz.commands import COMMAND_TARGETS
 from tests.fuzz.git_targets import GIT_TARGETS
+from tests.fuzz.guided import NAMES, play_guided
 from tests.fuzz.targets import TARGETS, Target
 
+GUIDED = 0.25
+"""The part of the time that a fuzzer has which sees what it reaches."""
 ALL = (*TARGETS, *GIT_TARGETS, *COMMAND_TARGETS)
 
 
@@ -25,7 +28,8 @@ def main() -> int:
     if not chosen:
         sys.exit(f"no target is named so; known: {', '.join(target.name for target in ALL)}")
     first = options.seed if options.seed is not None else random.SystemRandom().randrange(2**32)
-    until = time.monotonic() + options.minutes * 60
+    guided = 0.0 if options.only or options.rounds else GUIDED * options.minutes * 60
+    until = time.monotonic() + options.minutes * 60 - guided
     _say(f"seed {first}; {len(chosen)} targets; {options.minutes:g} minutes")
     found: set[str] = set()
     played = dict.fromkeys((target.name for target in chosen), 0)
@@ -39,6 +43,8 @@ def main() -> int:
         _say(f"  round {number}: {sum(played.values())} inputs, {memory()} MB, {len(found)} findings")
     for name, inputs in played.items():
         _say(f"{'FOUND' if name in found else 'ok':>6}  {name:<14} {inputs} inputs")
+    if guided:
+        found |= play_guided(max(1, round(guided / len(NAMES))), first % 2**31, _say)
     return 1 if found else 0
 
 

@@ -1,5 +1,6 @@
 """What is fed, with what, and the law that must hold. Each target is played by `make test` and by `make fuzz`."""
 
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -50,6 +51,9 @@ from tests.fuzz.mutation import as_json, json_files, spoilt, spoilt_text, yaml_f
 
 MOST_SECONDS = 20.0
 """Of processor time, for one input."""
+
+
+_NAME = re.compile(rb'"name": "([a-z][a-z-]{0,30})"')
 
 
 @dataclass(frozen=True)
@@ -119,23 +123,19 @@ def agent_folders(draw: st.DrawFn) -> dict[str, bytes]:
 
 
 def feed_agent(files: dict[str, bytes]) -> None:
+    found = _NAME.search(files.get("agent.json", b""))
+    name = found[1].decode() if found else "steps"
     with folder() as root:
-        for template in (
-            "steps",
-            *(str(told.get("name")) for told in (each["agent.json"] for each in corpus.agents())),
-        ):
-            home = root / template
-            for name, content in files.items():
-                (home / name).parent.mkdir(parents=True, exist_ok=True)
-                (home / name).write_bytes(content)
-            before = digest(root)
-            with refused_well():
-                definition = load_definition(home, f".agent/{template}", [], [], root)
-                msgspec.json.encode(definition)
-                assert definition.digest
-            assert digest(root) == before
-            if b'"%s"' % template.encode() in files.get("agent.json", b""):
-                return
+        for place, content in files.items():
+            path = root / name / place
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        before = digest(root)
+        with refused_well():
+            definition = load_definition(root / name, f".agent/{name}", [], [], root)
+            msgspec.json.encode(definition)
+            assert definition.digest
+        assert digest(root) == before
 
 
 def digest(root: Path) -> dict[str, bytes]:
