@@ -1,6 +1,7 @@
 """How many examples of what comes from outside are tried: a share always, and as many as one likes by a variable."""
 
 import os
+import random
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -66,6 +67,21 @@ ODD_TEXTS = (
 ODD_NUMBERS = (0, -1, 1, 2, 2**31, 2**53, 2**53 + 1, 2**63 - 1, 2**63, -(2**63) - 1, 10**400)
 ODD_FLOATS = (0.0, -0.0, 1.5, 1e308, -1e308, 5e-324)
 
+ODD: tuple[Any, ...] = (
+    *ODD_TEXTS,
+    *ODD_NUMBERS,
+    *ODD_FLOATS,
+    None,
+    True,
+    False,
+    [],
+    {},
+    [[]],
+    [None],
+    {"": None},
+    {"a": 1},
+)
+
 texts = st.sampled_from(ODD_TEXTS) | st.text(max_size=30)
 leaves = (
     st.none()
@@ -84,24 +100,26 @@ anything = st.recursive(
 
 def spoilt(value: Any) -> st.SearchStrategy[Any]:
     """A good value of JSON in which one thing, somewhere, is another, gone, twice, or deeper than anybody needs."""
-    places = list(_places(value))
+    return st.integers(0, 2**32).map(lambda seed: spoil(value, random.Random(seed)))
 
-    @st.composite
-    def spoil(draw: st.DrawFn) -> Any:
-        place = draw(st.sampled_from(places))
-        how = draw(st.sampled_from(("other", "gone", "listed", "deeper", "twice")))
-        if how == "other":
-            return _changed(value, place, lambda _: draw(anything))
-        if how == "gone":
+
+def spoil(value: Any, dice: random.Random) -> Any:
+    """The same for who draws by dice, such as a server in another thread."""
+    place = dice.choice(list(_places(value)))
+    match dice.choice(("other", "other", "other", "gone", "nothing", "listed", "deeper", "twice")):
+        case "other":
+            return _changed(value, place, lambda _: dice.choice(ODD))
+        case "gone":
             return _changed(value, place, lambda _: _GONE)
-        if how == "listed":
+        case "nothing":
+            return _changed(value, place, lambda _: None)
+        case "listed":
             return _changed(value, place, lambda old: [old])
-        if how == "twice":
+        case "twice":
             return _changed(value, place, lambda old: old * 2 if isinstance(old, list | str) else [old, old])
-        depth = draw(st.sampled_from((3, 60, 130)))
-        return _changed(value, place, lambda old: _deep(old, depth))
-
-    return spoil()
+        case _:
+            depth = dice.choice((3, 60, 130))
+            return _changed(value, place, lambda old: _deep(old, depth))
 
 
 _GONE = object()

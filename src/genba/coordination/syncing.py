@@ -18,7 +18,7 @@ from genba.coordination.copying import Applied, Copier, rows_that_fit
 from genba.coordination.lease_owners import lives, one_here
 from genba.coordination.reading_back import Reader
 from genba.definitions.tracker_file import GitHubSettings
-from genba.domain.errors import NotFoundError, StateConflictError
+from genba.domain.errors import NotFoundError, RemoteUnavailable, StateConflictError
 from genba.domain.ports import Clock, RemoteIssues
 from genba.domain.tasks import Task
 from genba.domain.tracking import (
@@ -40,6 +40,7 @@ _COUNTED_AFTER = (4, 16, 64, 256)
 _QUIET_SECONDS = 900.0
 """What is as old as this has arrived in every list."""
 _BATCH = 50
+_MOST_PAGES = 5_000
 _FEW = 5
 """So many issues of the same second may be read twice for a list that nobody's change can shift."""
 _DAY = 86_400.0
@@ -311,12 +312,15 @@ class Synchronizer:
         field = self.settings.board.field if self.settings.board is not None else "Status"
         found: dict[int, BoardItem] = {}
         following = ""
-        while True:
+        seen: set[str] = set()
+        while following not in seen and len(seen) < _MOST_PAGES:
+            seen.add(following)
             page = await self.remote.cards(owner, project, field, following=following, since=since)
             found |= dict(page.cards)
             following = page.following
             if not following:
                 return found
+        raise RemoteUnavailable(f"the cards of project {project} of {owner} have no end")
 
     def _moved(self, on_board: dict[int, BoardItem], complete: bool) -> list[int]:
         """The issues of the copy that lie elsewhere on the board than the copy says, or not on it any more."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _EARLY_SECONDS = 300.0
 _PROOF_SECONDS = 540
 _LIFE_SECONDS = 3000.0
+_LARGEST_ANSWER = 1024 * 1024
 _UNAUTHORIZED, _NOT_FOUND = 401, 404
 
 
@@ -57,7 +58,7 @@ class _AppAuth(httpx.Auth):
         async with kept.renewing:
             if not kept.fresh:
                 given = yield self._asking(request)
-                await given.aread()
+                await _read(given)
                 self._take(given)
             used = kept.token
         request.headers["Authorization"] = f"Bearer {used}"
@@ -68,7 +69,7 @@ class _AppAuth(httpx.Auth):
         async with kept.renewing:
             if kept.token == used:
                 given = yield self._asking(request)
-                await given.aread()
+                await _read(given)
                 self._take(given)
             request.headers["Authorization"] = f"Bearer {kept.token}"
         yield request
@@ -93,16 +94,28 @@ class _AppAuth(httpx.Auth):
         try:
             told = json.loads(response.content)
             token, expires = str(told["token"]), str(told.get("expires_at") or "")
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise RemoteUnavailable("GitHub gave no token to the App: its answer cannot be read") from error
         self.strategy.token = token
         self.strategy.good_until = _end_of(expires) - _EARLY_SECONDS
 
 
+async def _read(given: httpx.Response) -> None:
+    """All of a small answer, and no more of one that is not."""
+    read = bytearray()
+    if given.headers.get("content-encoding", "").strip().lower() in ("", "identity", "gzip"):
+        async for chunk in given.aiter_bytes():
+            read += chunk
+            if len(read) > _LARGEST_ANSWER:
+                break
+    await given.aclose()
+    given._content = bytes(read)  # what `aread` would set
+
+
 def _end_of(expires: str) -> float:
     try:
         return datetime.fromisoformat(expires).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         return time.time() + _LIFE_SECONDS
 
 

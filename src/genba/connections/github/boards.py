@@ -1,7 +1,7 @@
 """Cards of issues on boards (projects) of GitHub."""
 
 from genba.connections.github import documents, shapes
-from genba.connections.github.client import GitHubClient, shaped
+from genba.connections.github.client import GitHubClient
 from genba.connections.github.issues import no_board
 from genba.connections.github.refusals import NoGraphQL
 from genba.connections.github.translation import same, there
@@ -73,10 +73,10 @@ class Boards:
 
     async def _add(self, board: str, issue: str) -> str:
         told = await self.client.mutate(documents.ADD_CARD, {"project": board, "issue": issue})
-        added = ((told.data or {}).get("addProjectV2ItemById") or {}).get("item")
+        added = told.part(shapes.Card, "addProjectV2ItemById", "item")
         if added is None:
             raise RemoteUnavailable("GitHub did not say which card it made")
-        return shaped(added, shapes.Card).id
+        return added.id
 
 
 def _card_on(issue: shapes.IssueOnBoards, deed: SetCardStatus) -> shapes.Card | None:

@@ -35,12 +35,16 @@ T = TypeVar("T")
 _TRIES = 3
 _LARGEST_ANSWER = 64 * 1024 * 1024
 _LARGEST_REFUSAL = 1024 * 1024
+_MOST_POINTS = 1_000_000
+_ENCODINGS = ("", "identity", "gzip")
+"""An answer that is packed twice unpacks to a thousand thousand times its size, before anybody can count it."""
 _MOST_REDIRECTS = 3
 _REDIRECTS = (301, 302, 307, 308)
 _NOT_MODIFIED = 304
 _LONGEST_OWN_PAUSE = 10.0
 _GITHUB = "https://api.github.com"
 _HEADERS = {
+    "Accept-Encoding": "gzip",
     "X-GitHub-Api-Version": "2022-11-28",
     "X-GitHub-Next-Global-ID": "1",  # so that REST and GraphQL name the same thing by the same id
 }
@@ -232,8 +236,7 @@ class GitHubClient:
             self._without_graphql = True
             raise NoGraphQL("this server has no GraphQL") from error
         told = answer.read(Told)
-        if told.data is not None:
-            self.points += shaped((told.data.get("rateLimit") or {}).get("cost") or 0, int)
+        self.points += min(max(told.part(int, "rateLimit", "cost") or 0, 0), _MOST_POINTS)
         for trouble in told.errors or ():
             if trouble.type not in bearable:
                 raise _trouble(trouble, headers)
@@ -282,8 +285,10 @@ class GitHubClient:
             raise _cut(asked, error.exc, self.settings.url) from None
         except GitHubException as error:
             raise RemoteUnavailable(f"{asked} failed: {type(error).__name__}") from None
-        except ValueError:
-            # The client could not read the time in the answer of a limit.
+        except OSError as error:
+            raise _cut(asked, error, self.settings.url) from None
+        except (ValueError, OverflowError, TypeError):
+            # The client could not read the time in the answer of a limit, or make a time of it.
             raise RateLimited("GitHub takes no more requests for now", retry_after=pause_of({})) from None
         got = response.headers
         following = response.raw_response.links.get("next", {}).get("url", "")
@@ -297,10 +302,14 @@ class GitHubClient:
         return answer, got
 
     def _same_host(self, address: str) -> str:
-        parts = urlsplit(address)
-        if _place(parts) != _place(self._origin):
+        try:
+            same = _place(urlsplit(address)) == _place(self._origin)
+        except ValueError:  # it is no address at all
+            same = False
+        if not same:
+            shown = plain(address.partition("://")[2].partition("/")[0] or address, 100)
             raise RemoteUnavailable(
-                f"GitHub sends us to another host ({plain(parts.netloc or address, 100)}), which gets no token",
+                f"GitHub sends us to another host ({shown}), which gets no token",
                 hint="check tracker.github.url in .genba/config.yaml",
             )
         return address
@@ -328,6 +337,9 @@ class _Connected(GitHub[Any]):
 
     async def _arequest(self, *args: Any, **kwargs: Any) -> httpx.Response:
         response = await super()._arequest(*args, **kwargs)
+        if response.headers.get("content-encoding", "").strip().lower() not in _ENCODINGS:
+            await response.aclose()
+            raise RemoteUnavailable("GitHub packs its answer in a way that nobody asked for")
         if response.is_error and kwargs.get("stream"):
             response._content = await _beginning(response.aiter_bytes())  # what `aread` would set
             await response.aclose()

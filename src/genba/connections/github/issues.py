@@ -27,6 +27,8 @@ T = TypeVar("T")
 _PER_PAGE = 100
 _SMALL_TIE = 8
 """So many rows may be read twice at the border of two pages."""
+_MOST_PAGES = 300
+"""So many pages of issues that changed in the same second: nobody writes so many in one."""
 _ISSUES_AT_ONCE = 50
 _ISSUES_WITH_CARDS_AT_ONCE = 25
 _PULL_REQUESTS_AT_ONCE = 30
@@ -56,6 +58,8 @@ class GitHubIssues:
     async def page(self, *, since: str = "", following: str = "", etag: str = "", label: str = "") -> IssuePage:
         place = dict(parse_qsl(following))
         begun, number = place.get("since", since), int(place.get("page", "1"))
+        if number > _MOST_PAGES:
+            raise RemoteUnavailable("the list of issues on GitHub has no end")
         label = place.get("label", label)
         parameters: dict[str, str | int] = {
             "state": "all",
@@ -99,7 +103,7 @@ class GitHubIssues:
             )
         except NoGraphQL:
             return await self.rest.issue(number)
-        found: Any = ((told.data or {}).get("repository") or {}).get("issueOrPullRequest")
+        found: dict[str, Any] | None = told.part(dict[str, Any], "repository", "issueOrPullRequest")
         if found is None:
             _raise_unless_absent(told)
             raise NotFoundError(
@@ -183,14 +187,13 @@ class GitHubIssues:
             bearable=_BEARABLE,
             divisible=len(references) > 1,
         )
-        data = told.data or {}
-        repository = shaped(data.get("repository") or {}, shapes.Home)
+        repository = told.part(shapes.Home, "repository") or shapes.Home()
         if not repository.name_with_owner:
             _raise_unless_absent(told)
             raise no_repository(self.client.settings.repository)
         found: dict[str, shapes.IssueNode] = {}
         gone: list[str] = []
-        nodes: list[Any] = data.get("nodes") or []
+        nodes = told.part(list[dict[str, Any] | None], "nodes") or []
         if len(nodes) != len(references):
             raise RemoteUnavailable("GitHub answered for other issues than those that it was asked for")
         for place, (reference, node) in enumerate(zip(references, nodes, strict=True)):
@@ -233,7 +236,7 @@ class GitHubIssues:
         told = await self.client.query(
             documents.pull_requests(numbers), variables, bearable=_BEARABLE, divisible=len(numbers) > 1
         )
-        repository: dict[str, Any] | None = (told.data or {}).get("repository")
+        repository = told.part(dict[str, Any], "repository")
         if repository is None:
             _raise_unless_absent(told)
             raise no_repository(self.client.settings.repository)
@@ -258,7 +261,7 @@ class GitHubIssues:
         for start in range(0, len(ids), _ISSUES_AT_ONCE):
             chunk = ids[start : start + _ISSUES_AT_ONCE]
             told = await self.client.query(document, {"ids": chunk}, bearable=_BEARABLE)
-            found += [shaped(node, kind) for node in there((told.data or {}).get("nodes") or []) if node]
+            found += [shaped(node, kind) for node in told.part(list[dict[str, Any] | None], "nodes") or [] if node]
         return found
 
     async def _numbers_of(self, references: Iterable[str]) -> dict[str, int]:

@@ -135,7 +135,7 @@ def _until_reset(headers: Mapping[str, str]) -> float | None:
     value = headers.get("x-ratelimit-reset", "")
     if not (value.isascii() and value.isdigit()):
         return None
-    return min(max(int(value) - _now(headers), 0.0) + 1.0, _LONGEST_PAUSE_SECONDS)
+    return min(max(float(value) - _now(headers), 0.0) + 1.0, _LONGEST_PAUSE_SECONDS)
 
 
 def _now(headers: Mapping[str, str]) -> float:
@@ -146,5 +146,5 @@ def _now(headers: Mapping[str, str]) -> float:
 def _moment(value: str) -> float | None:
     try:
         return email.utils.parsedate_to_datetime(value).timestamp()
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None

@@ -23,6 +23,7 @@ from genba.domain.tracking import Details, PullRequestState, RemoteCheck, Tracke
 T = TypeVar("T")
 
 _MOST_PAGES = 5
+_MOST_DIGITS = 15
 _CLOSING = re.compile(r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+#(\d{1,9})\b", re.IGNORECASE)
 
 
@@ -162,9 +163,11 @@ class RestDetails:
 
 def closed_by(body: str | None) -> tuple[int, ...]:
     """The issues that a text says it closes, by GitHub's keywords."""
-    return tuple(dict.fromkeys(int(number) for number in _CLOSING.findall(body or "")))
+    found = (int(number) for number in _CLOSING.findall(body or "") if len(number) <= _MOST_DIGITS)
+    return tuple(dict.fromkeys(found))
 
 
 def _parent(row: shapes.Issue) -> int | None:
     home, _, number = (row.parent_issue_url or "").rpartition("/issues/")
-    return int(number) if number.isdigit() and same(home, row.repository_url) else None
+    is_number = number.isascii() and number.isdigit() and len(number) <= _MOST_DIGITS
+    return int(number) if is_number and same(home, row.repository_url) else None

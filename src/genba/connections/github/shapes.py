@@ -1,6 +1,14 @@
 """What we read of GitHub's answers. Whatever else is in them is left aside; what is missing has a default."""
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
+
+Whole = Annotated[int, Meta(ge=-(2**53), le=2**53)]
+"""A number that every database keeps."""
+Stamp = Annotated[str, Meta(pattern=r"^$|^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")]
+"""A time by which others are told apart: what is none would lead the next look astray."""
 
 
 class _Rest(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,18 +33,18 @@ class PullMark(_Rest, frozen=True):
 
 
 class DependencySummary(_Rest, frozen=True):
-    total_blocked_by: int = 0
+    total_blocked_by: Whole = 0
 
 
 class SubIssueSummary(_Rest, frozen=True):
-    total: int = 0
+    total: Whole = 0
 
 
 class Issue(_Rest, frozen=True):
     """An issue of REST; a pull request is one too, and says so."""
 
-    number: int
-    id: int = 0
+    number: Whole
+    id: Whole = 0
     node_id: str = ""
     title: str = ""
     body: str | None = None
@@ -51,9 +59,9 @@ class Issue(_Rest, frozen=True):
     html_url: str = ""
     repository_url: str = ""
     created_at: str = ""
-    updated_at: str = ""
+    updated_at: Stamp = ""
     closed_at: str | None = None
-    comments: int = 0
+    comments: Whole = 0
     pull_request: PullMark | None = None
     issue_dependencies_summary: DependencySummary | None = None
     sub_issues_summary: SubIssueSummary | None = None
@@ -61,11 +69,11 @@ class Issue(_Rest, frozen=True):
 
 
 class Comment(_Rest, frozen=True):
-    id: int
+    id: Whole
     user: User | None = None
     body: str | None = None
     created_at: str = ""
-    updated_at: str = ""
+    updated_at: Stamp = ""
     author_association: str = "NONE"
     html_url: str = ""
 
@@ -86,7 +94,7 @@ class Team(_Rest, frozen=True):
 
 
 class Pull(_Rest, frozen=True):
-    number: int
+    number: Whole
     node_id: str = ""
     html_url: str = ""
     title: str = ""
@@ -105,11 +113,11 @@ class Pull(_Rest, frozen=True):
     requested_reviewers: list[User] | None = None
     requested_teams: list[Team] | None = None
     created_at: str = ""
-    updated_at: str = ""
+    updated_at: Stamp = ""
 
 
 class Review(_Rest, frozen=True):
-    id: int
+    id: Whole
     node_id: str = ""
     user: User | None = None
     state: str = ""
@@ -121,10 +129,10 @@ class Review(_Rest, frozen=True):
 
 class ReviewComment(_Rest, frozen=True):
     path: str = ""
-    line: int | None = None
-    original_line: int | None = None
+    line: Whole | None = None
+    original_line: Whole | None = None
     body: str = ""
-    pull_request_review_id: int | None = None
+    pull_request_review_id: Whole | None = None
 
 
 class CheckOutput(_Rest, frozen=True):
@@ -198,13 +206,13 @@ class Home(_Node, frozen=True):
 
 class CommentNode(_Node, frozen=True):
     id: str = ""
-    database_id: int | None = None
+    database_id: Whole | None = None
     author: Actor | None = None
     author_association: str = "NONE"
     body: str = ""
     url: str = ""
     created_at: str = ""
-    updated_at: str = ""
+    updated_at: Stamp = ""
     viewer_did_author: bool = False
 
 
@@ -224,7 +232,7 @@ class LastComments(_Node, frozen=True):
 
 
 class LinkedIssue(_Node, frozen=True):
-    number: int = 0
+    number: Whole = 0
     state: str = "OPEN"
     url: str = ""
     repository: Home = Home()
@@ -264,7 +272,7 @@ class CheckNode(_Node, frozen=True):
 
 
 class Contexts(_Node, frozen=True):
-    total_count: int = 0
+    total_count: Whole = 0
     nodes: list[CheckNode | None] = []
     page_info: PageInfo = PageInfo()
 
@@ -276,7 +284,7 @@ class Rollup(_Node, frozen=True):
 
 class PullNode(_Node, frozen=True):
     id: str = ""
-    number: int = 0
+    number: Whole = 0
     url: str = ""
     title: str = ""
     state: str = "OPEN"
@@ -290,7 +298,7 @@ class PullNode(_Node, frozen=True):
     merged_by: Actor | None = None
     merge_commit: Commit | None = None
     created_at: str = ""
-    updated_at: str = ""
+    updated_at: Stamp = ""
     repository: Home = Home()
     mergeable: str = ""
     merge_state_status: str = ""
@@ -312,7 +320,7 @@ class ProjectOwner(_Node, frozen=True):
 
 class ProjectNode(_Node, frozen=True):
     id: str = ""
-    number: int = 0
+    number: Whole = 0
     owner: ProjectOwner = ProjectOwner()
 
 
@@ -321,14 +329,14 @@ class FieldValue(_Node, frozen=True):
 
 
 class CardContent(_Node, frozen=True):
-    number: int | None = None
+    number: Whole | None = None
     repository: Home = Home()
 
 
 class Card(_Node, frozen=True):
     id: str = ""
     is_archived: bool = False
-    updated_at: str = ""
+    updated_at: Stamp = ""
     project: ProjectNode = ProjectNode()
     content: CardContent | None = None
     field_value_by_name: FieldValue | None = None
@@ -340,16 +348,16 @@ class Cards(_Node, frozen=True):
 
 
 class DependencyCount(_Node, frozen=True):
-    total_blocked_by: int = 0
+    total_blocked_by: Whole = 0
 
 
 class SubIssueCount(_Node, frozen=True):
-    total: int = 0
+    total: Whole = 0
 
 
 class IssueNode(_Node, frozen=True):
     id: str = ""
-    number: int = 0
+    number: Whole = 0
     title: str = ""
     body: str = ""
     state: str = "OPEN"
@@ -360,7 +368,7 @@ class IssueNode(_Node, frozen=True):
     milestone: Titled | None = None
     url: str = ""
     created_at: str = ""
-    updated_at: str = ""
+    updated_at: Stamp = ""
     closed_at: str | None = None
     repository: Home = Home()
     parent: LinkedIssue | None = None
@@ -403,8 +411,8 @@ class Talk(_Node, frozen=True):
 
 class LineComment(_Node, frozen=True):
     path: str = ""
-    line: int | None = None
-    original_line: int | None = None
+    line: Whole | None = None
+    original_line: Whole | None = None
     body: str = ""
 
 

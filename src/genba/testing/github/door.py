@@ -145,6 +145,8 @@ class Door:
             return None
         if fault.body is not None:
             return Reply(fault.status or 200, fault.body, {"content-type": _JSON, **fault.headers})
+        if fault.spoil is not None and reply is not None:
+            return Reply(fault.status or reply.status, fault.spoil(reply.body), reply.headers | fault.headers)
         if fault.status:
             said = fault.message or {502: "Server Error", 503: "Service unavailable"}.get(fault.status, "Error")
             data = {"message": said, "documentation_url": _DOCS, "status": str(fault.status)}

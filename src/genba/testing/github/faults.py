@@ -30,6 +30,8 @@ class Fault:
     message: str = ""
     body: bytes | None = None
     """Answer with exactly this, good JSON or not."""
+    spoil: Callable[[bytes], bytes] | None = None
+    """Makes another body of the one that would have been answered."""
     effect: bool = False
     """Whether the request takes effect all the same: the answer is lost, not the deed."""
     cut: bool = False
