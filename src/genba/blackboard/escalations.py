@@ -14,7 +14,7 @@ from genba.blackboard.families import hold_line
 from genba.blackboard.gateway import approve, change_status
 from genba.blackboard.history import DECIDED, ESCALATED, Line, tell
 from genba.blackboard.paging import WHOLE, Page
-from genba.blackboard.rows import hold, look
+from genba.blackboard.rows import GOING, hold, look
 from genba.blackboard.store import Row, Statement, Transaction
 from genba.blackboard.texts import as_json, bounded, bounded_through, named, now, seen, storable
 from genba.domain.errors import NotFoundError, StateConflictError, UsageError
@@ -31,12 +31,12 @@ FROM escalations e JOIN tasks t ON t.id = e.task_id
 _PAGE = "AND e.id > :after ORDER BY e.id LIMIT :limit"
 _OPEN = Statement(COLUMNS + f"WHERE e.project_id = :project AND e.status = 'open' {_PAGE}")
 _ALL = Statement(COLUMNS + f"WHERE e.project_id = :project {_PAGE}")
-_IN_VIEW = """
-WHERE e.project_id = :project AND t.status NOT IN ('done', 'cancelled') AND (e.status = 'open'
+_IN_VIEW = f"""
+WHERE t.project_id = :project AND t.{GOING} AND (e.status = 'open'
   OR (e.status <> 'withdrawn' AND NOT EXISTS (SELECT 1 FROM escalations n WHERE n.task_id = e.task_id
     AND n.kind = e.kind AND n.status NOT IN ('open', 'withdrawn') AND n.id > e.id)))
 ORDER BY e.id
-"""
+"""  # noqa: S608  (words of this house)
 _OF_FIELD = Statement(COLUMNS + _IN_VIEW)
 _OF_TASK = Statement(COLUMNS + "WHERE t.id = :task ORDER BY e.id DESC")
 _OPEN_OF_KIND = Statement(COLUMNS + "WHERE t.id = :task AND e.kind = :kind AND e.status = 'open'")

@@ -11,7 +11,7 @@ import msgspec
 
 from genba.blackboard import controls, escalations, executors, merge_entries, parts, plans, proposals, reviews, spending
 from genba.blackboard.history import APPROVED, STATUS_CHANGED
-from genba.blackboard.rows import numbers_of, select_tasks, task_of
+from genba.blackboard.rows import GOING, numbers_of, select_tasks, task_of
 from genba.blackboard.store import Row, Statement, Transaction
 from genba.blackboard.texts import now
 from genba.domain.fleet import Field, FleetSession, WaitsFor
@@ -19,16 +19,13 @@ from genba.domain.outcomes import Outcome
 from genba.domain.sessions import SessionStatus
 from genba.domain.tasks import Priority, Task, TaskStatus
 
-_GOING = "status IN ('backlog', 'open', 'in_progress', 'review', 'blocked')"
-"""Not ended, said so that an index of the statuses can be used."""
-
 _IN_VIEW = f"""
 WHERE t.id IN (
-  SELECT id FROM tasks WHERE project_id = :project AND {_GOING} AND NOT in_plan
+  SELECT id FROM tasks WHERE project_id = :project AND {GOING} AND NOT in_plan
   UNION SELECT d.depends_on_id FROM tasks w JOIN task_dependencies d ON d.task_id = w.id
-    WHERE w.project_id = :project AND w.{_GOING} AND NOT w.in_plan
+    WHERE w.project_id = :project AND w.{GOING} AND NOT w.in_plan
   UNION SELECT c.id FROM tasks p JOIN tasks c ON c.parent_task_id = p.id
-    WHERE p.project_id = :project AND p.{_GOING} AND NOT c.in_plan
+    WHERE p.project_id = :project AND p.{GOING} AND NOT c.in_plan
   UNION SELECT s.task_id FROM sessions s JOIN tasks r ON r.id = s.task_id
     WHERE s.status = 'running' AND r.project_id = :project)
 ORDER BY t.number
@@ -52,7 +49,7 @@ _UNDER_WAY_OR_NEWEST = f"""
 WHERE t.project_id = :project AND s.id IN (
   SELECT id FROM sessions WHERE status = 'running'
   UNION SELECT m.id FROM tasks w JOIN sessions m ON m.task_id = w.id
-    WHERE w.project_id = :project AND w.{_GOING} AND (m.status = 'waiting'
+    WHERE w.project_id = :project AND w.{GOING} AND (m.status = 'waiting'
       OR (m.forgiven = :no AND m.outcome <> 'completed')
       OR NOT EXISTS (SELECT 1 FROM sessions n WHERE n.task_id = m.task_id AND n.purpose = m.purpose
         AND n.attempt > m.attempt)))
@@ -71,6 +68,7 @@ class FieldView:
 
     def __init__(self) -> None:
         self._known: dict[int, Task] = {}
+        self._total = spending.ProjectTotal()
 
     def read(self, tx: Transaction) -> Field:
         if tx.on_postgres:
@@ -93,7 +91,7 @@ class FieldView:
             **_proposed(tx, newest),
             pauses=executors.pauses(tx, at),
             executors=executors.executors(tx),
-            ledger=spending.ledger(tx, at[:10]),
+            ledger=spending.ledger(tx, at[:10], self._total),
             paused=paused,
             stopping=stopping,
             held=held,

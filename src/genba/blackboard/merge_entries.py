@@ -36,13 +36,26 @@ _SAME = Statement(COLUMNS + 'WHERE e.run = :run AND e."commit" = :commit AND e.r
 _PAGE = "AND e.id > :after AND (:target = '' OR e.target = :target) ORDER BY e.id LIMIT :limit"
 _ALL = Statement(COLUMNS + f"WHERE e.project_id = :project {_PAGE}")
 _OPEN = Statement(COLUMNS + f"WHERE e.project_id = :project AND e.status IN ('queued', 'merging', 'stuck') {_PAGE}")
+_TARGETS = """
+WITH RECURSIVE targets (name) AS (
+  SELECT min(target) FROM merge_entries WHERE project_id = :project
+  UNION ALL SELECT (SELECT min(m.target) FROM merge_entries m WHERE m.project_id = :project AND m.target > targets.name)
+    FROM targets WHERE targets.name IS NOT NULL)
+"""
+"""The targets, each by one step into the index: those of a long past are few, and their entries are many."""
 _IN_VIEW = """
-WHERE e.project_id = :project AND (e.status IN ('queued', 'merging', 'stuck')
-  OR ((s.status <> 'ended' OR t.status = 'review')
-    AND NOT EXISTS (SELECT 1 FROM merge_entries n WHERE n.run = e.run AND n.id > e.id)))
+WHERE t.project_id = :project AND e.id IN (
+  SELECT o.id FROM targets JOIN merge_entries o ON o.target = targets.name
+    WHERE o.project_id = :project AND o.status IN ('queued', 'merging', 'stuck')
+  UNION SELECT max(l.id) FROM sessions u JOIN merge_entries l ON l.run = u.run
+    WHERE u.status IN ('running', 'waiting') GROUP BY l.run
+  UNION SELECT l.id FROM tasks r JOIN merge_entries l ON l.task_id = r.id
+    WHERE r.project_id = :project AND r.status = 'review'
+      AND NOT EXISTS (SELECT 1 FROM merge_entries n WHERE n.run = l.run AND n.id > l.id))
 ORDER BY e.id
 """
-_OF_FIELD = Statement(COLUMNS + _IN_VIEW)
+"""What is under way, found by what it belongs to: what landed long ago is not read."""
+_OF_FIELD = Statement(_TARGETS + COLUMNS + _IN_VIEW)
 _INSERT = Statement("""
 INSERT INTO merge_entries (project_id, task_id, run, branch, "commit", target, round, enqueued_at)
 VALUES (:project, :task, :run, :branch, :commit, :target, :round, :at)

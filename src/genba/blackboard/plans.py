@@ -11,7 +11,7 @@ import msgspec
 from genba.blackboard.conditions import refused
 from genba.blackboard.families import hold_line, hold_relations
 from genba.blackboard.history import PARTS_CREATED, PLAN_REJECTED, PLANNED, Line, tell
-from genba.blackboard.rows import hold, look
+from genba.blackboard.rows import GOING, hold, look
 from genba.blackboard.store import Row, Statement, Transaction
 from genba.blackboard.tasks import add, edit
 from genba.blackboard.texts import as_json, named, now, seen
@@ -25,11 +25,11 @@ FROM plans p JOIN tasks t ON t.id = p.task_id
 """
 _ONE = Statement(_COLUMNS + "WHERE p.id = :id AND p.project_id = :project")
 _OF_TASK = Statement(_COLUMNS + "WHERE t.id = :task ORDER BY p.id DESC")
-_IN_VIEW = """
-WHERE p.project_id = :project AND t.status NOT IN ('done', 'cancelled')
+_IN_VIEW = f"""
+WHERE t.project_id = :project AND t.{GOING}
   AND NOT EXISTS (SELECT 1 FROM plans n WHERE n.task_id = p.task_id AND n.id > p.id)
 ORDER BY p.id
-"""
+"""  # noqa: S608  (words of this house)
 _OF_FIELD = Statement(_COLUMNS + _IN_VIEW)
 _INSERT = Statement("""
 INSERT INTO plans (project_id, task_id, run, subtasks, summary, created_at)

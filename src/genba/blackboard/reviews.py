@@ -12,7 +12,7 @@ from genba.blackboard.conditions import refused, reviewed_commit
 from genba.blackboard.families import hold_line
 from genba.blackboard.gateway import approve, change_status
 from genba.blackboard.history import REVIEW_ASKED, REVIEWED, Line, tell
-from genba.blackboard.rows import hold, look
+from genba.blackboard.rows import GOING, hold, look
 from genba.blackboard.store import Row, Statement, Transaction
 from genba.blackboard.tasks import add
 from genba.blackboard.texts import as_json, bounded, named, now, seen, storable
@@ -27,7 +27,7 @@ _COLUMNS = """
 SELECT t.number, o.number, r."commit", r.reviewer_type, r.status, r.reviewer, r.findings
 FROM reviews r JOIN tasks t ON t.id = r.task_id JOIN tasks o ON o.id = r.of_task_id
 """
-OF_FIELD = Statement(_COLUMNS + "WHERE r.project_id = :project AND o.status NOT IN ('done', 'cancelled') ORDER BY r.id")
+OF_FIELD = Statement(_COLUMNS + f"WHERE o.project_id = :project AND o.{GOING} ORDER BY r.id")
 """The reviews of every task that has not ended, oldest first."""
 _ONE = Statement(_COLUMNS + "WHERE t.id = :task")
 _OF_COMMIT = Statement(

@@ -10,6 +10,9 @@ from genba.domain.errors import NotFoundError, StateConflictError
 from genba.domain.goals import Goal
 from genba.domain.tasks import Blocker, BlockerKind, Priority, Task, TaskStatus
 
+GOING = "status IN ('backlog', 'open', 'in_progress', 'review', 'blocked')"
+"""Not ended, said so that an index of the statuses can be used."""
+
 _COLUMNS = """
 SELECT t.id, t.number, t.title, t.description, t.type, t.status, t.priority, t.labels,
   (SELECT p.number FROM tasks p WHERE p.id = t.parent_task_id),

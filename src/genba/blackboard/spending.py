@@ -1,5 +1,8 @@
 """What was spent: one row for each iteration, written once, however often it is told."""
 
+import time
+
+from genba.blackboard.rows import GOING
 from genba.blackboard.store import Row, Statement, Transaction
 from genba.blackboard.texts import now
 from genba.domain.fleet import Ledger, Spending, Spent
@@ -24,10 +27,40 @@ _PROJECT = Statement("SELECT sum(cost), sum(tokens) FROM spending WHERE project_
 _TODAY = Statement("""
 SELECT agent, sum(cost), sum(tokens) FROM spending WHERE project_id = :project AND day = :day GROUP BY agent
 """)
-_BY_TASK = Statement("""
-SELECT t.number, sum(p.cost), sum(p.tokens) FROM spending p JOIN tasks t ON t.id = p.task_id
-WHERE p.project_id = :project AND t.status NOT IN ('done', 'cancelled') GROUP BY t.number
-""")
+_BY_TASK = Statement(f"""
+SELECT t.number, sum(p.cost), sum(p.tokens) FROM tasks t JOIN spending p ON p.task_id = t.id
+WHERE t.project_id = :project AND t.{GOING} GROUP BY t.id
+""")  # noqa: S608  (words of this house)
+_NEWEST = Statement("SELECT coalesce(max(id), 0) FROM spending")
+_SINCE = "SELECT sum(cost), sum(tokens) FROM spending WHERE id > :since AND id <= :until AND $project = :project"
+# The plus keeps SQLite from an index of the project, which would lead it through the whole past.
+_NEW = Statement(_SINCE.replace("$project", "+project_id"), _SINCE.replace("$project", "project_id"))
+
+_COUNTED_AGAIN_SECONDS = 60.0
+
+
+class ProjectTotal:
+    """What a project has spent, for who asks again and again: what is new is added to what is known.
+
+    A row can also be corrected, and on PostgreSQL it can be seen late. So all of it is counted again now and then.
+    """
+
+    def __init__(self) -> None:
+        self._spent = Spent()
+        self._until = 0
+        self._counted_at: float | None = None
+
+    def read(self, tx: Transaction) -> Spent:
+        newest = tx.one(_NEWEST)
+        until = int(newest[0]) if newest else 0
+        at = time.monotonic()
+        if self._counted_at is None or at - self._counted_at > _COUNTED_AGAIN_SECONDS or until < self._until:
+            self._spent, self._counted_at = _whole(tx), at
+        elif until > self._until:
+            more = _spent(tx.one(_NEW, project=tx.project, since=self._until, until=until) or (0, 0))
+            self._spent = Spent(cost_usd=self._spent.cost_usd + more.cost_usd, tokens=self._spent.tokens + more.tokens)
+        self._until = until
+        return self._spent
 
 
 def spend(tx: Transaction, spending: Spending) -> None:
@@ -50,15 +83,19 @@ def spend_rest(tx: Transaction, run: str) -> None:
     tx.do(_REST, project=tx.project, run=run, day=at[:10], at=at)
 
 
-def ledger(tx: Transaction, day: str) -> Ledger:
+def ledger(tx: Transaction, day: str, total: ProjectTotal | None = None) -> Ledger:
     """What was spent so far; by task for those that have not ended. `day` is a date in UTC, such as 2026-03-01."""
-    project = tx.one(_PROJECT, project=tx.project)
+    project = total.read(tx) if total is not None else _whole(tx)
     agents = {str(row[0]): _spent(row[1:]) for row in tx.all(_TODAY, project=tx.project, day=day)}
     tasks = {int(row[0]): _spent(row[1:]) for row in tx.all(_BY_TASK, project=tx.project)}
     today = Spent(
         cost_usd=sum(spent.cost_usd for spent in agents.values()), tokens=sum(spent.tokens for spent in agents.values())
     )
-    return Ledger(project=_spent(project or (0, 0)), today=today, by_agent_today=agents, by_task=tasks)
+    return Ledger(project=project, today=today, by_agent_today=agents, by_task=tasks)
+
+
+def _whole(tx: Transaction) -> Spent:
+    return _spent(tx.one(_PROJECT, project=tx.project) or (0, 0))
 
 
 def _spent(row: Row) -> Spent:
