@@ -21,8 +21,17 @@ for level in 1 2 3 4 5 6 7 8; do
 done
 """
 LARGE_FILE = """
-blob=$(head -c 40000000 /dev/zero | git hash-object -w --stdin)
+blob=$(head -c 18000000 /dev/zero | git hash-object -w --stdin)
 tree=$(for i in $(seq 1000); do printf "100644 blob $blob\\tf$i\\n"; done | git mktree)
+"""
+DEEP = """
+tree=$(printf "100644 blob $(echo deep | git hash-object -w --stdin)\\tf\\n" | git mktree)
+name=$(head -c 250 /dev/zero | tr '\\0' d)
+for level in $(seq 20); do tree=$(printf "040000 tree $tree\\t$name\\n" | git mktree); done
+"""
+LONG_NAME = """
+name=$(head -c 300 /dev/zero | tr '\\0' n)
+tree=$(printf "100644 blob $(echo long | git hash-object -w --stdin)\\t$name\\n" | git mktree)
 """
 COMMIT = "git update-ref HEAD $(git commit-tree $tree -p HEAD -m bomb); git reset -q; echo work > work.txt"
 MANY = "for i in $(seq 150); do echo $i > many$i; done; git add -A; git commit -qm many;"
@@ -42,8 +51,9 @@ cp -f $G/objects/$(echo $empty | sed 's,^..,&/,') $G/objects/$(echo $old | sed '
 @pytest.mark.parametrize(
     "line",
     [TREES + COMMIT, MANY + TREES + COMMIT, OF_THE_BASE + COMMIT, LARGE_FILE + COMMIT, TREES + AND_BACK,
-     OF_THE_BASE + MISNAMED + COMMIT],
-    ids=["few objects", "many objects", "of what was there", "large files", "hidden in between", "under a wrong name"],
+     OF_THE_BASE + MISNAMED + COMMIT, DEEP + COMMIT, LONG_NAME + COMMIT],
+    ids=["few objects", "many objects", "of what was there", "large files", "hidden in between", "under a wrong name",
+         "deep", "long name"],
 )  # fmt: skip
 async def test_a_commit_that_no_disk_could_hold_is_refused_before_it_is_looked_at(floor: Floor, line: str) -> None:
     workspace = await floor.open()
@@ -92,7 +102,7 @@ def test_each_place_of_a_tree_counts_and_each_tree_is_read_once() -> None:
 
     found = widest([named("2999")], new, nothing)
 
-    assert found == Breadth(2**2999, 3 * 2**2999)
+    assert found == Breadth(2**2999, 3 * 2**2999, 2999 * 3 + 3)
 
 
 def test_what_was_there_is_asked_for_only_where_it_stands_in_more_than_one_place() -> None:
@@ -105,6 +115,6 @@ def test_what_was_there_is_asked_for_only_where_it_stands_in_more_than_one_place
     def read(names: list[str]) -> Objects:
         return {name: old[name] for name in names}
 
-    assert widest([named("r")], {named("r"): tree(named("old"), files=(named("x"),))}, nothing) == Breadth(2, 0)
-    assert widest([named("r")], {named("r"): tree(named("old"), named("old"))}, read) == Breadth(4, 30)
+    assert widest([named("r")], {named("r"): tree(named("old"), files=(named("x"),))}, nothing) == Breadth(2, 0, 3)
+    assert widest([named("r")], {named("r"): tree(named("old"), named("old"))}, read) == Breadth(4, 30, 3)
     assert whole(named("old"), read) == Breadth(2, 15)

@@ -15,17 +15,25 @@ _FEW = 16
 
 
 class Breadth(NamedTuple):
-    """So many files, of so many bytes together."""
+    """So many files, of so many bytes together; and the longest path among them, as far as it is new."""
 
     files: int
     bytes: int
+    path: int = 0
 
     def within(self, other: "Breadth") -> bool:
-        return self.files <= other.files and self.bytes <= other.bytes
+        return all(mine <= allowed for mine, allowed in zip(self, other, strict=True))
+
+    def beside(self, other: "Breadth") -> "Breadth":
+        """The most of both in each way."""
+        return Breadth(*(max(pair) for pair in zip(self, other, strict=True)))
 
 
-MOST = Breadth(1_000_000, 16 * 1024**3)
-"""What any commit may be. One on a base that is large already may be twice as large as that."""
+MOST = Breadth(1_000_000, 16 * 1024**3, 3500)
+"""What any commit may be. One on a base that is large already may be twice as large as that. No system takes a path
+that is much longer."""
+_LONGEST_NAME = 255
+"""The longest name of a file that a disk takes."""
 
 Objects = Mapping[str, tuple[bytes, bytes | int]]
 """New objects by their names: the kind of each, and its content; of a file its size will do."""
@@ -48,7 +56,7 @@ class _Old:
             found = self._read(waiting)
             self._known.update(found)
             below = {child for kind, body in found.values() if isinstance(body, bytes) and kind == b"tree"
-                     for _, child in entries(body, len(waiting[0]) // 2)}  # fmt: skip
+                     for _, child, _ in entries(body, len(waiting[0]) // 2)}  # fmt: skip
             waiting = sorted(below - self._known.keys())
 
     def breadth(self, name: str) -> Breadth:
@@ -71,8 +79,7 @@ def widest(roots: Iterable[str], new: Objects, read: Reader) -> Breadth:
     old = _Old(read)
     most = Breadth(0, 0)
     for root in dict.fromkeys(roots):
-        found = _breadth(root, new, old)
-        most = Breadth(max(most.files, found.files), max(most.bytes, found.bytes))
+        most = most.beside(_breadth(root, new, old))
     return most
 
 
@@ -88,13 +95,15 @@ def _breadth(root: str, new: Objects, old: _Old) -> Breadth:
         kind, body = new.get(name, (b"", b""))
         return children(body, name) if kind == b"tree" and isinstance(body, bytes) else []
 
-    places = {root: 1}
+    places, paths = {root: 1}, {root: 0}
     folders: set[str] = set()
     for name in reversed(list(ordered([root], below))):
         kind, body = new.get(name, (b"", b""))
         if kind == b"tree" and isinstance(body, bytes):
-            for is_folder, child in entries(body, len(name) // 2):
+            for is_folder, child, letters in entries(body, len(name) // 2):
                 places[child] = places.get(child, 0) + places[name]
+                long = letters if letters <= _LONGEST_NAME else MOST.path + letters
+                paths[child] = max(paths.get(child, 0), paths[name] + long + 1)
                 if is_folder:
                     folders.add(child)
     often = [name for name, count in places.items() if name not in new and count > (1 if name in folders else _FEW)]
@@ -108,7 +117,7 @@ def _breadth(root: str, new: Objects, old: _Old) -> Breadth:
         elif kind != b"tree":
             files += count
             size += count * (body if isinstance(body, int) else len(body))
-    return Breadth(files, size)
+    return Breadth(files, size, max(paths.values()))
 
 
 def ordered(roots: Iterable[str], below: Callable[[str], list[str]]) -> Iterator[str]:
@@ -127,16 +136,20 @@ def ordered(roots: Iterable[str], below: Callable[[str], list[str]]) -> Iterator
 
 def children(body: bytes, name: str) -> list[str]:
     """What the content of a tree of this name leads to, each as often as it stands there."""
-    return [child for _, child in entries(body, len(name) // 2)]
+    return [child for _, child, _ in entries(body, len(name) // 2)]
 
 
-def entries(content: bytes, width: int) -> Iterator[tuple[bool, str]]:
-    """Whether it is a folder, and its name, for each entry of a tree. A submodule is in no repository of ours."""
+def entries(content: bytes, width: int) -> Iterator[tuple[bool, str, int]]:
+    """For each entry of a tree whether it is a folder, its object, and how long the name of its file is.
+
+    A submodule is in no repository of ours.
+    """
     at = 0
     while at < len(content):
         end = content.find(b"\0", at) + 1
         if end == 0:
             return
         if not content.startswith(_SUBMODULE, at):
-            yield content.startswith(_FOLDER, at), content[end : end + width].hex()
+            letters = end - 1 - content.index(b" ", at) - 1
+            yield content.startswith(_FOLDER, at), content[end : end + width].hex(), letters
         at = end + width

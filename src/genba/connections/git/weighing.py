@@ -30,9 +30,11 @@ def _judge(git: Git, base: str, found: Breadth, read: Reader) -> None:
     """A base that is large itself may be doubled; it is looked at only where that matters."""
     if found.within(MOST):
         return
+    if found.path > MOST.path:
+        raise BoundaryViolationError("what was committed has a name or a path that is longer than any disk takes")
     root = b"".join(git.pieces("rev-parse", "--verify", f"{base}^{{tree}}")).decode().strip()
     before = whole(root, read)
-    if not found.within(Breadth(max(MOST.files, 2 * before.files), max(MOST.bytes, 2 * before.bytes))):
+    if not found.within(MOST.beside(Breadth(2 * before.files, 2 * before.bytes))):
         raise BoundaryViolationError(
             f"what was committed would be {found.files} files of {found.bytes // _MEGABYTE} MB:"
             f" at most {MOST.files} of {MOST.bytes // _MEGABYTE} MB are looked at, or twice what was there before"
