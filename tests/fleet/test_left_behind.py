@@ -1,13 +1,19 @@
 """What a git that was killed has left in the way of a fleet, and a disk that was full for a moment."""
 
 import os
+import shutil
 from pathlib import Path
+
+import pytest
 
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.leftovers import sweep_drafts
+from genba.connections.git.locks import FileLock
 from genba.domain.fleet import EscalationKind
 from genba.domain.tasks import TaskStatus
+from tests.chaos.ground import small_disk
 from tests.fleet.yard import Yard
+from tests.project import Project, until
 
 LEAVE = "touch $(git rev-parse --git-common-dir)/{lock}; echo $GENBA_ISSUE > task-$GENBA_ISSUE.txt"
 
@@ -65,3 +71,36 @@ def test_what_somebody_was_writing_who_died_is_swept_and_what_is_whole_or_young_
     sweep_drafts(layout)
 
     assert sorted(name for name in (*left, *kept) if (layout.own / name).exists()) == sorted(kept)
+
+
+def test_who_cannot_say_that_it_holds_a_lock_does_not_hold_it() -> None:
+    nowhere = Path("/dev/full")
+
+    for _ in range(2):
+        with pytest.raises(OSError, match="Invalid argument"):
+            FileLock(nowhere).try_acquire("somebody")
+
+
+def test_a_disk_that_is_full_for_a_moment_costs_no_attempt(beginning: Path, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as able:
+        if not able:
+            pytest.skip("not run: only root may mount a disk that can be filled")
+        root, balloon, home = tmp_path / "disk" / "repository", tmp_path / "disk" / "balloon", tmp_path / "home"
+        shutil.copytree(beginning, root, symlinks=True)
+        home.mkdir()
+        with Yard(Project(root, {"HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1"})) as yard:
+            yard.set(work={"min_free_disk_mb": 4}, attempts={"max": 1})
+            work = "echo 1 > task-1.txt; git add -A; git commit -qm work"
+            fill = f"{work}; mkdir {home}/first 2>/dev/null && cat /dev/zero > {balloon}"
+            yard.agent(script=fill)
+            yard.task(1)
+            worker = yard.start("--until-empty")
+            until(lambda: "disk" in yard.log() or worker.poll() is not None)
+
+            balloon.unlink()
+
+            if worker.wait(120):
+                yard.work()
+            assert yard.statuses() == {1: TaskStatus.DONE}
+            with yard.board() as board:
+                assert [session.outcome for session in board.sessions(1)] == ["completed"]

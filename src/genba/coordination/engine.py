@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import sqlalchemy
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 
 from genba.coordination import checkpoints
 from genba.coordination.engine_database import EngineDatabase
@@ -23,7 +23,8 @@ from genba.coordination.engine_news import News, log, quieten
 from genba.coordination.engine_pace import Pace
 from genba.coordination.engine_workflows import FINISHED, MERGES, SESSIONS, Glance, Names, Workflow, sessions_queue
 from genba.coordination.executor_lock import ExecutorLock
-from genba.domain.errors import GenbaError, StateConflictError
+from genba.coordination.unwritten import Unwritten
+from genba.domain.errors import DiskFullError, GenbaError, StateConflictError
 from genba.domain.ports import Steps
 
 if TYPE_CHECKING:
@@ -41,9 +42,7 @@ VERSION = "1"
 _APPLICATION = "genba"
 _RECOVERIES = 5
 _RECOVERED = "recovered"
-_WATCH_SECONDS = 0.25
-_LOCK_SECONDS = 1.0
-_PATIENCE = 3.0
+_WATCH_SECONDS, _LOCK_SECONDS, _PATIENCE = 0.25, 1.0, 3.0
 _TURNS_SLOWER = 2
 _AT_ONCE = 500
 _OPEN = threading.Lock()
@@ -74,6 +73,7 @@ class Engine:
         self._told: set[asyncio.Task[Any]] = set()
         self._unsure: set[str] = set()
         """What was begun here since the lock was last seen to be held."""
+        self._unwritten = Unwritten()
         self._stopping = False
         self._closed = False
         self._watches: list[asyncio.Task[None]] = []
@@ -193,6 +193,8 @@ class Engine:
             try:
                 async with slot:
                     return await handler(payload, steps(heed))
+            except (OperationalError, DiskFullError) as error:
+                raise asyncio.CancelledError from error  # it could not be written down, and begins again
             except Exception:
                 heed()
                 raise
@@ -205,7 +207,7 @@ class Engine:
             raise asyncio.CancelledError
 
     def _forget(self, task: asyncio.Task[Any]) -> None:
-        self._running.pop(task, None)
+        self._unwritten.ended(self._running.pop(task, ""), self._loop.time())
         self._told.discard(task)
 
     def enqueue_in(
@@ -345,13 +347,15 @@ class Engine:
 
         Where another process has this name by now, what was begun before is that one's: only the rest is handed back.
         """
+        listed = partial(self._connected.list_workflows, load_input=False, load_output=False)
+        found = [status.workflow_id for status in listed(status="PENDING", executor_id=self._name)]
+        self._resume([name for name in found if not self.parked.is_set() or name in self._unsure])
+
+    def _resume(self, names: list[str]) -> None:
         client = self._connected
-        pending = client.list_workflows(status="PENDING", executor_id=self._name, load_input=False, load_output=False)
+        found = client.list_workflows(workflow_ids=names, load_input=False, load_output=False) if names else []
         for queue in (self._own_queue, self._merges):
-            ids = [status.workflow_id for status in pending if status.queue_name == queue]
-            if self.parked.is_set():
-                ids = [name for name in ids if name in self._unsure]
-            if ids:
+            if ids := [status.workflow_id for status in found if status.queue_name == queue]:
                 client.resume_workflows(ids, queue_name=queue)
 
     async def _look_every(self, seconds: float) -> None:
@@ -371,11 +375,12 @@ class Engine:
         """Stop the handlers of workflows that were cancelled or that another executor has taken."""
         while True:
             await asyncio.sleep(_WATCH_SECONDS)
-            if not self._running:
+            if not self._running and not self._unwritten:
                 continue
             begun = list(self._running.values())
             try:
                 pending = await self._do(self._glance.held, self._name)
+                await self._do(self._resume, self._unwritten.due(pending, begun, self._loop.time()))
                 names = [name for name in begun if name not in pending]
                 found = await self._list(workflow_ids=names, load_input=False, load_output=False) if names else []
             except (GenbaError, SQLAlchemyError):
