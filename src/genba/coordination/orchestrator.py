@@ -59,7 +59,7 @@ PART, TURN = "part", "turn"
 """The kinds of workflows."""
 _BY_OTHERS = (can.WaitReason.ELSEWHERE, can.WaitReason.WORKERS, can.WaitReason.LIMIT)
 """Waits that end when somebody else, here or on another host, has done what they are about."""
-_BEAT_SECONDS = 10.0
+_BEAT_SECONDS = 60.0
 _GATHERING_SECONDS = 0.02
 """How long what happens is gathered before anybody looks: one look is enough for all of it."""
 _LONGEST_GATHERING_SECONDS = 0.15
