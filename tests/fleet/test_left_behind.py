@@ -1,14 +1,17 @@
 """What a git that was killed has left in the way of a fleet, and a disk that was full for a moment."""
 
+import errno
 import os
 import shutil
 from pathlib import Path
 
 import pytest
 
+from genba.connections.detached.results import Failure
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.leftovers import sweep_drafts
 from genba.connections.git.locks import FileLock
+from genba.domain.errors import DiskFullError
 from genba.domain.fleet import EscalationKind
 from genba.domain.tasks import TaskStatus
 from tests.chaos.ground import small_disk
@@ -104,3 +107,10 @@ def test_a_disk_that_is_full_for_a_moment_costs_no_attempt(beginning: Path, tmp_
             assert yard.statuses() == {1: TaskStatus.DONE}
             with yard.board() as board:
                 assert [session.outcome for session in board.sessions(1)] == ["completed"]
+
+
+def test_what_a_supervisor_finds_of_a_full_disk_is_no_failure_of_its_agent() -> None:
+    told = Failure.of(OSError(errno.ENOSPC, "No space left on device"))
+
+    assert isinstance(told.error(), DiskFullError)
+    assert not isinstance(Failure.of(OSError(errno.EIO, "Input/output error")).error(), DiskFullError)

@@ -38,6 +38,8 @@ _PLAIN_BRANCH = re.compile(r"refs/heads(/[A-Za-z0-9_][A-Za-z0-9_+=%-]*(\.[A-Za-z
 _LONGEST_REF = 4096
 _LONGEST_NOTE = 8000
 _SMALLEST_ROOM = 64 * 1024
+_NO_ROOM = ("No space left on device", "Disk quota exceeded", "unable to write file ")
+"""What git says when there is no room. Of a file that it checks out it says no reason, and has no other."""
 _PIECE = 1024 * 1024
 _IDENTITY = {
     "GIT_AUTHOR_NAME": "Genba",
@@ -407,7 +409,7 @@ async def _call(
         raise GitError(f"git {verb(argv)}: it took longer than {seconds:g} seconds") from error
     if done.returncode not in allow:
         said = (done.stderr or done.stdout).strip()
-        if "No space left on device" in said or "Disk quota exceeded" in said or _is_full(cwd):
+        if any(words in said for words in _NO_ROOM) or _is_full(cwd):
             raise DiskFullError(f"the disk is full: {telling_line(said) if said else 'git could not write'}")
         raise _refused(argv, said)
     return done
