@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import gzip
 import json
 import random
@@ -23,6 +24,7 @@ from genba.testing.doubles import ManualClock
 from genba.testing.github.faults import Fault
 from genba.testing.github.server import GitHub
 from tests.fuzz.outside import spoil, tried
+from tests.gates.places import listening
 from tests.github import material
 from tests.github.offices import SHOP, connected, settings, settle
 from tests.project import furnish
@@ -74,7 +76,7 @@ def test_an_answer_in_which_one_thing_is_wrong_is_taken_or_refused_and_the_next_
     furnish(tmp_path / "board.db")
 
     @given(skip=st.integers(0, 6), seed=st.integers(0, 2**32))
-    @tried(12)
+    @tried(8)
     def look(skip: int, seed: int) -> None:
         def other(body: bytes) -> bytes:
             return json.dumps(spoil(json.loads(body), random.Random(seed))).encode() if body else body
@@ -154,6 +156,7 @@ async def test_a_next_page_elsewhere_is_not_asked_for(link: str) -> None:
             assert answer.following == ""
 
 
+@functools.cache
 def packed(times: int, size: int) -> bytes:
     raw = b"[" + b" " * size + b"]"
     for _ in range(times):
@@ -253,13 +256,6 @@ async def answering(
                 writer.write(piece)
                 await writer.drain()
                 await asyncio.sleep(drip)  # the pace of the other side
-        writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    try:
-        async with connected(settings(url, timeout=patience)) as client:
-            yield client
-    finally:
-        server.close()
-        await server.wait_closed()
+    async with listening(serve) as port, connected(settings(f"http://127.0.0.1:{port}", timeout=patience)) as client:
+        yield client
