@@ -2,8 +2,8 @@
 
 One field grows while it is measured. Its tasks are added by the same verb as yours, all of them are open, and a third
 waits for another one. Nobody may begin: the provider of their agent asks everybody to wait, which is the dearest way of
-having nothing to do, since every task is ranked before it is told to wait. A second field has the same number of tasks,
-and all but ten of them are done.
+having nothing to do, since every task is ranked before it is told to wait. A second field has a past: as many tasks are
+done, each with all that a fleet leaves in the database, and ten more wait.
 """
 
 import asyncio
@@ -18,11 +18,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.fleet_ground import HUMAN, Ground
+from bench.history import Past
 from bench.measuring import Measured, Row, clean_environment
 from bench.slopes import slope
 from genba.blackboard.board import Blackboard
 from genba.blackboard.fleet import FleetBoard
-from genba.blackboard.store import Statement, Transaction
 from genba.blackboard.workflow import WorkflowBoard
 from genba.coordination.workflow.answers import Caller
 from genba.coordination.workflow.runs import RunWorkflow
@@ -37,26 +37,19 @@ BIN = Path(sys.executable).parent
 HERE = Path(__file__).parent
 ROUNDS = 3
 CHANGES, ADDED, ASKED = 100, 20, 40
-GOING = 10
-"""Tasks of the second field that are not done."""
 FLAT, LINEAR = 2.0, 1.5
 """What must not grow may take so many times as much on 10,000 tasks as on 10. What grows with the field may take so
 many times ten times as much on 10,000 as on 1,000."""
 ORCHESTRATOR = Actor(ActorKind.ORCHESTRATOR, "bench")
-_DONE = Statement("""
-INSERT INTO tasks (project_id, number, title, description, status, created_at, updated_at)
-VALUES (:project, :number, :title, '', 'done', :at, :at)
-""")
-_AT = "2026-01-01T00:00:00.000000Z"
 _NEVER = "2100-01-01T00:00:00.000000+00:00"
 _MUST_NOT_GROW = (
     "a status change",
     "a task is added",
     "get_next_action",
-    "a look of the orchestrator, all but 10 done",
+    "a look of the orchestrator, all done",
 )
 
-_NOT_DRAWN = ("genba task list --ready", "genba status, all but 10 done")
+_NOT_DRAWN = ("genba task list --ready", "genba status, all done")
 """Lines that would lie upon others in the picture."""
 PICTURES = {
     "numbers-growth.svg": "Processor time of what is done again and again, from 10 to 10,000 tasks. "
@@ -68,23 +61,24 @@ Series = dict[str, dict[int, float]]
 
 def rows() -> Measured:
     series: Series = {}
-    sizes: dict[int, float] = {}
+    sizes: Series = {"the database, all open": {}, "the database, all done": {}}
     with tempfile.TemporaryDirectory(prefix="genba-bench-", ignore_cleanup_errors=True) as folder:
-        open_, done = Ground(Path(folder) / "open"), Ground(Path(folder) / "done")
-        with open_.board() as board, done.board() as ended:
+        open_, past = Ground(Path(folder) / "open"), Past(Path(folder) / "done")
+        with open_.board() as board:
             FleetBoard(board).pause_provider("scripted", _NEVER)
             for size in SIZES:
-                began = time.monotonic()
+                began, copy = time.monotonic(), Path(folder) / f"copy-{size}.db"
                 _fill(board, size)
-                ended.store.write(lambda tx, size=size: _fill_done(tx, size))  # type: ignore[misc]
-                for name, seconds in _measured(open_, done, Path(folder) / f"copy-{size}.db").items():
-                    series.setdefault(name, {})[size] = seconds
-                sizes[size] = _bytes(Path(folder) / f"copy-{size}.db")
+                past.grow(size)
+                for name, value in _measured(open_, past.ground, copy).items():
+                    series.setdefault(name, {})[size] = value
+                sizes["the database, all open"][size] = _bytes(copy)
+                sizes["the database, all done"][size] = _bytes(Path(past.ground.database))
                 print(f"  growth: {size:,} tasks, {time.monotonic() - began:.0f} s", flush=True)
     made = [_row(name, found) for name, found in series.items()]
     apart = {name: series.pop(name) for name in _NOT_DRAWN}
-    more = {"series": _kept(series), "not_drawn": _kept(apart), "bytes": _kept({"the database": sizes})}
-    return Measured([*made, _size_row(sizes)], {**more, "pictures": PICTURES})
+    more = {"series": _kept(series), "not_drawn": _kept(apart), "bytes": _kept(sizes)}
+    return Measured([*made, *(_size_row(*each) for each in sizes.items())], {**more, "pictures": PICTURES})
 
 
 def _row(name: str, found: dict[int, float]) -> Row:
@@ -98,9 +92,9 @@ def _row(name: str, found: dict[int, float]) -> Row:
     return Row(f"{name}: {SIZES[-1]:,} tasks / ten times {SIZES[-1] // 10:,}", figure, last / (10 * tenth), LINEAR)
 
 
-def _size_row(sizes: dict[int, float]) -> Row:
+def _size_row(name: str, sizes: dict[int, float]) -> Row:
     first, tenth, last = (sizes[size] for size in (SIZES[0], SIZES[-1] // 10, SIZES[-1]))
-    what = f"the database: {SIZES[-1]:,} tasks / ten times {SIZES[-1] // 10:,}"
+    what = f"{name}: {SIZES[-1]:,} tasks / ten times {SIZES[-1] // 10:,}"
     figure = f"{last / 2**20:.1f} MB beside {first / 2**20:.1f} MB with {SIZES[0]}; "
     figure += f"{(last - tenth) / (SIZES[-1] - SIZES[-1] // 10):.0f} bytes a task"
     return Row(what, figure, last / (10 * tenth), LINEAR)
@@ -118,15 +112,15 @@ def _kept(series: Series) -> dict[str, dict[str, list[float]]]:
     }
 
 
-def _measured(open_: Ground, done: Ground, copy: Path) -> dict[str, float]:
+def _measured(open_: Ground, past: Ground, copy: Path) -> dict[str, float]:
     _copied(open_.root / ".genba" / "genba.db", copy)
     return {
         "genba status": _command(open_, "status"),
         "genba task list": _command(open_, "task", "list"),
         "genba task list --ready": _command(open_, "task", "list", "--ready"),
         "a look of the orchestrator, all open": _look(open_),
-        "a look of the orchestrator, all but 10 done": _look(done),
-        "genba status, all but 10 done": _command(done, "status"),
+        "a look of the orchestrator, all done": _look(past),
+        "genba status, all done": _command(past, "status"),
         **_verbs(copy, open_.root.name),
     }
 
@@ -143,18 +137,6 @@ def _fill(board: Blackboard, size: int) -> None:
             title=f"Part {number} of the shop", number=number, priority=ranks[number % len(ranks)], dependencies=waits
         )
         board.add(draft, HUMAN)
-
-
-def _fill_done(tx: Transaction, size: int) -> None:
-    there = tx.all(Statement("SELECT number FROM tasks"))
-    if not there:
-        for number in range(1, GOING + 1):
-            tx.do(Statement(_DONE.sqlite.replace("'done'", "'backlog'")), **_values(tx, number))
-    tx.do_each(_DONE, [_values(tx, number) for number in range(max(GOING, len(there)) + 1, size + 1)])
-
-
-def _values(tx: Transaction, number: int) -> dict[str, object]:
-    return {"project": tx.project, "number": number, "title": f"Part {number} of the shop", "at": _AT}
 
 
 def _copied(source: Path, target: Path) -> None:

@@ -1,4 +1,4 @@
-"""A field with a past: a task is really done by a fleet, and what that left in the database is there many times over."""
+"""A field with a past: one task is really done by a fleet, and what that left in the database is there many times."""
 
 import sqlite3
 import subprocess
@@ -14,12 +14,14 @@ WAITING = 10
 """Tasks that wait while all others are done."""
 ITERATIONS = 10
 """A scripted agent needs one, and tells no cost. Others take some, and each is written down."""
+DAILY = 100
+"""Tasks that were done on one day."""
 FAR = 10_000_000
 """The number from which on the waiting ones count."""
 _ENGINE = ("workflow_status", "workflow_input", "workflow_output", "operation_outputs")
 _TABLES = (
-    "tasks", "sessions", "merge_entries", "spending", "events", "task_goals", "verifications", "artifacts", "goal_results",
-    *_ENGINE,
+    "tasks", "sessions", "merge_entries", "spending", "events", "task_goals", "verifications", "artifacts",
+    "goal_results", *_ENGINE,
 )  # fmt: skip
 _OWNERS = {"task_id": "tasks", "session_id": "sessions", "verification_id": "verifications", "goal_id": "task_goals"}
 _NAMES = ("run", "branch", "workflow", "workflow_uuid", "session")
@@ -45,6 +47,8 @@ class Past:
             with self._connection() as connection:
                 for table in _TABLES:
                     connection.execute(self._copies(connection, table), {"first": self.done, "last": size - 1})
+                if size <= DAILY:  # all copies are alike
+                    assert connection.execute("PRAGMA foreign_key_check").fetchone() is None, "a past that cannot be"
             connection.close()
             self.done = size
 
@@ -58,8 +62,8 @@ class Past:
             connection.execute("DELETE FROM spending WHERE id > 1")
             columns = ", ".join(_columns(connection, "spending", without=("id", "iteration")))
             for iteration in range(2, ITERATIONS + 1):
-                connection.execute(f"INSERT INTO spending (id, iteration, {columns}) "
-                                   f"SELECT {iteration}, iteration + {iteration}, {columns} FROM spending WHERE id = 1")  # fmt: skip
+                copied = f"SELECT {iteration}, iteration + {iteration}, {columns} FROM spending WHERE id = 1"
+                connection.execute(f"INSERT INTO spending (id, iteration, {columns}) {copied}")
             connection.execute("UPDATE spending SET tokens = 12000, cost = 0.04")
         connection.close()
 
@@ -82,7 +86,7 @@ class Past:
         first = f"id <= {self._rows[table]}" if "id" in columns else "workflow_uuid NOT LIKE '%~%'"
         return (
             "WITH RECURSIVE n(k) AS (SELECT :first UNION ALL SELECT k + 1 FROM n WHERE k < :last) "
-            f'INSERT INTO "{table}" ({told}) SELECT {made} FROM "{table}", n WHERE {first}'
+            f'INSERT INTO "{table}" ({told}) SELECT {made} FROM "{table}" CROSS JOIN n WHERE {first}'
         )
 
     def _value(self, table: str, column: str) -> str:
@@ -92,6 +96,8 @@ class Past:
             return f'"{column}" + k * {self._rows[_OWNERS[column]]}'
         if column == "number":
             return '"number" + k'
+        if column == "day":
+            return f"date('2025-01-01', (k / {DAILY}) || ' days')"
         return f"\"{column}\" || '~' || k" if column in _NAMES else f'"{column}"'
 
     def _connection(self) -> sqlite3.Connection:
