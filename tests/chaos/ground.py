@@ -22,7 +22,8 @@ from tests.project import TESTER, furnish
 
 DISK_MB = 192
 _LOOK = (
-    "SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM tasks WHERE status NOT IN ('done', 'blocked')),"
+    "SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM events WHERE session NOT LIKE 'guest-%'),"
+    " (SELECT count(*) FROM tasks WHERE status NOT IN ('done', 'blocked')),"
     " (SELECT count(*) FROM sessions WHERE status <> 'ended'),"
     " (SELECT count(*) FROM merge_entries WHERE status IN ('queued', 'merging', 'stuck'))"
 )
@@ -40,6 +41,8 @@ class Seen(msgspec.Struct, frozen=True):
     """What a look has shown."""
 
     events: int
+    own: int
+    """Events that are not of those who came by themselves."""
     open: int
     """Tasks that have no end yet."""
     sessions: int

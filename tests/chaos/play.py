@@ -391,10 +391,10 @@ class Round:
 
     def _died(self, seen: Seen | None) -> None:
         if len(self.workers) == 1 and seen is not None:
-            self.dead_at = (time.monotonic(), seen.events)
+            self.dead_at = (time.monotonic(), seen.own)
 
     def _recovered(self, seen: Seen) -> None:
-        if self.dead_at is not None and seen.events > self.dead_at[1]:
+        if self.dead_at is not None and seen.own > self.dead_at[1]:
             self.played.recovered.append(time.monotonic() - self.dead_at[0])
             self.dead_at = None
 

@@ -27,6 +27,8 @@ CLOCK = "GENBA_TEST_CLOCK"
 KEPT = "GENBA_CHAOS_KEPT"
 """The folder that rounds with findings are kept in."""
 
+_ROOM = 512 << 20
+
 
 class Order(msgspec.Struct, frozen=True):
     """A round that is to be played."""
@@ -88,7 +90,9 @@ def play(order: Order, kept: Path | None = None, clock: Clock | None = None) -> 
 @contextmanager
 def _folder() -> Iterator[Path]:
     """In memory, where there is such a place."""
-    place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    memory = Path("/dev/shm")
+    roomy = memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > _ROOM
+    place = memory if roomy else None
     folder = Path(tempfile.mkdtemp(prefix="genba-chaos-", dir=place))
     try:
         yield folder
