@@ -24,7 +24,13 @@ import msgspec
 from release.locks import ROOT
 from release.sbom import CARRIED
 
-LOCKS = ("requirements.lock", "requirements-build.lock", "requirements-dev.lock", "tests/clis/node.lock")
+LOCKS = (
+    "requirements.lock",
+    "requirements-build.lock",
+    "requirements-dev.lock",
+    "tests/clis/node.lock",
+    "tests/fuzz/requirements.lock",
+)
 ACCEPTED = ROOT / "release" / "accepted.toml"
 OSV = "https://api.osv.dev/v1/query"
 REQUIRED = "GENBA_REQUIRE_AUDIT"

@@ -49,7 +49,7 @@ def _packages(path: Path) -> Iterator[Locked]:
             hashes.append(found[1])
         elif by := _WANTED_BY.match(line):
             wanted.append(by[1].partition("[")[0])
-        elif line not in ("", "    # via") and not line.startswith("#"):
+        elif line and not line.lstrip().startswith("#"):
             raise NotALock(f"{path.name}:{number}: {line}")
     if name:
         yield Locked(name, version, marker, tuple(sorted(hashes)), tuple(sorted(wanted)))

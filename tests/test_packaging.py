@@ -52,6 +52,7 @@ def test_every_package_that_is_imported_is_declared() -> None:
     declared = {
         "acp",
         "alembic",
+        "anyio",
         "argon2",
         "click",
         "dbos",
