@@ -1,7 +1,6 @@
 """The short form of `make chaos`: one small round on each database, and what a seed gives."""
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -63,16 +62,3 @@ def test_every_boundary_that_a_quiet_round_passes_is_one_at_which_somebody_dies(
     assert done.returncode == 0, done.stderr
     passed = {re.sub(r":\d+:", ":", line) for line in (tmp_path / "record").read_text("utf-8").split("\n") if line}
     assert {re.sub(r":\d+:", ":", line) for line in boundaries()} == passed
-
-
-def test_what_cannot_be_played_is_told_with_the_command_for_it() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.chaos", "--database", "paper"],
-        cwd=preloaded.ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert done.returncode == 2
-    assert "--database" in done.stderr
