@@ -24,7 +24,7 @@ from tests.chaos.plan import Plan
 __all__ = ["Finding", "Law", "check"]
 
 
-def check(repository: Path, database: str, plan: Plan, home: Path, *, patience: float = 10.0) -> list[Finding]:
+def check(repository: Path, database: str, plan: Plan, home: Path, *, patience: float = 30.0) -> list[Finding]:
     """Everything that is wrong with a field on which all work is over; nothing when all is well.
 
     `database` is a file or an address, `home` holds what the agents have said, `patience` is how long somebody who is

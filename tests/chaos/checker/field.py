@@ -18,8 +18,7 @@ for file in task-*.txt; do
 done
 ! grep -q '<<<<<<<' shared-*.txt 2>/dev/null
 """
-AGENT = r"""\
-n=$GENBA_ISSUE home=$1
+AGENT = r"""n=$GENBA_ISSUE home=$1
 kind=$(cat "$home/kinds/$n")
 echo "$n" >> "$home/starts.txt"
 keep() { git add -A && git commit -qm "$1" && git rev-parse HEAD >> "$home/commits.txt"; }
@@ -36,7 +35,7 @@ case $kind in
     if grep -q '<<<<<<<' shared-1-2.txt; then printf 'by-1\nby-2\n' > shared-1-2.txt; keep settled
     else
       first came || true
-      i=0; until [ "$(ls -d "$home"/kinds/*.came | wc -l)" -ge 2 ] || [ $i -ge 1000 ]; do sleep 0.02; i=$((i+1)); done
+      i=0; until [ "$(ls -d "$home"/kinds/*.came | wc -l)" -ge 2 ] || [ $i -ge 3000 ]; do sleep 0.02; i=$((i+1)); done
       echo "$n" > "task-$n.txt"; echo "by-$n" > shared-1-2.txt; keep work
     fi ;;
   *) echo "$n" > "task-$n.txt"; keep work ;;
