@@ -36,6 +36,11 @@ _SAME = Statement(COLUMNS + 'WHERE e.run = :run AND e."commit" = :commit AND e.r
 _PAGE = "AND e.id > :after AND (:target = '' OR e.target = :target) ORDER BY e.id LIMIT :limit"
 _ALL = Statement(COLUMNS + f"WHERE e.project_id = :project {_PAGE}")
 _OPEN = Statement(COLUMNS + f"WHERE e.project_id = :project AND e.status IN ('queued', 'merging', 'stuck') {_PAGE}")
+_OPEN_OF_TARGET = Statement(
+    COLUMNS + "WHERE e.project_id = :project AND e.target = :target AND e.status IN ('queued', 'merging', 'stuck') "
+    "AND e.id > :after ORDER BY e.id LIMIT :limit"
+)
+"""What every turn asks: nothing that has landed is read."""
 _TARGETS = """
 WITH RECURSIVE targets (name) AS (
   SELECT min(target) FROM merge_entries WHERE project_id = :project
@@ -109,7 +114,8 @@ def enqueue_merge(tx: Transaction, entry: MergeEntry) -> MergeEntry:
 
 def entries(tx: Transaction, target: str | None, open_only: bool, page: Page = WHOLE) -> list[MergeEntry]:
     wanted = {"target": target or "", "after": page.after, "limit": page.limit}
-    return [entry_of(row) for row in tx.all(_OPEN if open_only else _ALL, project=tx.project, **wanted)]
+    statement = (_OPEN_OF_TARGET if target else _OPEN) if open_only else _ALL
+    return [entry_of(row) for row in tx.all(statement, project=tx.project, **wanted)]
 
 
 def of_field(tx: Transaction) -> tuple[MergeEntry, ...]:
