@@ -46,21 +46,20 @@ class ProjectTotal:
     """
 
     def __init__(self) -> None:
-        self._spent = Spent()
-        self._until = 0
-        self._counted_at: float | None = None
+        self._known: tuple[Spent, int, float] | None = None
+        """What was spent, up to which row, and when all of it was counted. Replaced whole: any thread may ask."""
 
     def read(self, tx: Transaction) -> Spent:
         newest = tx.one(_NEWEST)
-        until = int(newest[0]) if newest else 0
-        at = time.monotonic()
-        if self._counted_at is None or at - self._counted_at > _COUNTED_AGAIN_SECONDS or until < self._until:
-            self._spent, self._counted_at = _whole(tx), at
-        elif until > self._until:
-            more = _spent(tx.one(_NEW, project=tx.project, since=self._until, until=until) or (0, 0))
-            self._spent = Spent(cost_usd=self._spent.cost_usd + more.cost_usd, tokens=self._spent.tokens + more.tokens)
-        self._until = until
-        return self._spent
+        until, at = int(newest[0]) if newest else 0, time.monotonic()
+        known = self._known
+        if known is None or until < known[1] or at - known[2] > _COUNTED_AGAIN_SECONDS:
+            self._known = known = (_whole(tx), until, at)
+        elif until > known[1]:
+            more = _spent(tx.one(_NEW, project=tx.project, since=known[1], until=until) or (0, 0))
+            total = Spent(cost_usd=known[0].cost_usd + more.cost_usd, tokens=known[0].tokens + more.tokens)
+            self._known = known = (total, until, known[2])
+        return known[0]
 
 
 def spend(tx: Transaction, spending: Spending) -> None:
