@@ -15,11 +15,12 @@ from tests.fuzz.budget import memory, play
 from tests.fuzz.commands import COMMAND_TARGETS
 from tests.fuzz.git_targets import GIT_TARGETS
 from tests.fuzz.guided import NAMES, play_guided
+from tests.fuzz.run_targets import RUN_TARGETS
 from tests.fuzz.targets import TARGETS, Target
 
 GUIDED = 0.25
 """The part of the time that a fuzzer has which sees what it reaches."""
-ALL = (*TARGETS, *GIT_TARGETS, *COMMAND_TARGETS)
+ALL = (*TARGETS, *RUN_TARGETS, *GIT_TARGETS, *COMMAND_TARGETS)
 
 
 def main() -> int:

@@ -106,28 +106,33 @@ def feed_history(plan: HistoryPlan) -> None:
         made = Project(root)
         made.issue(3, "Three")
         made.issue(10, "Ten", state="closed")
+        declare(root, "echo work > work.txt && git add work.txt && git commit -qm work")
         for words in (("facilitate", "--json"), ("verify", "work", "--base", "main"), ("status",), ("gc", "--dry-run")):
             genba(root, *words)
+        genba(root, "run", "worker", "--quiet")
+
+
+def declare(root: Path, line: str) -> None:
+    """An agent that is a line of the shell, asked once."""
+    home = root / ".agent" / "worker"
+    (home / "prompts").mkdir(parents=True)
+    runner = {
+        "completion": {"type": "iterationBudget", "config": {"maxIterations": 1}},
+        "adapter": {"type": "custom", "command": line},
+        "limits": {"retries": 0, "wallTimeSeconds": 30},
+    }
+    (home / "agent.json").write_text(json.dumps({"name": "worker", "description": "x", "runner": runner}))
+    (home / "steps_registry.json").write_text('{"steps": {"work": {}}}')
+    (home / "prompts" / "system.md").write_text("x")
 
 
 def feed_output(given: tuple[bytes, bytes, bytes, int]) -> None:
     """An agent that prints anything, writes anything as its reply, and ends anyhow."""
     reply, said, complained, code = given
     with project() as root:
-        home = root / ".agent" / "worker"
-        (home / "prompts").mkdir(parents=True)
         for name, content in (("reply", reply), ("said", said), ("complained", complained)):
             (root.parent / name).write_bytes(content)
-        line = f"cd {root.parent}; cat said; cat complained >&2; cp reply {{reply_file}}; exit {code}"
-        runner = {
-            "completion": {"type": "iterationBudget", "config": {"maxIterations": 1}},
-            "adapter": {"type": "custom", "command": line},
-            "limits": {"retries": 0, "wallTimeSeconds": 30},
-        }
-        agent = {"name": "worker", "description": "x", "runner": runner}
-        (home / "agent.json").write_bytes(json.dumps(agent).encode())
-        (home / "steps_registry.json").write_text('{"steps": {"work": {}}}')
-        (home / "prompts" / "system.md").write_text("x")
+        declare(root, f"cd {root.parent}; cat said; cat complained >&2; cp reply {{reply_file}}; exit {code}")
         commit(root)
         genba(root, "run", "worker")
         genba(root, "logs")

@@ -117,6 +117,7 @@ NAMES = (
     b'quo"te',
     b"back\\slash",
     b"-dash",
+    b"d/" * 100 + b"x",
     b" space ",
     b".gitattributes",
     b".gitmodules",

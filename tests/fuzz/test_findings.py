@@ -313,6 +313,32 @@ def test_commits_without_a_time_keep_nobody_from_looking(tmp_path: Path, who: by
     assert "Traceback" not in project.genba("verify", "3-x", "--base", BASE).err
 
 
+def test_a_branch_that_changes_a_file_in_another_encoding_is_looked_at(project: Project) -> None:
+    project.git("switch", "-qc", "3-menu")
+    (project.root / "menu.txt").write_bytes(b"caf\xe9\n")
+    project.commit("Add the menu")
+    project.git("switch", "-q", "main")
+    project.write("other.txt", "x\n")
+    project.commit("Go on")
+    project.issue(3, "The menu")
+    assert project.genba("facilitate", "--json").json["assessments"]
+
+
+def test_a_repository_of_sha256_is_worked_in(tmp_path: Path) -> None:
+    root = tmp_path / "repository"
+    subprocess.run(["git", "init", "-q", "-b", "main", "--object-format=sha256", str(root)], check=True)
+    project = Project(root, {"HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"})
+    project.git("config", "user.name", "Test User")
+    project.git("config", "user.email", "user@localhost")
+    project.agent()
+    result = project.run("worker")
+    assert result["outcome"] == "completed"
+    assert len(project.git("rev-parse", "main")) == 64
+    assert project.read("work.txt") == "work\n"
+    project.issue(3, "Three")
+    assert project.genba("facilitate", "--json").json["assessments"]
+
+
 def test_a_list_of_what_git_ignores_that_is_not_utf_8_is_kept(project: Project) -> None:
     exclude = project.root / ".git/info/exclude"
     exclude.parent.mkdir(exist_ok=True)

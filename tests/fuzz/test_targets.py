@@ -5,9 +5,10 @@ import pytest
 from tests.fuzz.budget import play_share
 from tests.fuzz.commands import COMMAND_TARGETS
 from tests.fuzz.git_targets import GIT_TARGETS
+from tests.fuzz.run_targets import RUN_TARGETS
 from tests.fuzz.targets import TARGETS, Target
 
-ALL = (*TARGETS, *GIT_TARGETS, *COMMAND_TARGETS)
+ALL = (*TARGETS, *RUN_TARGETS, *GIT_TARGETS, *COMMAND_TARGETS)
 
 
 @pytest.mark.parametrize("target", ALL, ids=[target.name for target in ALL])

@@ -16,19 +16,18 @@ def answer(
     """Start git, wait for its end, and say what it said. Whoever takes longer than `seconds` is ended."""
     if seconds is None and hasattr(os, "memfd_create"):
         return _at_leisure(argv, cwd, environment, stdin)
-    fed: dict[str, Any] = {"input": stdin or ""} if stdin is None or isinstance(stdin, str) else {"stdin": stdin}
-    return subprocess.run(
+    fed: dict[str, Any] = {"stdin": stdin} if stdin and not isinstance(stdin, str) else {"input": _bytes(stdin or "")}
+    done = subprocess.run(
         argv,
         cwd=cwd,
         env=environment,
         capture_output=True,
-        encoding="utf-8",
-        errors="backslashreplace",
         check=False,
         timeout=seconds,
         start_new_session=True,  # ctrl-c is for Genba to hear; git is never cut in the middle of a write
         **fed,
     )
+    return subprocess.CompletedProcess(argv, done.returncode, _text(done.stdout), _text(done.stderr))
 
 
 def _at_leisure(argv: list[str], cwd: str, environment: Mapping[str, str], stdin: Stdin) -> Said:
@@ -38,7 +37,7 @@ def _at_leisure(argv: list[str], cwd: str, environment: Mapping[str, str], stdin
         given: IO[bytes] | int = subprocess.DEVNULL
         if isinstance(stdin, str) and stdin:
             given = files.enter_context(_in_memory())
-            given.write(stdin.encode("utf-8"))
+            given.write(_bytes(stdin))
             given.seek(0)
         elif stdin is not None and not isinstance(stdin, str):
             given = stdin
@@ -53,8 +52,20 @@ def _in_memory() -> IO[bytes]:
     return os.fdopen(os.memfd_create("git"), "w+b")
 
 
+def _bytes(text: str) -> bytes:
+    """A text as git gets it. What was no text when it came out of git goes in again as it was."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "backslashreplace")
+
+
 def _whole(file: IO[bytes]) -> str:
-    """All of it, as text whose lines end as they do everywhere else."""
     file.seek(0)
-    text = file.read().decode("utf-8", "backslashreplace")
+    return _text(file.read())
+
+
+def _text(said: bytes) -> str:
+    """All of it, as text whose lines end as they do everywhere else."""
+    text = said.decode("utf-8", "backslashreplace")
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
