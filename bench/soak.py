@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,19 @@ from bench import ledgers, machine, page
 from bench.fleet_ground import HUMAN
 from bench.measuring import Row, report
 from bench.soak_day import HOUR, Deed, Guest, Kind, Onlooker, is_idle, plan
-from bench.soak_ground import Ground, Household, Seen, Tables, database, is_busy, mailbox, rows_of, tracker
+from bench.soak_ground import (
+    Ground,
+    Household,
+    Seen,
+    Tables,
+    database,
+    has_asked,
+    is_busy,
+    mailbox,
+    open_tasks,
+    rows_of,
+    tracker,
+)
 from genba.domain.tasks import TaskDraft
 
 DATABASES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
@@ -39,6 +51,7 @@ _ABOUT = (
 )
 _LOOK_SECONDS = 0.01
 _CALM_LOOKS = 3
+_PATIENCE_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
@@ -106,8 +119,14 @@ class Governor:
         while self.clock.monotonic() < moment:
             time.sleep(_LOOK_SECONDS)
 
-    def wait_for_calm(self, seconds: float = 120.0) -> bool:
-        deadline = time.monotonic() + seconds
+    def wait_while(self, holds: Callable[[], bool]) -> None:
+        """Until it holds no more, or will for ever."""
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while holds() and time.monotonic() < deadline:
+            time.sleep(_LOOK_SECONDS)
+
+    def wait_for_calm(self) -> bool:
+        deadline = time.monotonic() + _PATIENCE_SECONDS
         while self.calm < _CALM_LOOKS and time.monotonic() < deadline:
             time.sleep(_LOOK_SECONDS)
         return self.calm >= _CALM_LOOKS
@@ -155,14 +174,18 @@ class Soak:
         onlooker = Onlooker(self.household.address("serve"))
         self.guest = Guest(self.household.address("mcp"), self.household.genba("agent", "register", "guest"))
         begun = self.clock.monotonic()
-        deeds = plan(self.hours)
+        deeds, end = plan(self.hours), self.hours * HOUR
         with Governor(self.clock, tables, self.speed) as governor:
             for hour in range(max(1, round(self.hours))):
-                until = min((hour + 1) * HOUR, self.hours * HOUR)
+                until = min((hour + 1) * HOUR, end)
                 for deed in [one for one in deeds if hour * HOUR <= one.at < until]:
                     governor.wait_until(begun + deed.at)
                     self._do(deed, governor)
                 governor.wait_until(begun + until)
+                if not is_idle(hour, self.hours) and (until == end or is_idle(hour + 1, self.hours)):
+                    # A machine with much else to do is late: then the night begins later.
+                    governor.wait_while(lambda: open_tasks(tables) > 0)
+                    begun = max(begun, self.clock.monotonic() - until)
                 if not governor.wait_for_calm():
                     self.day.wrong.append(f"something is under way for ever in hour {hour + 1}")
                 with governor.holding():
@@ -173,6 +196,8 @@ class Soak:
         onlooker.leave()
 
     def _do(self, deed: Deed, governor: Governor) -> None:
+        if deed.kind is Kind.ANSWER:
+            governor.wait_while(lambda: not has_asked(governor.tables, deed.number))
         with governor.holding():
             match deed.kind:
                 case Kind.ANSWER:

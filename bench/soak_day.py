@@ -18,6 +18,7 @@ EVERY = HOUR // 4
 """A task comes in each quarter of an hour that people work."""
 ANSWERED_AFTER = HOUR
 LIMITED_FOR = 2 * HOUR
+_TRIES = 5
 
 
 class Kind(StrEnum):
@@ -91,7 +92,7 @@ class Onlooker:
         self.address = address
         self.drawn = 0
         self.cut_off = 0
-        """How often the line broke, or a page was not answered, before anybody wanted it."""
+        """How often a line broke, or a page was not answered though it was asked for again and again."""
         self._leaving = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
         self._thread.start()
@@ -119,9 +120,16 @@ class Onlooker:
 
     def _asked(self, path: str) -> HTTPResponse:
         headers = {"authorization": f"Bearer {TOKEN}", "genba-live": "1"}
-        answer: HTTPResponse = urllib.request.urlopen(
-            urllib.request.Request(f"{self.address}{path}", headers=headers), timeout=60
-        )
+        request = urllib.request.Request(f"{self.address}{path}", headers=headers)
+        for _ in range(_TRIES - 1):
+            # Where the clock runs, whoever is slow to ask has been silent for minutes: a browser asks once more, too.
+            with contextlib.suppress(OSError, HTTPException):
+                return self._answer(request)
+        return self._answer(request)
+
+    @staticmethod
+    def _answer(request: urllib.request.Request) -> HTTPResponse:
+        answer: HTTPResponse = urllib.request.urlopen(request, timeout=60)
         return answer
 
 

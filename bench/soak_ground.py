@@ -109,12 +109,23 @@ def is_busy(tables: Tables) -> bool:
     return bool(tables.ask(_BUSY)[0][0])
 
 
+def open_tasks(tables: Tables) -> int:
+    return int(tables.ask("SELECT count(*) FROM tasks WHERE status NOT IN ('done', 'cancelled')")[0][0])
+
+
+def has_asked(tables: Tables, number: int) -> bool:
+    return bool(tables.ask(f"SELECT 1 FROM tasks WHERE number = {number:d} AND status = 'blocked'"))
+
+
 def rows_of(tables: Tables) -> dict[str, int]:
     names = tables.names()
     if not names:
         return {}
     counted = tables.ask(" UNION ALL ".join(f"SELECT '{name}', count(*) FROM {name}" for name in names))
-    return {name.replace('"', ""): int(count) for name, count in counted}
+    found = {name.replace('"', "").removeprefix("public."): int(count) for name, count in counted}
+    # A lease is a row that comes and goes with who holds it.
+    found["tracker_state"] -= int(tables.ask("SELECT count(*) FROM tracker_state WHERE name LIKE 'lease:%'")[0][0])
+    return found
 
 
 # ── the project ──────────────────────────────────────────────────────────────────────────────────────────────────────
