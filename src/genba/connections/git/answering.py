@@ -16,7 +16,9 @@ def answer(
     """Start git, wait for its end, and say what it said. Whoever takes longer than `seconds` is ended."""
     if seconds is None and hasattr(os, "memfd_create"):
         return _at_leisure(argv, cwd, environment, stdin)
-    fed: dict[str, Any] = {"stdin": stdin} if stdin and not isinstance(stdin, str) else {"input": _bytes(stdin or "")}
+    fed: dict[str, Any] = {"stdin": stdin}
+    if stdin is None or isinstance(stdin, str):
+        fed = {"input": _bytes(stdin or "")}
     done = subprocess.run(
         argv,
         cwd=cwd,
