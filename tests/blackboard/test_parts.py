@@ -358,6 +358,21 @@ def test_a_cancelled_task_leaves_nothing_that_waits(board: Blackboard, fleet: Fl
     assert (ended.status, ended.outcome, ended.reason) == ("ended", "aborted", "its task is cancelled")
 
 
+@pytest.mark.parametrize(("status", "outcome"), [(TaskStatus.DONE, "completed"), (TaskStatus.CANCELLED, "aborted")])
+def test_a_part_that_ends_after_its_task_has_ended_waits_for_nothing(
+    board: Blackboard, fleet: FleetBoard, status: TaskStatus, outcome: str
+) -> None:
+    landed = in_review(board, fleet, reviewed=False)
+    closing = fleet.continue_(go_on(landed, Cause.LANDED), executor="here")
+    actor = ORCHESTRATOR if status is TaskStatus.DONE else HUMAN
+    board.change_status(landed.task, StatusChange(to=status, actor=actor, commit="c1", finalized="merged"))
+
+    ended = wait(fleet, closing, WaitsFor.MERGE)
+
+    assert (ended.status, ended.waits_for, ended.outcome) == ("ended", WaitsFor.NOTHING, outcome)
+    assert ended.reason == f"its task is {status}"
+
+
 def test_a_session_that_is_given_up_blocks_its_task_at_once_and_only_if_it_still_waits(
     board: Blackboard, fleet: FleetBoard
 ) -> None:

@@ -166,10 +166,17 @@ def continue_(tx: Transaction, order: PartOrder, *, executor: str, host: str) ->
 
 
 def end_part(tx: Transaction, end: PartEnd) -> None:
-    """Write down how a part ended. Only the first end counts; a session that waits can still be given up, `aborted`."""
+    """Write down how a part ended. Only the first end counts; a session that waits can still be given up, `aborted`.
+
+    What is over is waited for by nobody: a task may have ended while its part was about to say what it waits for.
+    """
     there = session(tx, end.run)
     task = hold(tx, there.task).task
     there = session(tx, end.run)
+    if task.status.ended and end.waits_for is not WaitsFor.NOTHING:
+        outcome = Outcome.COMPLETED if task.status is TaskStatus.DONE else Outcome.ABORTED
+        reason = f"its task is {task.status}"
+        end = msgspec.structs.replace(end, waits_for=WaitsFor.NOTHING, outcome=outcome, reason=reason)
     waits = end.waits_for is not WaitsFor.NOTHING
     gives_up = there.status == SessionStatus.WAITING and not waits and end.outcome == Outcome.ABORTED
     if there.part != end.part or (there.status != SessionStatus.RUNNING and not gives_up):
