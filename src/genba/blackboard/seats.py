@@ -20,6 +20,8 @@ from genba.domain.workflow import ExitReason, Hierarchy, Seat
 
 TAKEN = "another instance works for this run"
 """Why a seat is closed whose run has a newer one."""
+PART_OVER = "its part is over"
+"""Why a seat is closed whose instance did not leave by itself. What became of its session says more."""
 
 _CREDENTIAL = Statement("""
 SELECT c.id, c.run, a.name, c.agent_id, t.number, c.secret_hash, c.expires_at, c.used_at, c.revoked_at
@@ -234,7 +236,7 @@ def part_over(tx: Transaction, run: str, at: str) -> None:
     for row in tx.all(_OF_RUN, run=run, project=tx.project):
         there = seat_of(row)
         if there.seat.spawned:
-            _close(tx, there, "its part is over", at)
+            _close(tx, there, PART_OVER, at)
 
 
 def beat(tx: Transaction, signs: Mapping[str, tuple[str, int, str]]) -> None:

@@ -9,7 +9,7 @@ from genba.blackboard import messages
 from genba.blackboard.phases import reached
 from genba.blackboard.pieces import Member, family, is_waiting_for_a_worker, told, with_story
 from genba.blackboard.seat_values import KnownSeat, Limits
-from genba.blackboard.seats import TAKEN, known
+from genba.blackboard.seats import PART_OVER, TAKEN, known
 from genba.blackboard.store import Row, Statement, Transaction
 from genba.blackboard.texts import now, seen
 from genba.domain.errors import NotFoundError
@@ -107,7 +107,12 @@ def snapshot(tx: Transaction, seat_id: str, limits: Limits, waited_seconds: floa
         ending=_seat_ending(there),
     )
     session = tx.one(_SESSION, run=seat.run, project=tx.project) if seat.run and seat.task is not None else None
-    return bare if session is None else _seen(tx, bare, session, seat.run, limits)
+    if session is None:
+        return bare
+    found = _seen(tx, bare, session, seat.run, limits)
+    return (
+        found if seat.closed == PART_OVER or bare.ending is None else msgspec.structs.replace(found, ending=bare.ending)
+    )
 
 
 def standing(tx: Transaction, run: str) -> Standing:
@@ -164,7 +169,7 @@ def _seen(tx: Transaction, bare: Snapshot, session: Row, run: str, limits: Limit
         evidence=evidence,
         answered=manages and red is not None and _is_answered(parts, red),
         verified=own[-1][1] if own and own[-1][2] == VerdictStatus.DONE else "",
-        ending=bare.ending or _ending(task.piece, session, bool(line[1])),
+        ending=_ending(task.piece, session, bool(line[1])) or bare.ending,
         crowded=manages and bare.spawned and _is_crowded(tx, pieces),
         reworks=sum(row[2] == VerdictStatus.REJECTED for row in verdicts),
         messages=int(unread[0]) if unread else 0,
