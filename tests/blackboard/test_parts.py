@@ -17,7 +17,7 @@ from genba.domain.errors import GenbaError, NotFoundError, StateConflictError
 from genba.domain.fleet import Cause, EntryStatus, FleetSession, MergeEntry, PartEnd, Purpose, Spending, WaitsFor
 from genba.domain.sessions import SessionStart
 from genba.domain.tasks import StatusChange, TaskStatus
-from genba.testing.conformance import a_session, an_end
+from genba.testing.conformance import a_session, a_verification, an_end
 from tests import preloaded
 from tests.blackboard.acting import HUMAN, ORCHESTRATOR, add, block, cancel, everything, open_
 from tests.blackboard.conftest import Postgres
@@ -197,6 +197,20 @@ def test_only_the_first_end_of_the_part_that_runs_counts(board: Blackboard, flee
     assert len(everything(board)) == len(before)
     with pytest.raises(NotFoundError):
         fleet.end_part(PartEnd(run="nobody", part=1))
+
+
+def test_a_task_is_handed_over_with_its_session_or_not_at_all(board: Blackboard, fleet: FleetBoard) -> None:
+    session = begin(fleet, add(board))
+    board.record_verification(session.task, session.run, a_verification("c1"))
+    change = StatusChange(to=TaskStatus.REVIEW, actor=ORCHESTRATOR, commit="c1")
+    end = PartEnd(run=session.run, part=1, waits_for=WaitsFor.REVIEW, verified="c1")
+    with pytest.raises(NotFoundError):
+        fleet.move_and_end(session.task, change, PartEnd(run="nobody", part=1, waits_for=WaitsFor.REVIEW))
+    assert (board.get(session.task).status, fleet.session(session.run).status) == ("in_progress", "running")
+
+    fleet.move_and_end(session.task, change, end)
+
+    assert (board.get(session.task).status, fleet.session(session.run).status) == ("review", "waiting")
 
 
 def test_of_two_who_continue_a_session_at_once_both_mean_the_same_part(open_board: Opening) -> None:

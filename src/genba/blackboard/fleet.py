@@ -13,6 +13,7 @@ from genba.blackboard import (
     controls,
     escalations,
     executors,
+    gateway,
     guests,
     handovers,
     merge_entries,
@@ -42,7 +43,7 @@ from genba.domain.fleet import (
     Spending,
 )
 from genba.domain.merge_queue import EntryEnd
-from genba.domain.tasks import Actor, Blocker
+from genba.domain.tasks import Actor, Blocker, StatusChange
 
 NOBODY: Mapping[str, str] = MappingProxyType({})
 """Nobody reviews anything."""
@@ -102,6 +103,16 @@ class FleetBoard:
 
     def end_part(self, end: PartEnd) -> None:
         self.store.write(lambda tx: parts.end_part(tx, end))
+
+    def move_and_end(self, number: int, change: StatusChange | None, end: PartEnd) -> None:
+        """Move a task on and end the part that brought it there. Whoever sees the one sees the other."""
+
+        def both(tx: Transaction) -> None:
+            if change is not None:
+                gateway.change_status(tx, number, change)
+            parts.end_part(tx, end)
+
+        self.store.write(both)
 
     def give_up(self, run: str, part: int, reason: str, actor: Actor) -> None:
         """End a session that waits after this part; one that has gone on since is left alone."""

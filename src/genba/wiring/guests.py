@@ -220,10 +220,8 @@ class GuestDesk:
             await asyncio.to_thread(self._end, seat, Outcome.COMPLETED, "its parts are there")
             return
         task, plan, workspace = await self._workspace(seat)
-        if task.status is TaskStatus.IN_PROGRESS:
-            actor = Actor(ActorKind.ORCHESTRATOR, seat.run)
-            change = StatusChange(to=TaskStatus.REVIEW, actor=actor, commit=commit, session=seat.run)
-            await asyncio.to_thread(self.board.board.change_status, number, change)
+        actor = Actor(ActorKind.ORCHESTRATOR, seat.run)
+        change = StatusChange(to=TaskStatus.REVIEW, actor=actor, commit=commit, session=seat.run)
         loop = LoopState(step=plan.definition.entry_step(None)).end(Outcome.COMPLETED, "its claim was verified")
         end = PartEnd(
             run=seat.run,
@@ -232,7 +230,8 @@ class GuestDesk:
             verified=commit,
             state=write_state(PartState(loop=loop, workspace=workspace)),
         )
-        await asyncio.to_thread(self.board.end_part, end)
+        moved = change if task.status is TaskStatus.IN_PROGRESS else None
+        await asyncio.to_thread(self.board.move_and_end, number, moved, end)
 
     async def let_go(self, seat: Seat, why: str) -> None:
         if seat.spawned or seat.task is None or not seat.run:
