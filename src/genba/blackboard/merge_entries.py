@@ -113,7 +113,7 @@ def enqueue_merge(tx: Transaction, entry: MergeEntry) -> MergeEntry:
 
 
 def entries(tx: Transaction, target: str | None, open_only: bool, page: Page = WHOLE) -> list[MergeEntry]:
-    wanted = {"target": target or "", "after": page.after, "limit": page.limit}
+    wanted = {"target": seen(target or ""), "after": page.after, "limit": page.limit}
     statement = (_OPEN_OF_TARGET if target else _OPEN) if open_only else _ALL
     return [entry_of(row) for row in tx.all(statement, project=tx.project, **wanted)]
 
