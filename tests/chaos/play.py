@@ -330,7 +330,7 @@ class Round:
                 time.sleep(trouble.seconds)
             finally:
                 os.close(handle)
-                balloon.unlink()
+                balloon.unlink(missing_ok=True)
 
         self._meanwhile(fill)
         self._tell(trouble.kind, f"no room for {trouble.seconds:.1f} s")
