@@ -1,13 +1,11 @@
 """Who lives around a round: found among the processes of the machine, by what they were started with."""
 
-import os
 import re
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 from genba.connections.detached.places import questions
 from genba.connections.git.layout import RepositoryLayout
+from tests.fleet.chaos import parent, processes
 
 _TASK = re.compile(rb"\0GENBA_ISSUE=(\d+)\0")
 _RUN = re.compile(r"[a-z]+-(\d+)-\d+-[0-9a-f]+")
@@ -39,17 +37,17 @@ class Crowd:
         """Processes of agents, the first of each, and their tasks. Commands of goals are none."""
         inside = str(self.home).encode()
         found = {}
-        for pid, environment, _ in _processes():
+        for pid, environment, _ in processes():
             task = _TASK.search(b"\0" + environment)
             if task and inside in environment:
                 found[pid] = int(task[1])
-        return {pid: task for pid, task in found.items() if _parent(pid) not in found}
+        return {pid: task for pid, task in found.items() if parent(pid) not in found}
 
     def nurseries(self) -> list[int]:
         holders, mark = self.supervisors(), f"HOME={self.home}\0".encode()
         return [
             pid
-            for pid, environment, command in _processes()
+            for pid, environment, command in processes()
             if mark in environment and b"genba.wiring.nursery" in command and pid not in holders
         ]
 
@@ -58,32 +56,6 @@ class Crowd:
         mark, inside = f"HOME={self.home}\0".encode(), str(self.home).encode()
         return [
             f"{pid} {command.replace(bytes(1), b' ').decode('utf-8', 'replace')}"
-            for pid, environment, command in _processes()
+            for pid, environment, command in processes()
             if mark in environment or (b"GENBA_RUN=" in environment and inside in environment)
         ]
-
-
-def end(process: int) -> bool:
-    """Kill a process; False when it was gone already."""
-    try:
-        os.kill(process, signal.SIGKILL)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-def _processes() -> Iterator[tuple[int, bytes, bytes]]:
-    for entry in os.listdir("/proc"):  # noqa: PTH208  (hundreds of times a round)
-        if entry.isdigit():
-            try:
-                environment = Path(f"/proc/{entry}/environ").read_bytes()
-                yield int(entry), environment, Path(f"/proc/{entry}/cmdline").read_bytes()
-            except OSError:
-                continue
-
-
-def _parent(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[1])
-    except (OSError, IndexError):
-        return 0

@@ -7,9 +7,9 @@ import subprocess
 import time
 
 from tests import preloaded
-from tests.chaos.crowd import end
 from tests.chaos.ground import Ground, guest_of
 from tests.chaos.plan import Part
+from tests.fleet.chaos import end
 from tests.preloaded import GENBA, ordinary_environment
 
 _PYTHON = ("/usr/bin/python3", "-B", "-S", "-m", "tests.chaos.asking")

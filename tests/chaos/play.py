@@ -16,11 +16,12 @@ import msgspec
 import psycopg
 
 from tests import preloaded
-from tests.chaos.crowd import Crowd, end
+from tests.chaos.crowd import Crowd
 from tests.chaos.ground import Asked, Ground, Seen
 from tests.chaos.guests import Guests
 from tests.chaos.trouble import Kind, Lock, Trouble, Troubles
 from tests.faketime import Clock
+from tests.fleet.chaos import end
 from tests.preloaded import GENBA, ordinary_environment
 
 WORKERS = {1: 6, 3: 3}

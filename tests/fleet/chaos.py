@@ -80,15 +80,15 @@ class Chaos:
     def agents(self) -> list[int]:
         """Processes of agents, the first of each. Commands of goals are none."""
         mark, inside = b"GENBA_ISSUE=", str(self.home).encode()
-        found = [pid for pid, environment, command in _processes() if mark in environment and inside in environment]
-        return [pid for pid in found if _parent(pid) not in found]
+        found = [pid for pid, environment, command in processes() if mark in environment and inside in environment]
+        return [pid for pid in found if parent(pid) not in found]
 
     def nurseries(self) -> list[int]:
         holders = set(self.supervisors())
         mark = f"HOME={self.home}\0".encode()
         return [
             pid
-            for pid, environment, command in _processes()
+            for pid, environment, command in processes()
             if mark in environment and b"genba.wiring.nursery" in command and pid not in holders
         ]
 
@@ -97,7 +97,7 @@ class Chaos:
         mark = f"HOME={self.home}\0".encode()
         return [
             f"{pid} {command.replace(bytes(1), b' ').decode('utf-8', 'replace')}"
-            for pid, environment, command in _processes()
+            for pid, environment, command in processes()
             if mark in environment or (b"GENBA_RUN=" in environment and str(self.home).encode() in environment)
         ]
 
@@ -196,16 +196,18 @@ def end(process: int) -> bool:
     return True
 
 
-def _processes() -> Iterator[tuple[int, bytes, bytes]]:
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
+def processes() -> Iterator[tuple[int, bytes, bytes]]:
+    """Everybody on this machine who lets us look: the process, its environment, its command."""
+    for entry in os.listdir("/proc"):  # noqa: PTH208  (hundreds of times a round)
+        if entry.isdigit():
             try:
-                yield int(entry.name), (entry / "environ").read_bytes(), (entry / "cmdline").read_bytes()
+                environment = Path(f"/proc/{entry}/environ").read_bytes()
+                yield int(entry), environment, Path(f"/proc/{entry}/cmdline").read_bytes()
             except OSError:
                 continue
 
 
-def _parent(pid: int) -> int:
+def parent(pid: int) -> int:
     try:
         return int(Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[1])
     except (OSError, IndexError):
