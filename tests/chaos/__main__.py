@@ -5,6 +5,7 @@ import json
 import os
 import queue
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -113,14 +114,47 @@ class Players:
         self.orders = orders
         self.tasks = tasks
         self.told = told
-        self.threads = [threading.Thread(target=self._play) for _ in range(jobs)]
+        self.done = [threading.Event() for _ in range(jobs)]
         self.databases: Databases | None = None
+        self._here: set[subprocess.Popen[bytes]] = set()
+        self._ended = False
 
     def run(self) -> None:
-        for thread in self.threads:
-            thread.start()
-        for thread in self.threads:
-            thread.join()
+        """Until all is played. Ctrl-c lets those come to their end that are under way; once more ends them too."""
+        for done in self.done:
+            threading.Thread(target=self._play_until, args=(done,)).start()
+        try:
+            self._wait()
+        except KeyboardInterrupt:
+            sys.stdout.write("no more rounds; those under way are played to their end (ctrl-c again: ended now)\n")
+            sys.stdout.flush()
+            self._forget()
+            try:
+                self._wait()
+            except KeyboardInterrupt:
+                self._ended = True
+                for player in list(self._here):
+                    player.terminate()
+                self._wait()
+
+    def _wait(self) -> None:
+        for done in self.done:
+            done.wait()  # a join that was interrupted once holds its thread for ended
+
+    def _forget(self) -> None:
+        with suppress(queue.Empty):
+            while True:
+                self.orders.get_nowait()
+
+    def _tell(self, outcome: Outcome) -> None:
+        if not self._ended:
+            self.told.tell(outcome)
+
+    def _play_until(self, done: threading.Event) -> None:
+        try:
+            self._play()
+        finally:
+            done.set()
 
     def _play(self) -> None:
         usual: subprocess.Popen[bytes] | None = None
@@ -130,33 +164,44 @@ class Players:
                 address = self.databases.take() if self.databases is not None and database == "postgres" else ""
                 order = Order(seed, self.tasks, address)
                 if draw(seed, self.tasks).clock and library() is not None:
-                    self.told.tell(self._by_another_clock(order))
+                    self._tell(self._by_another_clock(order))
                 else:
-                    usual = usual if usual is not None and usual.poll() is None else _player({})
-                    self.told.tell(_asked(usual, order))
+                    usual = usual if usual is not None and usual.poll() is None else self._player({})
+                    self._tell(_asked(usual, order))
                 if address and self.databases is not None:
                     self.databases.drop(address)
         if usual is not None:
-            _leave(usual)
+            self._leave(usual)
 
     def _by_another_clock(self, order: Order) -> Outcome:
         with tempfile.TemporaryDirectory(prefix="genba-clock-") as folder:
-            player = _player(Clock(Path(folder)).environment())
+            player = self._player(Clock(Path(folder)).environment())
             try:
                 return _asked(player, order)
             finally:
-                _leave(player)
+                self._leave(player)
 
+    def _player(self, environment: dict[str, str]) -> "subprocess.Popen[bytes]":
+        own = {name: value for name, value in os.environ.items() if name != CLOCK}
+        player = subprocess.Popen(
+            [sys.executable, "-m", "tests.chaos.rounds"],
+            cwd=ROOT,
+            env={**own, KEPT: str(_KEPT), **environment},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            process_group=0,  # what is typed here is not for it
+        )
+        self._here.add(player)
+        return player
 
-def _player(environment: dict[str, str]) -> "subprocess.Popen[bytes]":
-    own = {name: value for name, value in os.environ.items() if name != CLOCK}
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.chaos.rounds"],
-        cwd=ROOT,
-        env={**own, KEPT: str(_KEPT), **environment},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
+    def _leave(self, player: "subprocess.Popen[bytes]") -> None:
+        assert player.stdin is not None
+        with suppress(BrokenPipeError):
+            player.stdin.close()
+        player.wait()
+        self._here.discard(player)
+        assert player.stdout is not None
+        player.stdout.close()
 
 
 def _asked(player: "subprocess.Popen[bytes]", order: Order) -> Outcome:
@@ -168,15 +213,6 @@ def _asked(player: "subprocess.Popen[bytes]", order: Order) -> Outcome:
     if not line:
         return Outcome(order, Played(), [f"play: who played it is gone: {player.wait()}"], 0, [])
     return msgspec.json.decode(line, type=Outcome)
-
-
-def _leave(player: "subprocess.Popen[bytes]") -> None:
-    assert player.stdin is not None
-    with suppress(BrokenPipeError):
-        player.stdin.close()
-    player.wait()
-    assert player.stdout is not None
-    player.stdout.close()
 
 
 class Databases:
@@ -213,6 +249,8 @@ def main() -> int:
     orders: queue.Queue[tuple[int, str]] = queue.Queue()
     for number in range(rounds):
         orders.put((first + number, wanted[number % len(wanted)]))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     told = Told()
     if library() is None:
         sys.stdout.write(f"{NOT_RUN}\n")
@@ -225,7 +263,7 @@ def main() -> int:
     found = told.summary()
     sys.stdout.write("".join(f"{name}: {json.dumps(value)}\n" for name, value in found.items()))
     if options.write_ledger:
-        keep(found, f"make chaos ROUNDS={rounds}")
+        keep(found, f"make chaos ROUNDS={len(told.outcomes)}")
     return 1 if told.failed or len(told.outcomes) < rounds else 0
 
 

@@ -21,6 +21,8 @@ from tests.chaos.plan import Kind, Part, Plan
 from tests.project import TESTER, furnish
 
 DISK_MB = 192
+LEASE = 20
+"""Seconds after which a guest that was killed has left its seat too."""
 _LOOK = (
     "SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM events WHERE session NOT LIKE 'guest-%'),"
     " (SELECT count(*) FROM tasks WHERE status NOT IN ('done', 'blocked')),"
@@ -32,7 +34,7 @@ SETTINGS: dict[str, Any] = {
     "work": {"poll_seconds": 0.1, "min_free_disk_mb": 4, "min_free_memory_mb": 0, "memory_per_worker_mb": 0},
     "attempts": {"max": 2, "per_agent": 2, "backoff_seconds": 0.3},
     "merge": {"retry_seconds": 0.2},
-    "workflow": {"wait_seconds": 1},
+    "workflow": {"wait_seconds": 1, "lease_seconds": LEASE},
     "verification": {"walls": False},
 }
 

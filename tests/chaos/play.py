@@ -17,7 +17,7 @@ import psycopg
 
 from tests import preloaded
 from tests.chaos.crowd import Crowd
-from tests.chaos.ground import Asked, Ground, Seen
+from tests.chaos.ground import LEASE, Asked, Ground, Seen
 from tests.chaos.guests import Guests
 from tests.chaos.trouble import Kind, Lock, Trouble, Troubles
 from tests.faketime import Clock
@@ -37,6 +37,7 @@ _MOST_HITS = 2
 
 _PASSING = (".lock'", "disk is full", "No space left")
 """What a question is about that somebody else has put out of the way."""
+_BOUND = "SELECT id FROM seats WHERE status = 'active' AND run <> '' AND NOT spawned"
 _ASKED = (
     "SELECT t.number, e.question FROM escalations e JOIN tasks t ON t.id = e.task_id"
     " WHERE e.status = 'open' ORDER BY t.number"
@@ -214,6 +215,15 @@ class Round:
             thread.join()
         for lock in list(self.locks):
             self._remove(lock, "the round was over")
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Who came by itself and was killed has its seat until its lease is over; the server closes it then."""
+        asked = Asked(self.ground.address or str(self.ground.file))
+        deadline = time.monotonic() + LEASE + PATIENCE
+        while asked.rows(_BOUND) and time.monotonic() < deadline:
+            time.sleep(_REST)
+        asked.close()
 
     def _end_all(self) -> None:
         self.guests.leave()

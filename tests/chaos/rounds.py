@@ -5,6 +5,7 @@ order a line and answers with one line for each.
 import mmap
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -124,6 +125,7 @@ class Handed(Clock):
 def main() -> None:
     kept = Path(os.environ[KEPT]) if os.environ.get(KEPT) else None
     clock = Handed(Path(os.environ[CLOCK])) if os.environ.get(CLOCK) else None
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was mounted and started is taken away
     for line in sys.stdin.buffer:
         outcome = play(msgspec.json.decode(line, type=Order), kept, clock)
         sys.stdout.buffer.write(msgspec.json.encode(outcome) + b"\n")
