@@ -22,7 +22,7 @@ help:
 	@echo "make test    every test, and a share of the chaos"
 	@echo "make chaos   kill a fleet at every boundary, then break it in 500 rounds (ROUNDS=20: fewer): hours"
 	@echo "make soak    let a fleet live a day by a fast clock on both databases, and a hundred workers at once: 15 minutes"
-	@echo "make fuzz    feed every way in with what nobody meant (MINUTES=10, SEED=..., ONLY=name)"
+	@echo "make fuzz    feed every way in with what nobody meant (MINUTES=10, EXAMPLES=300, SEED=..., ONLY=name)"
 	@echo "make live-github REPO=owner/name   walk one issue through a repository of yours on GitHub"
 	@echo "make clis    install the real agents that the tests drive, and the schemas of GitHub (make test does it too)"
 	@echo "make check   format, lint, types, imports"
@@ -59,6 +59,7 @@ fuzz: $(DEV)
 	    --upgrade --target $(VENV)/fuzz -r tests/fuzz/requirements.lock || echo "not installed: atheris"
 	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
 	    $(if $(ONLY),--only $(ONLY))
+	$(if $(ONLY)$(ROUNDS),@true,GENBA_FUZZ_EXAMPLES=$(or $(EXAMPLES),300) $(BIN)/python -m pytest -q -n $(JOBS) tests/fuzz)
 
 # Opt-in: it opens an issue and a pull request on a repository of yours. No test needs it.
 live-github: $(DEV)

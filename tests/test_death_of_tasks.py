@@ -95,6 +95,17 @@ def git_that_kills(folder: Path, at: str) -> str:
     return f"{folder}:{os.environ['PATH']}"
 
 
+def git_that_goes_on(folder: Path, at: str) -> str:
+    """A PATH on which git kills whoever asks it for this, and does it all the same, a while later."""
+    real = shutil.which("git")
+    folder.mkdir()
+    script = folder / "git"
+    late = f'kill -9 $PPID; sleep 3; {real} "$@"; touch {folder}/done; exit'
+    script.write_text(f'#!/bin/sh\ncase "$*" in {at}) {late};; esac\nexec {real} "$@"\n')
+    script.chmod(0o755)
+    return f"{folder}:{os.environ['PATH']}"
+
+
 def newest_run(project: Project) -> str:
     with project.board() as board:
         return board.newest_session(1).run
@@ -129,6 +140,58 @@ def test_what_the_user_changed_since_is_never_put_back(cut_off: Project) -> None
     done = cut_off.genba("run", "--resume", newest_run(cut_off), check=5)
 
     assert "has uncommitted changes (work.txt)" in done.err
+    assert cut_off.read("work.txt") == "mine\n"
+
+
+def assert_landed_once(project: Project, merges: int = 1) -> None:
+    assert project.run("--resume", newest_run(project))["outcome"] == "completed"
+    assert project.task(1).status is TaskStatus.DONE
+    assert len(project.git("log", "--merges", "--format=%h").splitlines()) == merges
+    assert project.git("status", "--porcelain") == ""
+    assert project.read("work.txt")
+
+
+def test_a_git_that_outlives_who_started_it_is_waited_for(project: Project, tmp_path: Path) -> None:
+    """Else it would bring files of its merge into a checkout that is somewhere else by then."""
+    with_task(project)
+    other = {"write": {"path": "other.txt", "text": "other\n"}}
+    project.agent("other", script={"turns": [{"do": [other, {"commit": "Other work"}], "reply": "done"}]})
+    path = git_that_goes_on(tmp_path / "bin", '*"read-tree -m -u"*')
+    project.genba("run", "worker", "--issue", "1", check=-signal.SIGKILL, PATH=path)
+
+    project.genba("run", "other", check=0)
+
+    until((tmp_path / "bin" / "done").exists)
+    assert project.git("status", "--porcelain") == ""
+    assert_landed_once(project, merges=2)
+
+
+def test_who_dies_in_putting_back_leaves_that_to_the_next_one(cut_off: Project, tmp_path: Path) -> None:
+    path = git_that_kills(tmp_path / "again", "*checkout-index*")
+    cut_off.genba("run", "--resume", newest_run(cut_off), check=-signal.SIGKILL, PATH=path)
+    assert cut_off.git("status", "--porcelain") == "?? work.txt"
+
+    assert_landed_once(cut_off)
+
+
+@pytest.mark.parametrize("left", ["", "wo", None])
+def test_a_file_that_was_being_written_is_put_back(cut_off: Project, left: str | None) -> None:
+    cut_off.git("reset", "-q")
+    whole = cut_off.read("work.txt")
+    (cut_off.root / "work.txt").unlink()
+    if left is not None:
+        cut_off.write("work.txt", whole[: len(left)])
+
+    assert_landed_once(cut_off)
+
+
+def test_a_file_of_the_users_own_with_that_name_stays(cut_off: Project) -> None:
+    cut_off.git("reset", "-q")
+    cut_off.write("work.txt", "mine\n")
+
+    done = cut_off.genba("run", "--resume", newest_run(cut_off), check=5)
+
+    assert "has files that the merge would overwrite (work.txt)" in done.err
     assert cut_off.read("work.txt") == "mine\n"
 
 

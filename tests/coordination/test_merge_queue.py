@@ -166,6 +166,23 @@ async def test_a_checkout_with_changes_is_in_the_way_until_it_is_clean(floor: Qu
     assert floor.row(1).detail == ""
 
 
+@pytest.mark.parametrize("batch", [1, 8])
+async def test_a_file_in_the_way_of_one_holds_nobody_else_up(floor: QueueFloor, batch: int) -> None:
+    for task in range(1, 7):
+        floor.entry(task, {f"{task}.txt": f"{task}\n"})
+    floor.project.write("4.txt", "mine\n")
+
+    report = await floor.run(batch=batch)
+
+    assert (report.stuck, sorted(report.merged)) == ((4,), [1, 2, 3, 5, 6])
+    assert "has files that the merge would overwrite (4.txt)\nhint: move those files away" in floor.row(4).detail
+    assert floor.project.read("4.txt") == "mine\n"
+
+    (floor.project.root / "4.txt").unlink()
+    assert (await floor.run(batch=batch)).merged == (4,)
+    assert floor.project.git("status", "--porcelain") == ""
+
+
 async def test_a_rebase_of_the_target_is_waited_for(floor: QueueFloor) -> None:
     project = floor.project
     project.git("switch", "-qc", "side")

@@ -117,6 +117,8 @@ class _Landed(msgspec.Struct, frozen=True, kw_only=True):
     moved: bool = False
     """The target, or one of the entries, is not what it was: all of it is stacked again."""
     closed: str = ""
+    refused: str = ""
+    """What is in the way of some of it, while others may land: it is cut in two, until that one stands alone."""
     told: str = ""
 
 
@@ -212,12 +214,8 @@ class _Turn:
                 await self._settle(f"{name}.{number}", await self._all_stuck(name, self.closed))
                 return
             self.tried -= {entry.id for entry in proven.left}
-            if landed.moved:
-                # What was found on top of an entry that did not land says nothing.
-                ends = tuple(end for end in proven.ends if end.over in ("", proven.base))
-                found = {end.entry.id for end in ends}
-                left = tuple(entry for entry in group if entry.id not in found)
-                await self._settle(f"{name}.{number}", ends, release=left)
+            if landed.moved or landed.refused:
+                groups.extendleft(reversed(await self._not_landed(f"{name}.{number}", group, proven, landed)))
                 continue
             ends = proven.ends + tuple(
                 EntryEnd(
@@ -235,6 +233,27 @@ class _Turn:
             if proven.red:
                 parts = halves(tuple(place.entry for place in proven.places))
                 groups.extendleft(reversed(parts))
+
+    async def _not_landed(self, name: str, group: Entries, proven: _Proven, landed: _Landed) -> tuple[Entries, ...]:
+        """Settle what is sure of a group that did not land; says what of it is tried again, and how.
+
+        What was found on top of an entry that did not land says nothing.
+        """
+        ends = tuple(end for end in proven.ends if end.over in ("", proven.base))
+        known = {end.entry.id for end in ends}
+        left = tuple(entry for entry in group if entry.id not in known)
+        if landed.moved:
+            await self._settle(name, ends, release=left)
+            return ()
+        left = tuple(entry for entry in left if entry not in proven.left)
+        if len(left) > 1:
+            await self._settle(name, ends, release=proven.left)
+            return halves(left)
+        stuck = tuple(
+            EntryEnd(entry=entry, status=EntryStatus.STUCK, detail=landed.refused, over=proven.base) for entry in left
+        )
+        await self._settle(name, (*ends, *stuck), release=proven.left)
+        return ()
 
     async def _try(self, name: str, group: Entries) -> tuple[_Proven, _Landed]:
         """Prove and land a group; again, and a bounded number of times, where the target moves meanwhile."""
@@ -417,6 +436,9 @@ class _Turn:
             return _Landed(closed=_with_hint(error))
         if result.status is MergeStatus.MERGED:
             return _Landed(told=result.detail)
+        if result.paths:
+            hint = "move those files away; the queue tries again by itself"
+            return _Landed(refused=f"{self.order.target} was not moved: {result.detail}\nhint: {hint}")
         hint = "commit or stash what is there; the queue tries again by itself"
         return _Landed(closed=f"{self.order.target} was not moved: {result.detail}\nhint: {hint}")
 

@@ -11,11 +11,19 @@ Stdin = str | IO[bytes] | None
 
 
 def answer(
-    argv: list[str], cwd: str, environment: Mapping[str, str], stdin: Stdin, seconds: float | None = None
+    argv: list[str],
+    cwd: str,
+    environment: Mapping[str, str],
+    stdin: Stdin,
+    seconds: float | None = None,
+    keeps: tuple[int, ...] = (),
 ) -> Said:
-    """Start git, wait for its end, and say what it said. Whoever takes longer than `seconds` is ended."""
+    """Start git, wait for its end, and say what it said. Whoever takes longer than `seconds` is ended.
+
+    What it `keeps` open is a lock of ours: where we die first, git holds it until it is done.
+    """
     if seconds is None and hasattr(os, "memfd_create"):
-        return _at_leisure(argv, cwd, environment, stdin)
+        return _at_leisure(argv, cwd, environment, stdin, keeps)
     fed: dict[str, Any] = {"stdin": stdin}
     if stdin is None or isinstance(stdin, str):
         fed = {"input": _bytes(stdin or "")}
@@ -26,13 +34,16 @@ def answer(
         capture_output=True,
         check=False,
         timeout=seconds,
+        pass_fds=keeps,
         start_new_session=True,  # ctrl-c is for Genba to hear; git is never cut in the middle of a write
         **fed,
     )
     return subprocess.CompletedProcess(argv, done.returncode, _text(done.stdout), _text(done.stderr))
 
 
-def _at_leisure(argv: list[str], cwd: str, environment: Mapping[str, str], stdin: Stdin) -> Said:
+def _at_leisure(
+    argv: list[str], cwd: str, environment: Mapping[str, str], stdin: Stdin, keeps: tuple[int, ...]
+) -> Said:
     """The same for whoever may take its time: files in memory need nobody who reads while it runs."""
     with ExitStack() as files:
         out, told = (files.enter_context(_in_memory()) for _ in range(2))
@@ -44,7 +55,7 @@ def _at_leisure(argv: list[str], cwd: str, environment: Mapping[str, str], stdin
         elif stdin is not None and not isinstance(stdin, str):
             given = stdin
         with subprocess.Popen(
-            argv, cwd=cwd, env=environment, stdin=given, stdout=out, stderr=told, start_new_session=True
+            argv, cwd=cwd, env=environment, stdin=given, stdout=out, stderr=told, pass_fds=keeps, start_new_session=True
         ) as process:
             code = process.wait()
         return subprocess.CompletedProcess(argv, code, _whole(out), _whole(told))

@@ -91,11 +91,13 @@ class Git:
         seconds: float | None = None,
         memory: int | None = None,
         filters: bool = True,
+        keeps: tuple[int, ...] = (),
     ) -> subprocess.CompletedProcess[str]:
         """Run git; an exit code that is not allowed is an error. `tree` is the working tree, where one is needed.
 
         A working tree that is an overlay is mounted for the command. In one whose agent lives behind walls no filter
         of the user's is run: a filter is started among files that the agent wrote, and may load one of them.
+        `keeps` are descriptors of locks that git holds with us, and after us.
         """
         where = ["--git-dir", str(git_dir or self.git_dir)]
         overlay = None
@@ -111,7 +113,7 @@ class Git:
             argv = mounted(overlay, tree, argv)
         if memory is not None and (bounded := _bounded(memory)):
             argv = [*bounded, *argv]
-        return await _call(argv, str(self.git_dir), environment, stdin, allow, seconds)
+        return await _call(argv, str(self.git_dir), environment, stdin, allow, seconds, keeps)
 
     async def settings_of_files(self) -> str:
         """How files are read and written, as `git config --null` tells it, filters aside.
@@ -401,10 +403,11 @@ async def _call(
     stdin: str | IO[bytes] | None,
     allow: tuple[int, ...],
     seconds: float | None = None,
+    keeps: tuple[int, ...] = (),
 ) -> subprocess.CompletedProcess[str]:
     whole = {**_environment(), **(environment or {})}
     try:
-        done = await asyncio.to_thread(answer, argv, cwd, whole, stdin, seconds)
+        done = await asyncio.to_thread(answer, argv, cwd, whole, stdin, seconds, keeps)
     except subprocess.TimeoutExpired as error:
         raise GitError(f"git {verb(argv)}: it took longer than {seconds:g} seconds") from error
     if done.returncode not in allow:

@@ -1,16 +1,21 @@
 """Fast-forwarding the user's checkout, so that one who dies in the middle of it leaves nothing in anybody's way.
 
 The files of the checkout come first and its branch last. What is about to land is written down before, so that whoever
-lands next finds a checkout that was left between the two, and puts it back.
+lands next finds a checkout that was left between the two, and puts it back. A git that outlives who started it holds
+the lock of the repository until it is done: nobody looks at what it is still writing.
 """
 
+import asyncio
+import os
+import subprocess
 from pathlib import Path
 
 import msgspec
 
 from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.locks import FileLock
 from genba.connections.git.saying import telling_line
-from genba.connections.git.spans import changes_over, parse_changes
+from genba.connections.git.spans import Change, changes_over, parse_changes
 from genba.domain.workspaces import MergeResult, MergeStatus, Proposal
 
 _SHOWN = 5
@@ -26,33 +31,33 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True):
 class Landing:
     """Moves a branch together with its checkout. Whoever calls holds the lock of the repository."""
 
-    def __init__(self, layout: RepositoryLayout) -> None:
+    def __init__(self, layout: RepositoryLayout, lock: FileLock) -> None:
         self.layout = layout
         self.git = layout.git
+        self.keeps = lock.descriptors
         self.record = layout.own / "landing.json"
 
     async def fast_forward(
-        self, checkout: Path, base_ref: str, proposal: Proposal, changes: list[tuple[str, str]]
+        self, checkout: Path, base_ref: str, proposal: Proposal, changes: list[Change]
     ) -> MergeResult | None:
         """Bring the user's clean checkout forward together with its branch, or leave both as they are."""
         if await self.git.commit_of(base_ref) != proposal.base:
             return None
         git_dir = self.layout.git_dir_of(checkout)
-        there = [name for status, name in changes if status == "A" and _exists(checkout / name)]
+        there = [change.path for change in changes if change.status == "A" and _exists(checkout / change.path)]
         if there:
             shown = ", ".join(there[:_SHOWN])
             told = f"{checkout} has files that the merge would overwrite ({shown})"
-            return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=told)
+            return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=told, paths=tuple(there))
         self._write(_Record(checkout=str(checkout), ref=base_ref, base=proposal.base, commit=proposal.commit))
         forward = ("read-tree", "-m", "-u", proposal.base, proposal.commit)
-        done = await self.git.run(*forward, tree=checkout, git_dir=git_dir, allow=(0, 1, 128))
+        done = await self._change(*forward, tree=checkout, git_dir=git_dir)
         if "not uptodate" in done.stderr:  # a file that was only touched, until git has looked into it again
-            await self.git.run("update-index", "-q", "--refresh", tree=checkout, git_dir=git_dir, allow=(0, 1))
-            done = await self.git.run(*forward, tree=checkout, git_dir=git_dir, allow=(0, 1, 128))
+            await self._change("update-index", "-q", "--refresh", tree=checkout, git_dir=git_dir)
+            done = await self._change(*forward, tree=checkout, git_dir=git_dir)
         said = done.stderr
         if done.returncode == 0:
-            moved = await self.git.run("update-ref", "-m", "genba: merge", base_ref, proposal.commit, proposal.base,
-                                       allow=(0, 128))  # fmt: skip
+            moved = await self._change("update-ref", "-m", "genba: merge", base_ref, proposal.commit, proposal.base)
             if moved.returncode == 0:
                 self.record.unlink(missing_ok=True)
                 return MergeResult(status=MergeStatus.MERGED, commit=proposal.commit)
@@ -64,7 +69,7 @@ class Landing:
         return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=f"{checkout}: {telling_line(said)}")
 
     async def put_back_what_was_cut_off(self, checkout: Path | None) -> None:
-        """Put a checkout back that a dead process had brought forward without its branch.
+        """Put a checkout back that a dead process had brought forward without its branch, wholly or half way.
 
         Only what is exactly as that process left it is touched. Where the user has changed something since, everything
         stays, and is told as a change like any other.
@@ -76,34 +81,73 @@ class Landing:
             self.record.unlink(missing_ok=True)
             return
         git_dir = self.layout.git_dir_of(checkout)
-        if await self._is_as_left(checkout, git_dir, record):
-            changes = await self.changes(record.base, record.commit)
+        changes = await self.changes(record.base, record.commit)
+        if await self._is_as_left(checkout, git_dir, record, changes):
             await self._put_back(checkout, git_dir, record.base, changes)
             self.record.unlink(missing_ok=True)
 
-    async def _is_as_left(self, checkout: Path, git_dir: Path, record: _Record) -> bool:
-        await self.git.run("update-index", "-q", "--refresh", tree=checkout, git_dir=git_dir, allow=(0, 1, 128))
-        words = ("diff-index", "--cached", "--quiet", "--ignore-submodules=all", record.commit)
-        staged = await self.git.run(*words, tree=checkout, git_dir=git_dir, allow=(0, 1, 128))
-        changed = await self.git.run(
-            "diff-files", "--quiet", "--ignore-submodules=all", tree=checkout, git_dir=git_dir, allow=(0, 1, 128)
+    async def _is_as_left(self, checkout: Path, git_dir: Path, record: _Record, changes: list[Change]) -> bool:
+        """Whether the index is that of either commit, and so is every file, unless git was on the way to write it.
+
+        Who dies in putting back leaves the index of the base beside files of the other.
+        """
+        await self._change("update-index", "-q", "--refresh", tree=checkout, git_dir=git_dir)
+        for commit in (record.commit, record.base):
+            words = ("diff-index", "--cached", "--quiet", "--ignore-submodules=all", commit)
+            staged = await self.git.run(*words, tree=checkout, git_dir=git_dir, allow=(0, 1, 128))
+            if staged.returncode == 0:
+                break
+        else:
+            return False
+        asked = ("diff-files", "--name-only", "-z", "--ignore-submodules=all")
+        told = await self.git.run(*asked, tree=checkout, git_dir=git_dir, allow=(0, 1, 128))
+        touched = {change.path for change in changes}
+        if told.returncode != 0 or not {name for name in told.stdout.split("\0") if name} <= touched:
+            return False
+        return await self._are_ours(checkout, git_dir, changes)
+
+    async def _are_ours(self, checkout: Path, git_dir: Path, changes: list[Change]) -> bool:
+        """Whether each file that is there is as one of both commits has it, or the beginning of that."""
+        there = [change for change in changes if _exists(checkout / change.path)]
+        found = {change.path: await self._blob(checkout, git_dir, change.path) for change in there}
+        others = [change for change in there if found[change.path] not in (change.old_blob, change.new_blob)]
+        if not others:
+            return True
+        whole = await asyncio.to_thread(self.git.batch, [change.new_blob for change in others])
+        return all(
+            not (checkout / change.path).is_symlink()
+            and whole.get(change.new_blob, b"").startswith((checkout / change.path).read_bytes())
+            for change in others
         )
-        return staged.returncode == 0 and changed.returncode == 0
 
-    async def changes(self, base: str, commit: str) -> list[tuple[str, str]]:
-        """What changes from one commit to another: the status and the name of each file."""
-        return [(change.status, change.path) for change in parse_changes(await changes_over(self.git, base, commit))]
+    async def _blob(self, checkout: Path, git_dir: Path, name: str) -> str:
+        """What git would store of a file as it lies there."""
+        path = checkout / name
+        link = os.readlink(path) if path.is_symlink() else None  # noqa: PTH115  (as it stands there)
+        words = ("hash-object", "--", name) if link is None else ("hash-object", "--stdin")
+        told = await self.git.run(*words, tree=checkout, git_dir=git_dir, stdin=link, allow=(0, 128))
+        return told.stdout.strip()
 
-    async def _put_back(self, checkout: Path, git_dir: Path, base: str, changes: list[tuple[str, str]]) -> None:
+    async def changes(self, base: str, commit: str) -> list[Change]:
+        """What changes from one commit to another."""
+        return parse_changes(await changes_over(self.git, base, commit))
+
+    async def _put_back(self, checkout: Path, git_dir: Path, base: str, changes: list[Change]) -> None:
         """Undo a fast-forward that failed: the tracked files were clean, and the added ones were not there before."""
-        await self.git.run("read-tree", "--reset", base, git_dir=git_dir)
-        there = "\0".join(name for status, name in changes if status != "A")
+        await self.git.run("read-tree", "--reset", base, git_dir=git_dir, keeps=self.keeps)
+        there = "\0".join(change.path for change in changes if change.status != "A")
         restore = ("checkout-index", "--force", "--quiet", "-z", "--stdin")
-        await self.git.run(*restore, tree=checkout, git_dir=git_dir, stdin=there, allow=(0, 1, 128))
-        for status, name in changes:
-            if status == "A" and (checkout / name).is_file():
-                (checkout / name).unlink()
-        await self.git.run("update-index", "-q", "--refresh", tree=checkout, git_dir=git_dir, allow=(0, 1))
+        await self._change(*restore, tree=checkout, git_dir=git_dir, stdin=there)
+        for change in changes:
+            if change.status == "A" and _exists(checkout / change.path):
+                (checkout / change.path).unlink()
+        await self._change("update-index", "-q", "--refresh", tree=checkout, git_dir=git_dir)
+
+    async def _change(
+        self, *words: str, git_dir: Path | None = None, tree: Path | None = None, stdin: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """A git that changes something. It holds the lock for as long as it lives."""
+        return await self.git.run(*words, tree=tree, git_dir=git_dir, stdin=stdin, allow=(0, 1, 128), keeps=self.keeps)
 
     def _read(self) -> _Record | None:
         try:

@@ -59,6 +59,11 @@ class FileLock:
         except (OSError, ValueError, KeyError, TypeError):
             return "another process"
 
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """What a process inherits that is to hold the lock with us, and after us if we die."""
+        return () if self._descriptor is None else (self._descriptor,)
+
     def release(self) -> None:
         if self._descriptor is not None:
             os.close(self._descriptor)
@@ -66,7 +71,7 @@ class FileLock:
 
 
 @asynccontextmanager
-async def held(path: Path, holder: str, patience_seconds: float = 120.0) -> AsyncIterator[None]:
+async def held(path: Path, holder: str, patience_seconds: float = 120.0) -> AsyncIterator[FileLock]:
     """Hold a lock for a short piece of work, waiting for the others.
 
     Those of one process stand in line: of however many there are, one looks whether another process has let go.
@@ -84,7 +89,7 @@ async def held(path: Path, holder: str, patience_seconds: float = 120.0) -> Asyn
                 raise _busy(lock)
             await asyncio.sleep(_POLL_SECONDS)
         try:
-            yield
+            yield lock
         finally:
             lock.release()
     finally:

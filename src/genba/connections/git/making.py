@@ -44,9 +44,9 @@ class TreeMaker:
         `shared` allows to go on with the tree of another agent. A branch that is `unheard` of has a name that was made
         for this run alone: it is not looked for, and git refuses it should it be there all the same.
         """
-        async with held(self.layout.repository_lock, f"worktree of {wanted.branch}"):
+        async with held(self.layout.repository_lock, f"worktree of {wanted.branch}") as lock:
             await self._clear_unfinished(wanted.branch)
-            record, git_dir = await self._registered(wanted, root, shared, unheard)
+            record, git_dir = await self._registered(wanted, root, shared, unheard, lock.descriptors)
         path = Path(record.path)
         if not record.ready:
             await self.fill(record, git_dir)
@@ -59,7 +59,9 @@ class TreeMaker:
         set_aside(self.layout, git_dir)
         await check_out(self.layout, Path(record.path), git_dir)
 
-    async def _registered(self, wanted: TreeRecord, root: Path, shared: bool, unheard: bool) -> tuple[TreeRecord, Path]:
+    async def _registered(
+        self, wanted: TreeRecord, root: Path, shared: bool, unheard: bool, keeps: tuple[int, ...]
+    ) -> tuple[TreeRecord, Path]:
         """The record of the working tree that is there already, or of a new one."""
         known = read_record(self.layout.tree_record(wanted.branch))
         git_dir = self.layout.find_git_dir_of(Path(known.path)) if known is not None else None
@@ -73,7 +75,7 @@ class TreeMaker:
         path = str(_free_path(root, folder_name(wanted.branch)))
         fresh = msgspec.structs.replace(wanted, path=path, new_branch=is_new, ready=False)
         write_record(self.layout, fresh)
-        await self._add(fresh)
+        await self._add(fresh, keeps)
         return fresh, self.layout.git_dir_of(Path(fresh.path))
 
     async def _is_new(self, branch: str) -> bool:
@@ -82,15 +84,16 @@ class TreeMaker:
             raise _checked_out(branch, checkouts[branch])
         return await self.layout.git.commit_of(f"refs/heads/{branch}") is None
 
-    async def _add(self, record: TreeRecord) -> None:
+    async def _add(self, record: TreeRecord, keeps: tuple[int, ...]) -> None:
+        """A git that goes on after us `keeps` the lock: nobody clears away what it is about to make."""
         try:
             if record.new_branch and can_register(self.layout):
-                await self._begin_branch(record)
+                await self._begin_branch(record, keeps)
                 register(self.layout, Path(record.path), record.branch)
             else:
                 at = ("-b", record.branch, record.path, record.base) if record.new_branch else ()
                 words = at or (record.path, record.branch)
-                await self.layout.git.run("worktree", "add", "--quiet", "--no-checkout", *words)
+                await self.layout.git.run("worktree", "add", "--quiet", "--no-checkout", *words, keeps=keeps)
         except DiskFullError:
             raise
         except GitError as error:
@@ -100,11 +103,12 @@ class TreeMaker:
                 f'no working tree can be made for the branch "{record.branch}": {said}', hint="--branch NAME"
             ) from error
 
-    async def _begin_branch(self, record: TreeRecord) -> None:
+    async def _begin_branch(self, record: TreeRecord, keeps: tuple[int, ...]) -> None:
         """Refused where the branch is there already, or cannot be beside those that are."""
         held = "".join(f"update {name} {commit}\n" for name, commit in self.held(record).items())
         lines = f"create refs/heads/{record.branch} {record.base}\n{held}"
-        await self.layout.git.run("update-ref", "-m", f"branch: Created from {record.base}", "--stdin", stdin=lines)
+        words = ("update-ref", "-m", f"branch: Created from {record.base}", "--stdin")
+        await self.layout.git.run(*words, stdin=lines, keeps=keeps)
 
     async def _clear_unfinished(self, wanted: str) -> None:
         """Remove what a dead run had begun to make: nobody has worked in it."""

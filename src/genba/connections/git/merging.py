@@ -78,9 +78,9 @@ class GitRepository:
     async def land(self, workspace: Workspace, proposal: Proposal) -> MergeResult | None:
         """Move the base to a proposed merge; None when the base moved meanwhile."""
         base_ref = f"refs/heads/{workspace.base_branch}"
-        async with held(self.layout.repository_lock, f"merge of {workspace.branch}"):
+        async with held(self.layout.repository_lock, f"merge of {workspace.branch}") as lock:
             checkout = await self._checkout_of(base_ref)
-            landing = Landing(self.layout)
+            landing = Landing(self.layout, lock)
             await landing.put_back_what_was_cut_off(checkout)
             busy, changes = await asyncio.gather(
                 self._in_the_way(workspace.base_branch, checkout), landing.changes(proposal.base, proposal.commit)
