@@ -1,8 +1,10 @@
 """What a git that was killed has left in the way of a fleet, and a disk that was full for a moment."""
 
+import contextlib
 import errno
 import os
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,23 @@ def test_work_that_landed_and_cannot_be_closed_is_closed_when_a_person_has_clear
     assert yard.statuses() == {1: TaskStatus.DONE}
     assert yard.started() == ["1"]
     assert yard.project.branches() == ["main"]
+
+
+def test_a_turn_of_the_queue_that_outlived_what_it_was_for_is_not_left_behind(small_yard: Yard) -> None:
+    """As one is whose executor died with it while others landed everything."""
+    yard = small_yard
+    yard.set()
+    yard.agent()
+    yard.task(1)
+    yard.work()
+    project = yard.project
+    left = "UPDATE workflow_status SET status = 'ENQUEUED', started_at_epoch_ms = NULL WHERE name = 'turn'"
+    project.sql(f"{left} AND rowid = (SELECT max(rowid) FROM workflow_status WHERE name = 'turn')")
+
+    yard.work()
+
+    with contextlib.closing(sqlite3.connect(project.root / ".genba" / "genba.db")) as there:
+        assert {status for (status,) in there.execute("SELECT status FROM workflow_status")} == {"SUCCESS"}
 
 
 def test_the_lock_of_a_branch_of_the_fleet_is_in_nobodys_way(small_yard: Yard) -> None:

@@ -7,7 +7,6 @@ anything to schedule, to watch or to wait.
 
 import asyncio
 import hashlib
-import secrets
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -20,10 +19,11 @@ from genba.blackboard.fleet import FleetBoard
 from genba.coordination.clock_watch import ClockWatch
 from genba.coordination.closing import Close, Closing, closure_of
 from genba.coordination.enduring import Enduring
-from genba.coordination.engine import MERGES, Engine, Workflow, sessions_queue
+from genba.coordination.engine import Engine, Workflow, sessions_queue
 from genba.coordination.handing_over import leave_note
 from genba.coordination.session import bury
 from genba.coordination.session_plan import SessionPlan, read_state
+from genba.coordination.turning import Turns
 from genba.coordination.watching import Watch
 from genba.definitions.fleet_file import FleetSettings
 from genba.domain.errors import (
@@ -36,7 +36,6 @@ from genba.domain.errors import (
 )
 from genba.domain.fleet import (
     Cause,
-    EntryStatus,
     Escalation,
     EscalationKind,
     Field,
@@ -47,7 +46,6 @@ from genba.domain.fleet import (
     part_workflow,
 )
 from genba.domain.fleet_picture import Ended, FleetEvent, FleetEventKind, command_for
-from genba.domain.merge_queue import MergeHistory, TurnOrder
 from genba.domain.tasks import Actor, ActorKind, Blocker, BlockerKind, StatusChange, TaskStatus
 from genba.judgement import moves as can
 from genba.judgement.dispatching import moves
@@ -55,8 +53,8 @@ from genba.judgement.moments import later
 from genba.judgement.moves import Me, Move
 from genba.judgement.situation import held_by
 
-PART, TURN = "part", "turn"
-"""The kinds of workflows."""
+PART = "part"
+"""The kind of the workflows of sessions."""
 _BY_OTHERS = (can.WaitReason.ELSEWHERE, can.WaitReason.WORKERS, can.WaitReason.LIMIT)
 """Waits that end when somebody else, here or on another host, has done what they are about."""
 _BEAT_SECONDS = 60.0
@@ -68,7 +66,6 @@ _PAUSES_PER_LOOK = 3.0
 _ENDS_ANYWAY = (can.WaitReason.BUDGET, can.WaitReason.MERGE)
 """Waits with a time at which something is tried, and nothing need have changed."""
 _SITTING_DOWN_SECONDS = 60.0
-_TRIES_TO_LAND = 3
 _REFUSED_AGAIN = 2
 _BY_PRIORITY = {"critical": 2, "high": 3, "medium": 4, "low": 5}
 
@@ -133,11 +130,7 @@ class Orchestrator:
         self._clock = ClockWatch(board, settings.workflow.lease_seconds)
         self._elsewhere: set[str] = set()
         """Runs that others carry out, and that were told of."""
-        self._in_vain = 0
-        """Turns of the merge queue since anything else went on."""
-        self._turns: dict[str, str] = {}
-        self._merging: set[str] = set()
-        """The executors that were last seen to take a turn of the merge queue."""
+        self.turns = Turns(board, engine, settings.merge, watch)
 
     async def work(self, until_empty: bool) -> Ended:
         """Go on until somebody stops it, or until there is nothing left that could be done."""
@@ -149,13 +142,14 @@ class Orchestrator:
             try:
                 busy = await self.tick()
                 took = time.monotonic() - began
+                leaves = until_empty and not busy and not await self.turns.are_left()
             except UnavailableError as error:
                 await self._rest(self._database.out_of_reach(error))
                 continue
             self._database.answered()
             if self.field.stopping:
                 return Ended.STOPPED
-            if until_empty and not busy:
+            if leaves:
                 return Ended.BUDGET if self._out_of_money() else Ended.EMPTY
             await self._rest(self.settings.work.poll_seconds)
 
@@ -186,7 +180,9 @@ class Orchestrator:
         unfinished = await self.engine.unfinished() if mine or open_entries else []
         lost = await self._bury_what_is_lost(mine, unfinished)
         died = await self._bury_runs_that_died() + await self._let_go_of_guests()
-        me = msgspec.structs.replace(await self.crew.me(len(mine) - lost), turning=await self._turning(unfinished))
+        me = msgspec.structs.replace(
+            await self.crew.me(len(mine) - lost), turning=await self.turns.going(unfinished, self.field)
+        )
         decided = moves(self.field, self.settings, me)
         self.waits = tuple(move for move in decided if isinstance(move, can.Wait))
         self._refused_before, self._refusals = self._refusals, {}
@@ -197,15 +193,9 @@ class Orchestrator:
         timed = any(wait.until and wait.kind not in _ENDS_ANYWAY for wait in self.waits)
         elsewhere = any(wait.kind in _BY_OTHERS for wait in self.waits)
         if sum(made for _, made in done) > turned or running or timed or elsewhere or lost + died > 0:
-            self._in_vain = 0
+            self.turns.in_vain = 0
             return True
-        return self._may_still_land(turned, bool(me.turning))
-
-    def _may_still_land(self, turned: int, turning: bool) -> bool:
-        """Whether the merge queue goes on by itself. What is stuck is tried a few times, and then left to a person."""
-        statuses = {entry.status for entry in self.field.entries if not entry.status.ended}
-        self._in_vain += turned
-        return turning or bool(statuses - {EntryStatus.STUCK}) or (bool(statuses) and self._in_vain < _TRIES_TO_LAND)
+        return self.turns.may_still_land(self.field, turned, bool(me.turning))
 
     def _is_mine(self, session: FleetSession) -> bool:
         return session.status == "running" and session.executor == self.engine.executor
@@ -275,30 +265,6 @@ class Orchestrator:
                 self._part_lost(session, reason)
         return len(gone)
 
-    async def _turning(self, unfinished: list[Workflow]) -> frozenset[str]:
-        """The targets whose queue takes a turn right now, here or elsewhere."""
-        turns = [workflow for workflow in unfinished if workflow.kind == TURN]
-        self._merging = {turn.executor for turn in turns if turn.status == "pending"}
-        targets = {entry.target for entry in self.field.entries if not entry.status.ended}
-        found = set()
-        for target in targets:
-            own = [turn for turn in turns if turn.id.startswith(turn_prefix(target))]
-            if any(turn.status != "poisoned" for turn in own):
-                found.add(target)
-            for turn in own:
-                if turn.status == "poisoned":
-                    await self._give_up_turn(target, turn.id)
-        return frozenset(found)
-
-    async def _give_up_turn(self, target: str, turn: str) -> None:
-        """A turn that kills its process again and again is not taken again at once."""
-        told = "whoever tried to land it died again and again: look at what its goals do   genba logs"
-        for entry in self.field.entries:
-            if entry.target == target and entry.status is EntryStatus.MERGING:
-                await asyncio.to_thread(partial(self.board.settle, entry.id, EntryStatus.STUCK, detail=told))
-        await self.engine.cancel([turn])
-        self.watch.tell(FleetEvent(kind=FleetEventKind.STUCK, detail=f"{target}: {told}"))
-
     async def _beat(self) -> None:
         """Say now and then that this executor lives."""
         if time.monotonic() - self._beaten >= _BEAT_SECONDS:
@@ -312,7 +278,9 @@ class Orchestrator:
         own lock says so, and whoever has sessions is looked at, whatever others have said of it.
         """
         own, others = self.engine.executor, []
-        working = {session.executor for session in self.field.sessions if session.status == "running"} | self._merging
+        working = {
+            session.executor for session in self.field.sessions if session.status == "running"
+        } | self.turns.merging
         for executor in self.field.executors:
             if executor.id != own and (executor.status == "live" or executor.id in working):
                 others.append(executor.id)
@@ -379,7 +347,7 @@ class Orchestrator:
                 await asyncio.to_thread(board.board.change_status, number, change)
                 self._note(f"#{number} does not go on, and its manager decides: {blocker.reason}")
             case can.Turn(target=target):
-                return await self._take_turn(target)
+                return await self.turns.take(target, self.field)
             case can.CreateParts():
                 make = partial(board.create_parts, move.plan, self.actor, self.crew.reviewed_types())
                 numbers = await asyncio.to_thread(make)
@@ -508,26 +476,6 @@ class Orchestrator:
         self.board.enqueue_merge(entry)
         self._tell(FleetEventKind.QUEUED, session.task, agent=session.agent, run=run, detail=f"for {target}")
 
-    async def _take_turn(self, target: str) -> bool:
-        """One turn of the merge queue of a target at a time, as far as this executor knows."""
-        last = self._turns.get(target)
-        known = await self.engine.status(last) if last is not None else None
-        if known is not None and known.status in ("enqueued", "pending"):
-            return False
-        merge = self.settings.merge
-        order = TurnOrder(
-            target=target,
-            turn=max((entry.turns for entry in self.field.entries if entry.target == target), default=0) + 1,
-            history=MergeHistory(merge.history),
-            batch=merge.batch,
-        )
-        # Never the name of an earlier turn, of whichever process: enqueuing what is over does nothing.
-        id_ = f"{order.workflow}:{secrets.token_hex(8)}"
-        payload = msgspec.json.encode(order).decode()
-        await self.engine.enqueue(kind=TURN, id=id_, payload=payload, queue=MERGES, partition=target)
-        self._turns[target] = id_
-        return True
-
     async def _escalate(self, escalation: Escalation, blocker: Blocker | None) -> None:
         made = await asyncio.to_thread(self.board.escalate, escalation, blocker)
         task = self.field.tasks.get(made.task)
@@ -570,11 +518,6 @@ class Orchestrator:
         task = self.field.tasks.get(number)
         title = task.title if task is not None else ""
         self.watch.tell(FleetEvent(kind=kind, task=number, title=title, agent=agent, run=run, detail=detail))
-
-
-def turn_prefix(target: str) -> str:
-    """How the names of all turns of a target begin."""
-    return f"merge:{target}:turn:"
 
 
 def run_id(project: str, agent: str, task: int, attempt: int, purpose: Purpose) -> str:

@@ -19,10 +19,11 @@ from genba.connections.git.leftovers import sweep_drafts
 from genba.coordination.engine import Engine
 from genba.coordination.engine_news import News
 from genba.coordination.merge_queue import MergeTurn
-from genba.coordination.orchestrator import PART, TURN, Orchestrator, waking
+from genba.coordination.orchestrator import PART, Orchestrator, waking
 from genba.coordination.planning import finish_plan
 from genba.coordination.reviewing import finish_review
 from genba.coordination.session import Parts
+from genba.coordination.turning import TURN
 from genba.coordination.watching import Watch
 from genba.domain.errors import DiskFullError, NotFoundError, StateConflictError, UnavailableError
 from genba.domain.fleet import Executor, Field, PartEnd, PartOrder, Purpose
