@@ -45,7 +45,7 @@ test: $(DEV) clis
 chaos: $(DEV)
 	GENBA_CHAOS=whole GENBA_CHAOS_ROUNDS=$${GENBA_CHAOS_ROUNDS:-50} GENBA_TEST_FORK=0 \
 	    $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/fleet/test_chaos_*.py tests/chaos/test_rounds.py
-	$(BIN)/python -m tests.chaos --rounds $${ROUNDS:-500} --write-ledger
+	$(BIN)/python -m tests.chaos --rounds $${ROUNDS:-500} --write-ledger $(if $(SEED),--add --seed $(SEED))
 
 # A day of a fleet by a clock that is wound; clocks that are set; a hundred workers.
 soak: $(DEV)

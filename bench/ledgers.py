@@ -97,5 +97,14 @@ def commit() -> str:
     return head + ("+" if changed else "")
 
 
+def source() -> str:
+    """The product as it is measured, whatever else has changed; empty where it has changes that nobody committed."""
+    try:
+        changed = _git("status", "--porcelain", "--", "src")
+        return "" if changed else _git("rev-parse", "HEAD:src")
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
 def _git(*words: str) -> str:
     return subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()

@@ -6,7 +6,6 @@ import os
 import queue
 import re
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -16,10 +15,11 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from tests.chaos.ledger import keep
+from tests.chaos.ledger import keep, recovery, seeds
 from tests.chaos.plan import TASKS
 from tests.chaos.play import Played
 from tests.chaos.rounds import CLOCK, KEPT, Order, Outcome
@@ -58,25 +58,22 @@ class Told:
     def failed(self) -> list[Outcome]:
         return [outcome for outcome in self.outcomes if outcome.findings]
 
-    def summary(self) -> dict[str, object]:
+    def summary(self) -> dict[str, Any]:
         troubles: Counter[str] = Counter()
         for outcome in self.outcomes:
             troubles.update(outcome.played.happened)
-        recovered = sorted(seconds for outcome in self.outcomes for seconds in outcome.played.recovered)
+        recovered = [seconds for outcome in self.outcomes for seconds in outcome.played.recovered]
         laws = Counter(law_of(finding) for outcome in self.outcomes for finding in outcome.findings)
         return {
             "rounds": len(self.outcomes),
+            "seeds": seeds(outcome.order.seed for outcome in self.outcomes),
             "rounds with findings": len(self.failed),
             "tasks": sum(outcome.order.tasks for outcome in self.outcomes),
             "merges": sum(outcome.merges for outcome in self.outcomes),
             "troubles": dict(troubles.most_common()),
             **{name: laws[law] for name, law in COUNTED.items()},
             "other findings": laws.total() - sum(laws[law] for law in COUNTED.values()),
-            "recovered": {
-                "times": len(recovered),
-                "median seconds": round(statistics.median(recovered), 3) if recovered else 0.0,
-                "worst seconds": round(recovered[-1], 3) if recovered else 0.0,
-            },
+            "recovered": recovery(recovered),
             "seconds": round(time.monotonic() - self.began, 1),
             "not run": sorted({kind for outcome in self.outcomes for kind in outcome.left_out}),
         }
@@ -261,9 +258,10 @@ def main() -> int:
     else:
         players.run()
     found = told.summary()
-    sys.stdout.write("".join(f"{name}: {json.dumps(value)}\n" for name, value in found.items()))
-    if options.write_ledger:
-        keep(found, f"make chaos ROUNDS={len(told.outcomes)}")
+    shown = {**found, "recovered": {**found["recovered"], "each": "…"}}
+    sys.stdout.write("".join(f"{name}: {json.dumps(value)}\n" for name, value in shown.items()))
+    if options.write_ledger or options.add:
+        keep(found, f"make chaos ROUNDS={len(told.outcomes)}" + (f" SEED={first}" if options.seed else ""), options.add)
     return 1 if told.failed or len(told.outcomes) < rounds else 0
 
 
@@ -273,8 +271,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="of the first round; the others follow")
     parser.add_argument("--tasks", type=int, default=TASKS)
     parser.add_argument("--database", choices=(*DATABASES, "both"), default="both")
-    parser.add_argument("--jobs", type=int, default=1, help="rounds at one time")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="rounds at one time: one a core")
     parser.add_argument("--write-ledger", action="store_true", help="keep what was found in docs/measured/chaos.json")
+    parser.add_argument("--add", action="store_true", help="the same, on top of what was found before of the same code")
     return parser.parse_args()
 
 

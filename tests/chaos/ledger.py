@@ -1,8 +1,12 @@
 """What many rounds came to, kept for the page of numbers."""
 
+import statistics
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
-from bench import ledgers, page
+from bench import ledgers
 from bench.measuring import Row
 
 ABOUT = "Rounds of chaos: a fleet on a field of tasks, while everything around it is killed, cut off or filled up."
@@ -10,12 +14,56 @@ _NONE = ("lost commits", "doubled merges", "false done", "leftovers", "other fin
 """What there must be none of."""
 
 
-def keep(found: dict[str, Any], command: str) -> None:
-    """Write the ledger of the rounds, in the place of the last one, and the page anew."""
+_SUMS = ("rounds", "rounds with findings", "tasks", "merges", *_NONE, "seconds")
+
+
+def recovery(seconds: Iterable[float]) -> dict[str, Any]:
+    """How long it took until somebody went on, each time and as a rule."""
+    each = sorted(round(one, 3) for one in seconds)
+    return {
+        "times": len(each),
+        "median seconds": round(statistics.median(each), 3) if each else 0.0,
+        "worst seconds": each[-1] if each else 0.0,
+        "each": each,
+    }
+
+
+def seeds(played: Iterable[int]) -> str:
+    """As `1-20, 31`."""
+    runs: list[list[int]] = []
+    for seed in sorted(played):
+        if runs and seed == runs[-1][1] + 1:
+            runs[-1][1] = seed
+        else:
+            runs.append([seed, seed])
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def added(before: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """What two sittings found together."""
+    sums = {name: before[name] + found[name] for name in _SUMS}
+    return {
+        **found,
+        **sums,
+        "seeds": f"{before['seeds']}, {found['seeds']}",
+        "troubles": dict((Counter(before["troubles"]) + Counter(found["troubles"])).most_common()),
+        "recovered": recovery([*before["recovered"]["each"], *found["recovered"]["each"]]),
+        "not run": sorted({*before["not run"], *found["not run"]}),
+    }
+
+
+def keep(found: dict[str, Any], command: str, add: bool = False, folder: Path = ledgers.FOLDER) -> None:
+    """Write the ledger of the rounds, and the page anew: in the place of the last one, or `add` to it.
+
+    What another state of the product came to is not added to.
+    """
+    source = ledgers.source()
+    last = ledgers.read(folder).get("chaos") if add else None
+    if last is not None and source and last.more["source"] == source:
+        found, command = added(last.more["found"], found), f"{last.command}, {command}"
     rounds = f"{found['rounds']} rounds, {found['tasks']:,} tasks, {found['merges']:,} merges"
     rows = [Row(f"chaos: {name}", f"{found[name]} in {rounds}", float(found[name]), 0.0) for name in _NONE]
     times = found["recovered"]
     figure = f"{times['median seconds']:.2f} s as a rule, {times['worst seconds']:.2f} s at worst, of {times['times']}"
     rows.append(Row("chaos: from the death of a fleet to the next event", figure, times["median seconds"]))
-    ledgers.write("chaos", ABOUT, command, rows, found=found)
-    page.write()
+    ledgers.write("chaos", ABOUT, command, rows, folder=folder, source=source, found=found)

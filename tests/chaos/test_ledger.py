@@ -1,0 +1,55 @@
+"""What several sittings of chaos came to is kept together, as long as they were about the same product."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import ledgers
+from tests.chaos.ledger import added, keep, recovery, seeds
+
+NONE = dict.fromkeys(("lost commits", "doubled merges", "false done", "leftovers", "other findings"), 0)
+
+
+def found(first: int, last: int, seconds: list[float], **more: int) -> dict[str, Any]:
+    rounds = last - first + 1
+    return {
+        "rounds": rounds,
+        "seeds": seeds(range(first, last + 1)),
+        "rounds with findings": 0,
+        "tasks": 60 * rounds,
+        "merges": 52 * rounds,
+        "troubles": {"worker": rounds, "disk": 1},
+        **NONE,
+        **more,
+        "recovered": recovery(seconds),
+        "seconds": 10.0,
+        "not run": [],
+    }
+
+
+def test_two_sittings_are_added_up() -> None:
+    both = added(found(1, 20, [0.1, 0.2]), found(21, 30, [0.3], leftovers=1))
+
+    assert (both["rounds"], both["tasks"], both["seeds"], both["seconds"]) == (30, 1800, "1-20, 21-30", 20.0)
+    assert (both["leftovers"], both["lost commits"]) == (1, 0)
+    assert both["troubles"] == {"worker": 30, "disk": 2}
+    assert (both["recovered"]["median seconds"], both["recovered"]["worst seconds"]) == (0.2, 0.3)
+
+
+def test_seeds_are_told_as_runs() -> None:
+    assert seeds([3, 1, 2, 7, 9, 10]) == "1-3, 7, 9-10"
+    assert seeds([]) == ""
+
+
+def test_a_ledger_of_the_same_product_is_added_to_and_another_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for source, add, rounds in (("one", True, 20), ("one", True, 40), ("two", True, 20), ("", True, 20)):
+        monkeypatch.setattr(ledgers, "source", lambda source=source: source)
+
+        keep(found(1, 20, [0.1]), "make chaos ROUNDS=20", add, tmp_path)
+
+        kept = ledgers.read(tmp_path)["chaos"]
+        assert kept.more["found"]["rounds"] == rounds, source
+        assert kept.command.count("make chaos") == rounds // 20
