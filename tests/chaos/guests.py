@@ -5,14 +5,16 @@ import os
 import socket
 import subprocess
 import time
+from pathlib import Path
 
 from tests import preloaded
-from tests.chaos.ground import Ground, guest_of
+from tests.chaos.ground import Asked, Ground, guest_of
 from tests.chaos.plan import Part
 from tests.fleet.chaos import end
 from tests.preloaded import GENBA, ordinary_environment
 
 _PYTHON = ("/usr/bin/python3", "-B", "-S", "-m", "tests.chaos.asking")
+_TO_DO = "SELECT number FROM tasks WHERE number IN ({}) AND status IN ('open', 'in_progress')"
 _PAUSE = 0.5
 """How long somebody stays away who found nothing to do, or was killed."""
 
@@ -43,8 +45,19 @@ class Guests:
 
     @property
     def busy(self) -> bool:
-        """Whether somebody still works who is not of the fleet."""
-        return any(process.poll() != 0 for process in self._here.values())
+        """Whether somebody still works, or will, who is not of the fleet."""
+        here = [str(number) for number, process in self._here.items() if process.poll() != 0]
+        if not here:
+            return False
+        asked = Asked(self.ground.address or str(self.ground.file))
+        try:
+            return bool(asked.rows(_TO_DO.format(", ".join(here))))
+        finally:
+            asked.close()
+
+    @property
+    def logs(self) -> list[Path]:
+        return [self.ground.home / f"guest-{part.number}.log" for part in self.parts]
 
     def look_after(self) -> None:
         """Who was killed comes again; who has left with nothing more to do stays away."""

@@ -383,10 +383,9 @@ class Round:
                 self.played.story.append(f"{self._at()} {name} was taken away by the fleet")
                 del self.locks[lock]
                 continue
-            for worker in self.workers:
-                if str(lock) in worker.log.read_text("utf-8", "replace"):
-                    self._remove(lock, "the fleet has told of it")
-                    break
+            logs = [worker.log for worker in self.workers] + self.guests.logs
+            if any(str(lock) in log.read_text("utf-8", "replace") for log in logs if log.exists()):
+                self._remove(lock, "somebody has told of it")
 
     def _remove(self, lock: Path, why: str) -> None:
         name = self.locks.pop(lock)

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
+import psycopg
 
 from tests.chaos.checker import check
 from tests.chaos.ground import Ground, begin, small_disk
@@ -29,6 +30,8 @@ KEPT = "GENBA_CHAOS_KEPT"
 """The folder that rounds with findings are kept in."""
 
 _ROOM = 512 << 20
+_KEPT_TABLES = ("events", "tasks", "sessions", "merge_entries", "escalations", "seats", "dbos.workflow_status")
+"""Of a database on a server, which is dropped after the round."""
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -107,6 +110,11 @@ def _keep(home: Path, order: Order, kept: Path, played: Played, findings: list[s
     shutil.rmtree(place, ignore_errors=True)
     kept.mkdir(parents=True, exist_ok=True)
     subprocess.run(["cp", "-a", str(home), str(place)], check=False)
+    if order.address:
+        with psycopg.connect(order.address) as connection:
+            for table in _KEPT_TABLES:
+                rows = connection.execute(f"SELECT to_jsonb(t)::text FROM {table} t ORDER BY 1".encode()).fetchall()
+                (place / f"{table}.jsonl").write_text("".join(f"{row[0]}\n" for row in rows), encoding="utf-8")
     (place / "story.txt").write_text("\n".join([*findings, "", *played.story, ""]), encoding="utf-8")
     return str(place)
 

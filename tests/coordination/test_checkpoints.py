@@ -1,5 +1,7 @@
 """What a step came to survives being written down."""
 
+import errno
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -7,7 +9,14 @@ from hypothesis import strategies as st
 
 from genba.coordination import checkpoints
 from genba.domain import errors
-from genba.domain.errors import ConfigurationError, GenbaError, GitError, RecoverableError, UnexpectedError
+from genba.domain.errors import (
+    ConfigurationError,
+    DiskFullError,
+    GenbaError,
+    GitError,
+    RecoverableError,
+    UnexpectedError,
+)
 from genba.domain.fleet import PartEnd, WaitsFor
 from genba.domain.problems import Problem
 
@@ -63,6 +72,13 @@ def test_what_nobody_foresaw_is_told_in_one_line(error: Exception, message: str)
 
     assert type(again) is UnexpectedError
     assert again.message == message
+
+
+def test_a_full_disk_is_one_whoever_met_it() -> None:
+    again = raised(checkpoints.write_error(OSError(errno.ENOSPC, "No space left on device")))
+
+    assert type(again) is DiskFullError
+    assert again.message == "the disk is full: [Errno 28] No space left on device"
 
 
 def test_an_error_that_this_genba_does_not_know_stops_the_run() -> None:

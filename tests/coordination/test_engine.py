@@ -1,6 +1,7 @@
 """The engine, as whoever opens it sees it: on a file and on a server alike."""
 
 import asyncio
+import errno
 import os
 import threading
 import time
@@ -145,6 +146,22 @@ async def test_a_handler_that_fails_leaves_its_words(opened: Open, capfd: pytest
     assert capfd.readouterr() == ("", "")
     assert [one.kind for one in news] == ["engine.error"]
     assert "ZeroDivisionError: foreign" in news[0].message
+
+
+async def test_a_handler_that_meets_a_full_disk_begins_again(opened: Open) -> None:
+    begun: list[str] = []
+
+    async def part(payload: str, steps: Steps) -> str:
+        begun.append(payload)
+        if len(begun) == 1:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return payload
+
+    engine = await opened(part)
+    await put(engine, "a")
+
+    assert (await ended(engine, "a")).result == "a"
+    assert begun == ["a", "a"]
 
 
 async def test_row_and_workflow_are_committed_together_or_not_at_all(opened: Open, address: str) -> None:

@@ -39,6 +39,8 @@ class Asker:
         self.credential = credential
         self.token = ""
         self.number = 0
+        self.sent_home = ""
+        """Why it was sent home."""
 
     def live(self) -> int:
         if self.conduct.get("silent"):
@@ -54,6 +56,7 @@ class Asker:
             if kind == self.conduct.get("stops_at"):
                 return 0
             if kind == "exit":
+                self.sent_home = str(action.get("reason", ""))
                 break
             if kind == self.conduct.get("blocked_at"):
                 self.call("report_blocked", reason="Which colour?")

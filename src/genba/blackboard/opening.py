@@ -23,7 +23,7 @@ from genba.blackboard.faults import translated
 from genba.blackboard.read_only import read_only_engines
 from genba.blackboard.schema import HEAD, REVISIONS, metadata, tasks, versions
 from genba.blackboard.store import Store
-from genba.domain.errors import ConfigurationError, DiskFullError, GenbaError, StateConflictError
+from genba.domain.errors import ConfigurationError, DiskFullError, GenbaError, StateConflictError, is_disk_full
 from genba.domain.problems import Problem
 
 T = TypeVar("T")
@@ -133,9 +133,7 @@ def _make_file(path: Path) -> None:
 
 
 def _unwritable(path: Path, error: OSError) -> GenbaError:
-    import errno  # noqa: PLC0415  (only this pays for it)
-
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if is_disk_full(error):
         return DiskFullError(f"the disk is full: {path} cannot be made", hint="free some space, then try again")
     return StateConflictError(
         f"the blackboard {path} cannot be made: {error.strerror}",

@@ -1,7 +1,8 @@
 """What a durable step came to, as JSON text.
 
 Law: nothing is pickled. A value is what msgspec writes and reads; an error of the house is kept by its class and its
-words, and raised again as the same; what nobody foresaw becomes an UnexpectedError, the first time as every other time.
+words, and raised again as the same; a full disk is one of them, whoever met it; what nobody foresaw becomes an
+UnexpectedError, the first time as every other time.
 """
 
 from typing import Any, TypeVar
@@ -9,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from genba.domain import errors
-from genba.domain.errors import ConfigurationError, GenbaError, RecoverableError, UnexpectedError
+from genba.domain.errors import ConfigurationError, GenbaError, RecoverableError, UnexpectedError, is_disk_full
 from genba.domain.problems import Problem
 
 T = TypeVar("T")
@@ -61,6 +62,8 @@ def keep(error: BaseException) -> KeptError:
     """An error by the nearest class that the house knows."""
     if not isinstance(error, GenbaError):
         said = " ".join(str(error).split())
+        if is_disk_full(error):
+            return KeptError("DiskFullError", _plain(f"the disk is full: {said}"), hint="free some space")
         return KeptError("UnexpectedError", _plain(f"{type(error).__name__}: {said}" if said else type(error).__name__))
     kind = next(known.__name__ for known in type(error).__mro__ if _CLASSES.get(known.__name__) is known)
     return KeptError(

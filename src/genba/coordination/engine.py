@@ -24,7 +24,7 @@ from genba.coordination.engine_pace import Pace
 from genba.coordination.engine_workflows import FINISHED, MERGES, SESSIONS, Glance, Names, Workflow, sessions_queue
 from genba.coordination.executor_lock import ExecutorLock
 from genba.coordination.unwritten import Unwritten
-from genba.domain.errors import DiskFullError, GenbaError, StateConflictError
+from genba.domain.errors import DiskFullError, GenbaError, StateConflictError, is_disk_full
 from genba.domain.ports import Steps
 
 if TYPE_CHECKING:
@@ -193,9 +193,9 @@ class Engine:
             try:
                 async with slot:
                     return await handler(payload, steps(heed))
-            except (OperationalError, DiskFullError) as error:
-                raise asyncio.CancelledError from error  # it could not be written down, and begins again
-            except Exception:
+            except Exception as error:
+                if isinstance(error, OperationalError | DiskFullError) or is_disk_full(error):
+                    raise asyncio.CancelledError from error  # it could not be written down, and begins again
                 heed()
                 raise
 

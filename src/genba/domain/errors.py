@@ -23,6 +23,7 @@
 Foreign errors are translated where the foreign thing is called.
 """
 
+import errno
 import math
 import re
 
@@ -124,6 +125,11 @@ class CheckBrokenError(UnrecoverableError):
 
 class DiskFullError(UnrecoverableError):
     """Nothing more can be written; what was written stays."""
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Whether the system says that nothing more can be written, or that its user may not write more."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 class GitError(UnrecoverableError):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from genba.domain.errors import CheckBrokenError, DiskFullError, GenbaError, StateConflictError
+from genba.domain.errors import CheckBrokenError, DiskFullError, GenbaError, StateConflictError, is_disk_full
 from genba.domain.events import LoopEnded, RunEnded, WorkSentBack
 from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.issues import Issue
@@ -103,7 +102,7 @@ class Run:
             else:
                 self._reached(self.state.end(Outcome.FAILED, self.world.redact(error.message), error.hint))
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if not is_disk_full(error):
                 raise
             raise DiskFullError(
                 f"the disk is full: {error.strerror}",

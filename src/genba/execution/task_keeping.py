@@ -179,7 +179,12 @@ class TaskKeeper:
         task = await self.ledger.look(self.number)
         if task.status is change.to or (change.to is TaskStatus.REVIEW and task.status is TaskStatus.DONE):
             return
-        await self.ledger.move(self.number, change)
+        try:
+            await self.ledger.move(self.number, change)
+        except StateConflictError:
+            # Whoever lost its line while this was written down asks again, and finds what it has done itself.
+            if (await self.ledger.look(self.number)).status is not change.to:
+                raise
         if change.to is not TaskStatus.REVIEW:
             self.journal.emit(Notice(message=f"task #{self.number} is {change.to}"))
 

@@ -5,7 +5,6 @@ it did not fork itself was left by a supervisor that died, and is ended at once.
 """
 
 import contextlib
-import errno
 import gc
 import os
 import select
@@ -22,7 +21,7 @@ import msgspec
 from genba.connections.detached.holding import Holder
 from genba.connections.detached.nursery import Birth, Born
 from genba.connections.detached.places import Attempt, Question
-from genba.domain.errors import DiskFullError
+from genba.domain.errors import DiskFullError, is_disk_full
 
 Supervise = Callable[[Question, Attempt], int]
 """Puts the question, and says with which code to exit."""
@@ -90,8 +89,7 @@ class ForkingNursery:
         except DiskFullError:
             return Born(full=True)
         except OSError as error:
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            return Born(full=full, error=f"{error.strerror}: {birth.folder}")
+            return Born(full=is_disk_full(error), error=f"{error.strerror}: {birth.folder}")
 
     def _fork(self, question: Question) -> Born:
         """The lock is taken before the fork and left to the child: from the first moment on there is just one."""

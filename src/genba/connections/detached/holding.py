@@ -1,7 +1,6 @@
 """Locks that tell who is alive, and processes that are named for ever: by their number and when they began."""
 
 import contextlib
-import errno
 import fcntl
 import os
 import signal
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from genba.domain.errors import DiskFullError
+from genba.domain.errors import DiskFullError, is_disk_full
 
 _POLL_SECONDS = 0.005
 
@@ -116,7 +115,7 @@ def telling_of_full_disks(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if is_disk_full(error):
             raise disk_full(path) from error
         raise
 

@@ -1,13 +1,19 @@
 """What a question came to, as a file: a reply, an error of the house, or the word that the agent was parked."""
 
-import errno
 import time
 from typing import Any
 
 import msgspec
 
 from genba.domain import errors
-from genba.domain.errors import ConfigurationError, DiskFullError, GenbaError, RecoverableError, UnexpectedError
+from genba.domain.errors import (
+    ConfigurationError,
+    DiskFullError,
+    GenbaError,
+    RecoverableError,
+    UnexpectedError,
+    is_disk_full,
+)
 from genba.domain.problems import Problem
 from genba.domain.replies import Reply
 
@@ -27,7 +33,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @classmethod
     def of(cls, error: Exception) -> "Failure":
         """What nobody foresaw is told as such: by its kind and its sentence."""
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if isinstance(error, OSError) and is_disk_full(error):
             return cls(kind=DiskFullError.__name__, message=f"the disk is full: {error.strerror}")
         if not isinstance(error, GenbaError):
             return cls(kind=UnexpectedError.__name__, message=f"{type(error).__name__}: {error}")

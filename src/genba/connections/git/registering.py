@@ -10,7 +10,7 @@ from pathlib import Path
 
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.removal import remove_tree
-from genba.domain.errors import DiskFullError, GitError
+from genba.domain.errors import DiskFullError, GitError, is_disk_full
 
 _KEPT_OTHERWISE = ("reftable", "config.worktree")
 """Refs that are no files, and settings that each working tree has for itself."""
@@ -34,7 +34,7 @@ def register(layout: RepositoryLayout, tree: Path, branch: str) -> None:
         (tree / ".git").write_text(f"gitdir: {git_dir}\n", encoding="utf-8")
     except OSError as error:
         remove_tree(fresh)
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if is_disk_full(error):
             raise DiskFullError(f"the disk is full: {tree} could not be made") from error
         raise GitError(f"{tree} could not be made: {error.strerror}") from error
 

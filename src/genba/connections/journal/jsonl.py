@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from genba.connections.journal.redaction import Redactor
-from genba.domain.errors import DiskFullError
+from genba.domain.errors import DiskFullError, is_disk_full
 from genba.domain.events import Event
 
 Listener = Callable[[Event], None]
@@ -85,7 +85,7 @@ class JsonlJournal:
             if self._torn:
                 raise OSError(errno.ENOSPC, "short write")
         except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            if is_disk_full(error):
                 raise DiskFullError(
                     f"the disk is full: {self.path} cannot grow",
                     hint=f"free some space, then: genba run --resume {self.run}",

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import errno
 import importlib
 import io
 import os
@@ -11,7 +10,7 @@ import sys
 import click
 
 from genba import __version__
-from genba.domain.errors import DiskFullError, GenbaError, UnexpectedError, UsageError
+from genba.domain.errors import DiskFullError, GenbaError, UnexpectedError, UsageError, is_disk_full
 from genba.domain.problems import did_you_mean
 from genba.entrypoints.cli.failures import error_as_json, show_error
 from genba.entrypoints.cli.next_commands import next_command
@@ -162,7 +161,7 @@ def _usage(error: click.ClickException) -> UsageError:
 
 
 def _unexpected(error: Exception) -> GenbaError:
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if isinstance(error, OSError) and is_disk_full(error):
         return DiskFullError(f"the disk is full: {error.strerror}", hint="free some space, then try again")
     if os.environ.get("GENBA_DEBUG"):
         import traceback  # noqa: PLC0415  (only who asks for it pays)

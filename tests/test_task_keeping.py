@@ -1,0 +1,40 @@
+"""A run that lost its line while something was written down finds its own deed, and goes on."""
+
+import pytest
+
+from genba.domain.errors import StateConflictError
+from genba.domain.outcomes import Outcome
+from genba.domain.tasks import StatusChange, Task, TaskStatus
+from genba.execution.task_keeping import TaskKeeper
+from genba.testing.doubles import MemoryJournal, MemoryLedger
+
+
+class CutOff(MemoryLedger):
+    """Every change is made, its answer is lost, and whoever asked asks once more."""
+
+    async def move(self, number: int, change: StatusChange) -> Task:
+        await super().move(number, change)
+        return await super().move(number, change)
+
+
+def keeper(ledger: MemoryLedger) -> TaskKeeper:
+    return TaskKeeper(ledger, MemoryJournal(), 1, "worker-1", "worker")
+
+
+async def test_what_was_done_and_not_heard_of_is_no_refusal() -> None:
+    ledger = CutOff(Task(id=1, number=1, title="One", status=TaskStatus.IN_PROGRESS))
+
+    await keeper(ledger).stop(Outcome.FAILED, "its agent died", conflict=False)
+
+    assert ledger.tasks[1].status is TaskStatus.OPEN
+
+
+async def test_what_others_did_is_one() -> None:
+    class Cancelled(MemoryLedger):
+        async def move(self, number: int, change: StatusChange) -> Task:
+            raise StateConflictError(f"task #{number}: {change.to} is not where it may go")
+
+    ledger = Cancelled(Task(id=1, number=1, title="One", status=TaskStatus.IN_PROGRESS))
+
+    with pytest.raises(StateConflictError, match="not where it may go"):
+        await keeper(ledger).stop(Outcome.FAILED, "its agent died", conflict=False)
