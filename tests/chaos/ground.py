@@ -27,7 +27,8 @@ _LOOK = (
     "SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM events WHERE session NOT LIKE 'guest-%'),"
     " (SELECT count(*) FROM tasks WHERE status NOT IN ('done', 'blocked')),"
     " (SELECT count(*) FROM sessions WHERE status <> 'ended'),"
-    " (SELECT count(*) FROM merge_entries WHERE status IN ('queued', 'merging', 'stuck'))"
+    " (SELECT count(*) FROM merge_entries WHERE status IN ('queued', 'merging', 'stuck')),"
+    " (SELECT count(*) FROM events WHERE kind IN ('status_changed', 'part_began', 'part_ended', 'verified'))"
 )
 SETTINGS: dict[str, Any] = {
     "dod": [{"custom_script": f"sh {cast.CHECK}"}],
@@ -49,6 +50,8 @@ class Seen(msgspec.Struct, frozen=True):
     """Tasks that have no end yet."""
     sessions: int
     entries: int
+    steps: int
+    """Events that bring a task on. Who only comes and looks makes none."""
 
     @property
     def over(self) -> bool:

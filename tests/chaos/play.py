@@ -91,7 +91,7 @@ class Round:
         self.workers = [Worker(name, ground.home / f"work{name}.log") for name in names]
         self.began = 0.0
         self.last = (0.0, 0)
-        """When something happened last, and how many events there were then."""
+        """When a task was brought on last, and how many such events there were then."""
         self.dead_at: tuple[float, int] | None = None
         self.first = troubles.first
         self.threads: list[threading.Thread] = []
@@ -118,10 +118,10 @@ class Round:
         while True:
             seen: Seen | None = look()
             now = time.monotonic()
-            if seen is not None and seen.events != self.last[1]:
-                self.last = (now, seen.events)
+            if seen is not None and seen.steps != self.last[1]:
+                self.last = (now, seen.steps)
             if now - self.last[0] > PATIENCE:
-                self.played.problems.append(f"nothing has happened for {PATIENCE:g} s: {seen}")
+                self.played.problems.append(f"nothing has been brought on for {PATIENCE:g} s: {seen}")
                 return
             if seen is not None:
                 self._recovered(seen)
@@ -165,8 +165,9 @@ class Round:
                     self._tell(Kind.BOUNDARY, f"died at {worker.boundary}")
                     self._died(seen)
             elif self.guests.busy and worker.process is not None:
-                worker.rests = time.monotonic() + _REST  # nothing is left but what others do
+                worker.rests = time.monotonic() + _REST  # nothing is left but what others do, or a person
                 worker.process = None
+                self._decide()
                 continue
             elif worker.process is not None:
                 self._returned(worker, code)

@@ -408,6 +408,8 @@ class Run:
             if self.tasks is not None:
                 await self.tasks.complete(finalized, self._closure_action())
             await self.issues.complete(self.state.closure, finalized.arrived, workspace.branch)
+        except DiskFullError:
+            raise  # it is closed when there is room
         except GenbaError as error:
             reason = f"the issue could not be closed: {error.message}"
             again = f"genba run --resume {self.plan.run}"
