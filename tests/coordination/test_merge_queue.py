@@ -183,6 +183,23 @@ async def test_a_file_in_the_way_of_one_holds_nobody_else_up(floor: QueueFloor, 
     assert floor.project.git("status", "--porcelain") == ""
 
 
+@pytest.mark.parametrize("history", list(MergeHistory))
+async def test_what_landed_and_was_not_written_down_is_told_by_its_own_commit(
+    floor: QueueFloor, history: MergeHistory
+) -> None:
+    """It may be queued once more, since whoever landed it lost the database before it could say so."""
+    for task in range(1, 4):
+        floor.entry(task, {f"{task}.txt": f"{task}\n"})
+    await floor.run(history=history)
+    landed = floor.row(1).landed
+    floor.board.rows[1] = msgspec.structs.replace(floor.board.rows[1], status=EntryStatus.QUEUED, landed="")
+
+    assert (await floor.run(history=history)).merged == (1,)
+
+    assert floor.row(1).landed == landed
+    assert landed != floor.project.git("rev-parse", "main")
+
+
 async def test_a_rebase_of_the_target_is_waited_for(floor: QueueFloor) -> None:
     project = floor.project
     project.git("switch", "-qc", "side")

@@ -79,8 +79,19 @@ def test_what_somebody_was_writing_who_died_is_swept_and_what_is_whole_or_young_
     layout = RepositoryLayout(tmp_path, tmp_path / ".git", tmp_path / ".git")
     dead, alive = "4194305", "1"
     left = [f"index-worker-1-1-abc-{dead}", f"trees/genba%2F1-a.{dead}.new", f"runs/worker-1/run.{dead}.new"]
-    left += [f"runs/worker-1/supervised/1-1/request.{dead}", f"goals/.a.json.{dead}", f"registering-{dead}-abcd"]
-    kept = [f"index-worker-1-1-abc-{alive}", "trees/genba%2F1-a.json", "runs/worker-1/run.json", "goals/a.json"]
+    left += [
+        f"runs/worker-1/supervised/1-1/request.{dead}",
+        f"goals/.a.json.{dead}",
+        f"registering-{dead}-abcd",
+        f"exclude-{dead}",
+    ]
+    kept = [
+        f"exclude-{alive}",
+        f"index-worker-1-1-abc-{alive}",
+        "trees/genba%2F1-a.json",
+        "runs/worker-1/run.json",
+        "goals/a.json",
+    ]
     for name in (*left, *kept):
         path = layout.own / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -347,8 +347,7 @@ class _Turn:
                 return _Proven(closed=f'the branch "{self.order.target}" is gone\nhint: git branch --all   git reflog')
             if self._in_line:
                 return await self._prove_in_line(group, base)
-            stacked = await self.target.stack(base, [_work(entry) for entry in group], self.order.history)
-            proven = _sorted(group, base, stacked)
+            proven = await self._stacked(group, base)
             if not proven.places:
                 return proven
             self._tell("proving", tuple(place.entry for place in proven.places))
@@ -366,8 +365,7 @@ class _Turn:
         for number, entry in enumerate(group):
             if number and time.monotonic() - began > _WAITING_SECONDS:
                 return _Proven(base=base, places=tuple(places), ends=tuple(ends), left=group[number:])
-            stacked = await self.target.stack(tip, [_work(entry)], self.order.history)
-            proven = _sorted((entry,), tip, stacked)
+            proven = await self._stacked((entry,), tip)
             if proven.places:
                 self._tell("proving", (entry,))
                 proven = await self._prove_one(proven)
@@ -375,6 +373,16 @@ class _Turn:
             ends += proven.ends
             tip = places[-1].commit if places else base
         return _Proven(base=base, places=tuple(places), ends=tuple(ends))
+
+    async def _stacked(self, group: Entries, base: str) -> _Proven:
+        """What a group comes to on a base. What is there already has landed before, and says as what."""
+        stacked = await self.target.stack(base, [_work(entry) for entry in group], self.order.history)
+        proven = _sorted(group, base, stacked)
+        there = [end for end in proven.ends if end.status is EntryStatus.MERGED]
+        if not there:
+            return proven
+        known = {end.entry.id: await self._landed_before(end.entry) or end for end in there}
+        return msgspec.structs.replace(proven, ends=tuple(known.get(end.entry.id, end) for end in proven.ends))
 
     async def _prove_one(self, proven: _Proven) -> _Proven:
         place = proven.places[0]

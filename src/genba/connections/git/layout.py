@@ -85,12 +85,17 @@ class RepositoryLayout:
         known = path.read_text(encoding="utf-8", errors="surrogateescape") if path.is_file() else ""
         missing = [pattern for pattern in patterns if pattern not in known.splitlines()]
         if missing:
-            path.parent.mkdir(parents=True, exist_ok=True)
             start = "" if not known or known.endswith("\n") else "\n"
-            fresh = path.with_name(f"exclude.{os.getpid()}")
+            fresh = self.own / f"exclude-{os.getpid()}"
             whole = known + start + "".join(f"{pattern}\n" for pattern in missing)
-            fresh.write_text(whole, encoding="utf-8", errors="surrogateescape")
-            fresh.replace(path)
+            for folder in (path.parent, self.own):
+                folder.mkdir(parents=True, exist_ok=True)
+            try:
+                fresh.write_text(whole, encoding="utf-8", errors="surrogateescape")
+                fresh.replace(path)
+            except OSError:
+                fresh.unlink(missing_ok=True)
+                raise
 
     def may_be_checked_out(self, branch: str) -> bool:
         """Whether a checkout of this repository says that it is on a branch, read from files."""

@@ -14,6 +14,7 @@ _LOCK = ".lock"
 _DRAFTS = (
     ("*", re.compile(r"index-.+-(\d+)")),
     ("*", re.compile(r"registering-(\d+)-[0-9a-f]+")),
+    ("*", re.compile(r"exclude-(\d+)")),
     ("goals/.*", re.compile(r"\..+\.(\d+)")),
     ("trees/*", re.compile(r".+\.(\d+)\.new")),
     ("runs/*/*", re.compile(r"(?:run|workflow)\.(\d+)(?:\.new)?")),
