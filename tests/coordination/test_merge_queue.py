@@ -200,6 +200,17 @@ async def test_what_landed_and_was_not_written_down_is_told_by_its_own_commit(
     assert landed != floor.project.git("rev-parse", "main")
 
 
+async def test_what_somebody_else_landed_meanwhile_is_not_sent_back(floor: QueueFloor) -> None:
+    """As one does that was held for dead, and was quicker than whoever took its turn."""
+    entry = floor.entry(1, {**number(1), "one.txt": "1\n"})  # red: the sum is wrong
+    floor.meanwhile = [lambda: floor.project.git("merge", "-q", "--no-ff", "-m", "Merge it", entry.branch)]
+
+    report = await floor.run()
+
+    assert (report.merged, report.red) == ((1,), ())
+    assert floor.row(1).landed == floor.project.git("rev-parse", "main")
+
+
 async def test_a_rebase_of_the_target_is_waited_for(floor: QueueFloor) -> None:
     project = floor.project
     project.git("switch", "-qc", "side")

@@ -460,6 +460,7 @@ class _Turn:
     async def _settle(self, name: str, ends: tuple[EntryEnd, ...], release: Entries = ()) -> None:
         if not ends and not release:
             return
+        ends = tuple([await self._fact(end) for end in ends])
 
         async def work() -> int:
             await asyncio.to_thread(self._write_down, ends, [entry.id for entry in release])
@@ -469,6 +470,15 @@ class _Turn:
 
         await self.steps.run(f"settle {name}", work, int)
         self._count(ends)
+
+    async def _fact(self, end: EntryEnd) -> EntryEnd:
+        """What is said to go back, or what is true of it: who was held for dead may have landed it meanwhile."""
+        if end.status not in (EntryStatus.RED, EntryStatus.CONFLICT):
+            return end
+        try:
+            return await self._landed_before(end.entry) or end
+        except GenbaError:
+            return end
 
     async def _all_stuck(self, name: str, why: str, waiting_only: bool = False) -> tuple[EntryEnd, ...]:
         """A target that cannot be moved holds up everything that waits for it, and each entry says so."""

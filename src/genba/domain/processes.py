@@ -32,9 +32,27 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     """Open files, by their number, that the process gets from Genba besides its three streams."""
 
 
+VERIFYING = "verify-"
+"""How the marks of `genba verify` begin."""
+_MERGING = ".merge-"
+
+
 def service_mark(mark: str) -> str:
     """The mark of the service that a goal with this mark starts."""
     return f"{mark}.service"
+
+
+def merge_mark(run: str, by: str) -> str:
+    """The mark of goals that are checked before the work of a run lands. Nobody else has it.
+
+    Of two who do that for the same work, since one was held for dead, neither ends the goals of the other.
+    """
+    return f"{run}{_MERGING}{by}"
+
+
+def is_of_one_process(mark: str) -> bool:
+    """Whether a mark names the one process that had it: when that is dead, what carries the mark can be ended."""
+    return mark.startswith(VERIFYING) or _MERGING in mark
 
 
 def claim_mark(run: str) -> str:

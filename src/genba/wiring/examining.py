@@ -9,9 +9,10 @@ from genba.connections.git.history import GitHistory, known_commit
 from genba.connections.git.worktrees import GitWorkingTrees
 from genba.connections.journal.redaction import Redactor
 from genba.domain.errors import NotFoundError, StateConflictError
+from genba.domain.processes import VERIFYING
 from genba.domain.tasks import Actor, ActorKind, StatusChange, Task, TaskStatus
 from genba.domain.verification import GoalResult, Subject, Verification
-from genba.wiring.judging import VERIFY, Examination, rulebook, verifier
+from genba.wiring.judging import Examination, rulebook, verifier
 
 if TYPE_CHECKING:
     from genba.wiring.house import House
@@ -53,7 +54,7 @@ async def look(house: House, examination: Examination, fresh: bool, told: Callab
     import os  # noqa: PLC0415  (beside its use)
 
     assert examination.subject is not None  # noqa: S101  (asked for with needs_commit)
-    mark = f"{VERIFY}{os.getpid()}-{os.urandom(3).hex()}"
+    mark = f"{VERIFYING}{os.getpid()}-{os.urandom(3).hex()}"
     author = examination.agent if examination.number is not None else ""
     judge = verifier(house.layout, house.processes, Redactor(os.environ).text, mark, house.fence(), author)
     found = await judge.verify(examination.subject, examination.policy, told, fresh)

@@ -26,14 +26,12 @@ from genba.definitions.project import Project
 from genba.definitions.sandbox_file import AgentSandbox, Ceiling, SandboxSettings
 from genba.definitions.sandbox_file import quarters as quarters_of
 from genba.domain.ports import Processes, Sandbox
-from genba.domain.processes import service_mark
+from genba.domain.processes import is_of_one_process, service_mark
 from genba.domain.verification import Subject
 from genba.domain.walls import SandboxKind
 from genba.execution.policies import Policy, Rulebook
 from genba.execution.verifying import Verifier
 
-VERIFY = "verify-"
-"""Begins the mark of everything that `genba verify` starts."""
 _NOBODY = "goals"
 """Who the commands of goals are where no agent is known that wrote what they run."""
 
@@ -100,8 +98,8 @@ def verifier(
 
 
 async def _left_by(processes: Processes, dead: str) -> None:
-    """End what a killed `genba verify` left running. A run may have been resumed, and ends its own."""
-    for each in (dead, service_mark(dead)) if dead.startswith(VERIFY) else ():
+    """End what somebody left running who was killed while it verified. A run that was resumed ends its own."""
+    for each in (dead, service_mark(dead)) if is_of_one_process(dead) else ():
         await processes.sweep(each)
 
 

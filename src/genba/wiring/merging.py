@@ -10,6 +10,7 @@ import msgspec
 
 from genba.connections.git.queueing import GitTarget
 from genba.connections.journal.redaction import Redactor
+from genba.domain.processes import merge_mark
 from genba.execution.policies import Policy
 from genba.execution.verifying import evidence
 from genba.wiring.judging import rulebook, verifier
@@ -48,7 +49,7 @@ class Proving:
         policy = await rulebook(self.house.layout, self.house.project).freeze(subject.base, subject.base_branch, task)
         if entry.id in self._done and self._done[entry.id] == _Seen(await self._tree(subject), subject.base, policy):
             return None
-        mark = f"{entry.run}.merge"
+        mark = merge_mark(entry.run, f"{os.getpid()}-{os.urandom(3).hex()}")
         house, redact = self.house, Redactor(os.environ).text
         judge = verifier(house.layout, house.processes, redact, mark, house.fence(), entry.agent)
         found = await judge.verify(subject, policy, lambda _result: None)

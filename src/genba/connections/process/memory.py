@@ -17,7 +17,7 @@ class MemoryUse(msgspec.Struct, frozen=True, kw_only=True):
     total_mb: int
     free_mb: int
     by_mark: dict[str, int]
-    """Megabytes by mark. Marks that end in a word of their own, such as RUN.merge, count for the run too."""
+    """Megabytes by mark. Marks that end in a word of their own, such as RUN.claim, count for the run too."""
     by_process: dict[int, int]
     """Megabytes of a process and all that descend from it, by the numbers that were asked for."""
 
