@@ -285,7 +285,7 @@ class GitHubClient:
             raise _cut(asked, error.exc, self.settings.url) from None
         except GitHubException as error:
             raise RemoteUnavailable(f"{asked} failed: {type(error).__name__}") from None
-        except OSError as error:
+        except (OSError, httpx.HTTPError) as error:
             raise _cut(asked, error, self.settings.url) from None
         except (ValueError, OverflowError, TypeError):
             # The client could not read the time in the answer of a limit, or make a time of it.
