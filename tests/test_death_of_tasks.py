@@ -85,25 +85,19 @@ def with_task(project: Project) -> None:
     project.issue(1, "One")
 
 
-def git_that_kills(folder: Path, at: str) -> str:
-    """A PATH on which git kills whoever asks it for this, without doing it."""
+def git_that_kills(folder: Path, at: str, then: str = "exit 1") -> str:
+    """A PATH on which git kills whoever asks it for this, and does something else instead."""
     real = shutil.which("git")
     folder.mkdir()
     script = folder / "git"
-    script.write_text(f'#!/bin/sh\ncase "$*" in {at}) kill -9 $PPID; exit 1;; esac\nexec {real} "$@"\n')
+    script.write_text(f'#!/bin/sh\ncase "$*" in {at}) kill -9 $PPID; {then};; esac\nexec {real} "$@"\n')
     script.chmod(0o755)
     return f"{folder}:{os.environ['PATH']}"
 
 
 def git_that_goes_on(folder: Path, at: str) -> str:
-    """A PATH on which git kills whoever asks it for this, and does it all the same, a while later."""
-    real = shutil.which("git")
-    folder.mkdir()
-    script = folder / "git"
-    late = f'kill -9 $PPID; sleep 3; {real} "$@"; touch {folder}/done; exit'
-    script.write_text(f'#!/bin/sh\ncase "$*" in {at}) {late};; esac\nexec {real} "$@"\n')
-    script.chmod(0o755)
-    return f"{folder}:{os.environ['PATH']}"
+    """The same, but it does what it was asked for, a while later."""
+    return git_that_kills(folder, at, f'sleep 3; {shutil.which("git")} "$@"; touch {folder}/done; exit')
 
 
 def newest_run(project: Project) -> str:
