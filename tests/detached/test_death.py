@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from genba.connections.detached.adapter import end_all
 from genba.domain.errors import AgentUnavailable, DiskFullError
 from genba.domain.events import Notice
 from tests.detached.conftest import MakePost
@@ -336,6 +337,30 @@ async def test_a_question_that_could_not_be_put_has_failed_whoever_asks_it_next(
         await post.put()
     assert (await post.put(2)).text.split() == ["hello"]
     assert (post.question().starts(), post.question(2).starts()) == (0, 1)
+
+
+@linux
+async def test_a_secret_for_one_who_is_never_born_is_left_nowhere(project: Project, posts: MakePost) -> None:
+    agent(project, "echo hello")
+    post = await posts()
+    adapter = post.adapter()
+
+    async def secret() -> str:
+        return "for one alone"
+
+    adapter.credential = secret
+    post.nursery.argv = ("false",)
+    with pytest.raises(AgentUnavailable, match="does not answer"):
+        await post.put(adapter=adapter)
+    assert post.question().take_secret() == ""
+    post.question().hand("of a worker that died before it could take it away")
+    with pytest.raises(AgentUnavailable, match="does not answer"):
+        await post.put()
+    assert post.question().take_secret() == ""
+    post.question(2).make()
+    post.question(2).hand("of a worker that never came back")
+    await end_all(post.folder, post.run, post.house.processes)
+    assert post.question(2).take_secret() == ""
 
 
 @linux

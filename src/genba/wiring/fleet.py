@@ -137,6 +137,7 @@ class Fleet:
         """Take away what was left by those who were killed here. Nobody is kept from leaving by it."""
         with suppress(OSError):
             await sweep_checkouts(self.house.layout, self.house.processes)
+        with suppress(OSError):
             await asyncio.to_thread(sweep_drafts, self.house.layout)
 
     async def _engine(self, executor: str, slots: int) -> Engine:

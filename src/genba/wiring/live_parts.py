@@ -15,6 +15,7 @@ import msgspec
 from genba.blackboard.ledger import BlackboardLedger
 from genba.connections.detached.adapter import end_all
 from genba.connections.detached.dropping import drop_what_was_heard
+from genba.connections.drafts import put
 from genba.connections.git.dropping import drop_branch
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.locks import FileLock, is_held
@@ -66,9 +67,7 @@ class Answering(msgspec.Struct, frozen=True, kw_only=True):
         """The file that leads the agents of a run here, from whichever process started them."""
         path = layout.run_folder(run) / "workflow"
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        fresh = path.with_name(f"workflow.{os.getpid()}")
-        fresh.write_text(str(self.socket), encoding="utf-8")
-        fresh.replace(path)
+        put(path, str(self.socket).encode())
         return str(path)
 
     def control(self, agent: str) -> Control:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from genba.connections.drafts import put
 from genba.definitions.sandbox_file import Quarters
 from genba.domain.errors import StateConflictError, UnrecoverableError
 from genba.domain.processes import Command, Ending
@@ -41,9 +42,7 @@ class Ready:
         if self.plan.setup is not None:
             words = ("sh", "-c", self.plan.setup) if isinstance(self.plan.setup, str) else self.plan.setup
             await self._run(session, words, "worktree.setup")
-        fresh = self.done.with_name(f"{self.done.name}.new")
-        fresh.write_text(this_tree, encoding="utf-8")
-        fresh.replace(self.done)
+        put(self.done, this_tree.encode())
 
     async def _run(self, session: AgentSession, argv: tuple[str, ...], what: str) -> None:
         limit = self.plan.setup_timeout_seconds

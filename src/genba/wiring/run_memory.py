@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from genba.connections.drafts import put
 from genba.definitions.completion import IterationBudget
 from genba.definitions.definition import AgentDefinition
 from genba.domain.errors import ConfigurationError, StateConflictError
@@ -32,20 +32,11 @@ def remember(folder: Path, plan: RunPlan, journal: Path) -> None:
     memory = folder / "run.json"
     if not memory.exists():
         keep(memory, RunMemory(plan.definition, plan.parameters, plan.may_change, plan.accepts_risk, plan.mode))
-    fresh = folder / "journal.new"
-    fresh.write_text(str(journal), encoding="utf-8")
-    fresh.replace(folder / "journal")
+    put(folder / "journal", str(journal).encode())
 
 
 def keep(path: Path, memory: RunMemory) -> None:
-    fresh = path.with_name(f"{path.stem}.{os.getpid()}.new")
-    try:
-        fresh.touch(mode=0o600)
-        fresh.write_bytes(msgspec.json.encode(memory))
-        fresh.replace(path)
-    except OSError:
-        fresh.unlink(missing_ok=True)
-        raise
+    put(path, msgspec.json.encode(memory), mode=0o600)
 
 
 def recall(folder: Path, run: str) -> RunMemory:

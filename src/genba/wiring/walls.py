@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from genba.connections.drafts import put
 from genba.definitions.definition import AgentDefinition
 from genba.definitions.project import Project
 from genba.domain.errors import ConfigurationError
@@ -126,9 +127,7 @@ def _trial(layout: RepositoryLayout, processes: Processes) -> str:
     problem = make(SandboxKind.BUBBLEWRAP, processes).problem()
     if mark and not problem:
         memory.parent.mkdir(parents=True, exist_ok=True)
-        fresh = memory.with_name(f"bubblewrap.{os.getpid()}")
-        fresh.write_text(mark, encoding="utf-8")
-        fresh.replace(memory)
+        put(memory, mark.encode())
     return problem
 
 

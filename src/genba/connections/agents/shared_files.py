@@ -3,7 +3,8 @@
 import os
 import stat
 from pathlib import Path
-from uuid import uuid4
+
+from genba.connections.drafts import put
 
 _LONGEST = 16 * 1024 * 1024
 
@@ -11,15 +12,7 @@ _LONGEST = 16 * 1024 * 1024
 def write_shared(path: Path, content: bytes) -> None:
     """Put a whole new file there. A link that stands in its place is replaced, and never followed."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    fresh = path.with_name(f".{uuid4().hex}.new")
-    opened = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(opened, "wb") as file:
-            file.write(content)
-        fresh.replace(path)
-    except OSError:
-        fresh.unlink(missing_ok=True)
-        raise
+    put(path, content, mode=0o600)
 
 
 def read_shared(path: Path) -> bytes | None:

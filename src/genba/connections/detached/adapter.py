@@ -191,6 +191,7 @@ class DetachedAdapter:
             if result is not None and newest is not None:
                 with Hearing(newest, heard, self.emit) as hearing:
                     await hearing.tell()
+                question.take_secret()  # of a supervisor that was never born
                 return result, replayed
             holder = question.holder()
             if not question.is_held():
@@ -245,17 +246,25 @@ class DetachedAdapter:
             await self._end(other)
 
     async def _end(self, question: Question) -> None:
-        """Have the supervisor park its agent; one that does not is killed, and what it leaves is swept."""
+        """Have the supervisor park its agent; one that does not is killed, and what it leaves is swept.
+
+        A secret that none took is taken away: whoever asks again brings a new one.
+        """
         if not await asyncio.to_thread(_told_to_end, question, signal.SIGTERM, self.parking_seconds):
             await asyncio.to_thread(_told_to_end, question, signal.SIGKILL, _KILLING_SECONDS)
             await self.processes.sweep(self.posting.run)
+        question.take_secret()
 
 
 async def end_all(run_folder: Path, run: str, processes: Processes) -> None:
-    """End every agent of a run that a supervisor still holds, with all that it started. Safe to repeat."""
+    """End every agent of a run that a supervisor still holds, with all that it started. Safe to repeat.
+
+    A secret that was left for one who is never started goes with them.
+    """
     for question in questions(run_folder):
         if not await asyncio.to_thread(_told_to_end, question, signal.SIGTERM, _PARKING_SECONDS):
             await asyncio.to_thread(_told_to_end, question, signal.SIGKILL, _KILLING_SECONDS)
+        question.take_secret()
     await processes.sweep(run)
 
 

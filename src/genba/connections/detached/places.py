@@ -12,14 +12,14 @@ It lies in the folder of the run, where no instance can see it: what is read her
 
 import os
 import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 import msgspec
 
 from genba.connections.detached.holding import Holder, is_held, is_shared, sharing, take, telling_of_full_disks
 from genba.connections.detached.results import Result, whole_text
+from genba.connections.drafts import put
 from genba.domain.replies import Ask
 from genba.domain.walls import SandboxKind
 from genba.domain.workspaces import Workspace
@@ -76,17 +76,18 @@ class Attempt:
     def write(self, result: Result) -> None:
         """All of it or nothing."""
         content = result.encoded()
-        fresh = self._reserve if len(content) <= len(_RESERVE) else self.path / "result.new"
-        with telling_of_full_disks(fresh):
-            descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with telling_of_full_disks(self._result):
+            if len(content) > len(_RESERVE):
+                put(self._result, content, mode=0o600)
+                self._reserve.unlink(missing_ok=True)
+                return
+            descriptor = os.open(self._reserve, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
                 _write_all(descriptor, content.ljust(len(_RESERVE)))
                 os.ftruncate(descriptor, len(content))
             finally:
                 os.close(descriptor)
-            fresh.replace(self._result)
-        if fresh is not self._reserve:
-            self._reserve.unlink(missing_ok=True)
+            self._reserve.replace(self._result)
 
 
 class Question:
@@ -121,26 +122,16 @@ class Question:
             content = msgspec.json.encode(request)
         except UnicodeEncodeError:
             content = msgspec.json.encode(whole_text(msgspec.to_builtins(request)))
-        fresh = self.path / f"request.{os.getpid()}"
-        with telling_of_full_disks(fresh), _gone_if_it_fails(fresh):
-            fresh.touch(mode=0o600)
-            fresh.write_bytes(content)
-            fresh.replace(self._request)
+        with telling_of_full_disks(self._request):
+            put(self._request, content, mode=0o600)
 
     def request(self) -> Request:
         return msgspec.json.decode(self._request.read_bytes(), type=Request)
 
     def hand(self, secret: str) -> None:
         """Leave a secret for the next supervisor. One that nobody took is replaced."""
-        fresh = self.path / f"credential.{os.getpid()}"
-        with telling_of_full_disks(fresh), _gone_if_it_fails(fresh):
-            fresh.unlink(missing_ok=True)
-            descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            try:
-                _write_all(descriptor, secret.encode())
-            finally:
-                os.close(descriptor)
-            fresh.replace(self._credential)
+        with telling_of_full_disks(self._credential):
+            put(self._credential, secret.encode(), mode=0o600)
 
     def take_secret(self) -> str:
         """The secret that was left, which is gone from here with that; empty where there is none."""
@@ -216,15 +207,6 @@ def questions(run_folder: Path) -> list[Question]:
         return [Question(path) for path in (run_folder / QUESTIONS).iterdir() if path.is_dir()]
     except (FileNotFoundError, NotADirectoryError):
         return []
-
-
-@contextmanager
-def _gone_if_it_fails(fresh: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError:
-        fresh.unlink(missing_ok=True)
-        raise
 
 
 def _write_all(descriptor: int, content: bytes) -> None:

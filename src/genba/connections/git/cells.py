@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+from genba.connections.drafts import put
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.signing import SIGNING, SIGNING_HOOK
 from genba.connections.git.trash import delete_later, throw_away
@@ -90,9 +91,7 @@ def read_state(cell: Path) -> CellState | None:
 
 
 def write_state(cell: Path, state: CellState) -> None:
-    fresh = cell / "state.json.new"
-    fresh.write_bytes(msgspec.json.encode(state))
-    fresh.replace(cell / "state.json")
+    put(cell / "state.json", msgspec.json.encode(state))
 
 
 def is_behind(cell: Path) -> bool:

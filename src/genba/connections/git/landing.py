@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from genba.connections.drafts import put
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.locks import FileLock
 from genba.connections.git.saying import telling_line
@@ -157,9 +158,7 @@ class Landing:
 
     def _write(self, record: _Record) -> None:
         self.record.parent.mkdir(parents=True, exist_ok=True)
-        fresh = self.record.with_suffix(".new")
-        fresh.write_bytes(msgspec.json.encode(record))
-        fresh.replace(self.record)
+        put(self.record, msgspec.json.encode(record))
 
 
 def _exists(path: Path) -> bool:

@@ -4,6 +4,7 @@ import os
 import zlib
 from pathlib import Path
 
+from genba.connections.drafts import put
 from genba.connections.git.commands import Git, branch_of, discover
 from genba.domain.errors import GitError
 
@@ -86,16 +87,10 @@ class RepositoryLayout:
         missing = [pattern for pattern in patterns if pattern not in known.splitlines()]
         if missing:
             start = "" if not known or known.endswith("\n") else "\n"
-            fresh = self.own / f"exclude-{os.getpid()}"
             whole = known + start + "".join(f"{pattern}\n" for pattern in missing)
             for folder in (path.parent, self.own):
                 folder.mkdir(parents=True, exist_ok=True)
-            try:
-                fresh.write_text(whole, encoding="utf-8", errors="surrogateescape")
-                fresh.replace(path)
-            except OSError:
-                fresh.unlink(missing_ok=True)
-                raise
+            put(path, whole.encode("utf-8", "surrogateescape"), folder=self.own)
 
     def may_be_checked_out(self, branch: str) -> bool:
         """Whether a checkout of this repository says that it is on a branch, read from files."""

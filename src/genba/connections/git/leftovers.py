@@ -6,21 +6,16 @@ import re
 import time
 from pathlib import Path
 
+from genba.connections.drafts import writer_of
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.removal import remove_tree
 from genba.domain.workspaces import Workspace
 
 _LOCK = ".lock"
-_DRAFTS = (
-    ("*", re.compile(r"index-.+-(\d+)")),
-    ("*", re.compile(r"registering-(\d+)-[0-9a-f]+")),
-    ("*", re.compile(r"exclude-(\d+)")),
-    ("goals/.*", re.compile(r"\..+\.(\d+)")),
-    ("trees/*", re.compile(r".+\.(\d+)\.new")),
-    ("runs/*/*", re.compile(r"(?:run|workflow)\.(\d+)(?:\.new)?")),
-    ("runs/*/supervised/*/*", re.compile(r"(?:request|credential)\.(\d+)")),
-)
-"""Where Genba writes what is put into its place when it is whole, and the process in its name."""
+_MAKINGS = (re.compile(r"index-.+-(\d+)"), re.compile(r"registering-(\d+)-[0-9a-f]+"))
+"""What Genba makes beside everything else before it is put into its place, and the process in its name."""
+_PLACES = (".", "goals", "trees", "cells/*", "runs/*", "runs/*/asks", "runs/*/supervised/*", "runs/*/supervised/*/*")
+"""Where drafts of files are written."""
 _WRITING_SECONDS = 1.0
 """So long a draft is left alone, whoever wrote it: its process may be one that cannot be seen from here."""
 
@@ -57,18 +52,35 @@ def _cleared(folder: Path, name: str | None) -> list[str]:
 
 
 def sweep_drafts(layout: RepositoryLayout) -> None:
-    """Remove what processes were writing that died before it was whole. What they wrote whole is never touched."""
-    now = time.time()
-    for places, name in _DRAFTS:
-        for path in layout.own.glob(places):
-            found = name.fullmatch(path.name)
-            with contextlib.suppress(OSError):
-                if found is None or not _is_gone(int(found[1])) or 0 <= now - path.lstat().st_mtime < _WRITING_SECONDS:
-                    continue
-                if path.is_dir() and not path.is_symlink():
-                    remove_tree(path)
-                else:
-                    path.unlink()
+    """Remove what processes were writing that died before it was whole. What they wrote whole is never touched.
+
+    Instances write to some of these folders as well: there only plain names go, and nothing is followed.
+    """
+    for path in layout.own.glob("*"):
+        found = next((match for making in _MAKINGS if (match := making.fullmatch(path.name))), None)
+        if found is None or not _is_left(path, int(found[1])):
+            continue
+        if path.is_dir() and not path.is_symlink():
+            remove_tree(path)
+        else:
+            _unlink(path)
+    for place in _PLACES:
+        for path in layout.own.glob(f"{place}/.*.new"):
+            process = writer_of(path.name)
+            if process is not None and _is_left(path, process):
+                _unlink(path)
+
+
+def _is_left(path: Path, process: int) -> bool:
+    """Whether whoever wrote it is gone, and it is not so young that another host may be writing it."""
+    with contextlib.suppress(OSError):
+        return _is_gone(process) and not 0 <= time.time() - path.lstat().st_mtime < _WRITING_SECONDS
+    return False
+
+
+def _unlink(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()
 
 
 def _is_gone(process: int) -> bool:

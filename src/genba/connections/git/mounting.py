@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from genba.connections.drafts import put
 from genba.domain.walls import Overlay
 
 _RECORD = "overlay.json"
@@ -26,9 +27,7 @@ def read_overlay(cell: Path) -> Overlay | None:
 
 
 def write_overlay(cell: Path, overlay: Overlay) -> None:
-    fresh = cell / f"{_RECORD}.new"
-    fresh.write_bytes(msgspec.json.encode(overlay))
-    fresh.replace(cell / _RECORD)
+    put(cell / _RECORD, msgspec.json.encode(overlay))
 
 
 def forget_overlay(cell: Path) -> None:

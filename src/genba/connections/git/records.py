@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from genba.connections.drafts import put
 from genba.connections.git.layout import RepositoryLayout
 
 _MOST_REMEMBERED = 10_000
@@ -62,13 +63,7 @@ def _file(entry: os.DirEntry[str]) -> tuple[int, int] | None:
 def write_record(layout: RepositoryLayout, record: TreeRecord) -> None:
     path = layout.tree_record(record.branch)
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f"{path.stem}.{os.getpid()}.new")
-    try:
-        fresh.write_bytes(msgspec.json.encode(record))
-        fresh.replace(path)
-    except OSError:
-        fresh.unlink(missing_ok=True)
-        raise
+    put(path, msgspec.json.encode(record))
 
 
 def assign(layout: RepositoryLayout, branch: str, run: str) -> None:

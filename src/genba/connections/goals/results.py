@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from genba.connections.drafts import put
 from genba.domain.errors import NotFoundError
 from genba.domain.evidence import CheckResult
 
@@ -30,10 +31,10 @@ class FileResults:
         """Keep a result and its whole output; returns the name of the log."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         name = key[:_NAME_LENGTH] if reusable else f"{key[:_NAME_LENGTH]}-{os.urandom(3).hex()}"
-        self._write(self.folder / f"{name}.log", result.output.encode("utf-8", "replace"))
+        put(self.folder / f"{name}.log", result.output.encode("utf-8", "replace"))
         if reusable:
             told = msgspec.structs.replace(result, output="")
-            self._write(self.folder / f"{key}.json", msgspec.json.encode(told))
+            put(self.folder / f"{key}.json", msgspec.json.encode(told))
         return name
 
     def log(self, name: str) -> str:
@@ -58,15 +59,6 @@ class FileResults:
             return (self.folder / f"{name}.log").read_text(encoding="utf-8", errors="replace")
         except OSError:
             return ""
-
-    def _write(self, path: Path, content: bytes) -> None:
-        fresh = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            fresh.write_bytes(content)
-            fresh.replace(path)
-        except OSError:
-            fresh.unlink(missing_ok=True)
-            raise
 
 
 def _no_log(name: str) -> NotFoundError:

@@ -5,9 +5,10 @@ of the kernel that no ordinary user reaches.
 """
 
 import json
-import os
 from pathlib import Path
 from typing import Any
+
+from genba.connections.drafts import put
 
 _LISTS = (Path("/etc/containers/seccomp.json"), Path("/usr/share/containers/seccomp.json"))
 _REFUSED = frozenset({
@@ -28,9 +29,7 @@ def seccomp_words(folder: str) -> tuple[str, ...]:
             continue
         file = Path(folder) / "seccomp.json"
         file.parent.mkdir(parents=True, exist_ok=True)
-        fresh = file.with_name(f"seccomp.{os.getpid()}")
-        fresh.write_text(narrowed, encoding="utf-8")
-        fresh.replace(file)  # a container that is being started reads the old list or the new one
+        put(file, narrowed.encode())  # a container that is being started reads the old list or the new one
         return "--security-opt", f"seccomp={file}"
     return ()
 
