@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from genba.connections.process.tree import MARK
+from genba.connections.process.tree import MARK, environment_of
 
 OWN = "GENBA_OWN_PROCESS"
 """In the environment of everything that Genba starts for itself, such as git. Agents never get it."""
@@ -19,6 +19,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 _PATIENCE_SECONDS = 2.0
 _POLL_SECONDS = 0.02
 _MOMENT_SECONDS = 0.06
+_BECOMING_SECONDS = 3.0
 
 
 _before: set[tuple[int, str]] = set()
@@ -59,10 +60,7 @@ def end_orphans() -> int:
         return 0
     found: set[int] = set()
     deadline = time.monotonic() + _PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        living = _surely_orphans()
-        if not living:
-            break
+    while living := _surely_orphans():
         found |= living
         for pid in living:
             with contextlib.suppress(OSError):
@@ -71,31 +69,46 @@ def end_orphans() -> int:
         for pid in living:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
+        if time.monotonic() > deadline:
+            break
     return len(found)
 
 
 def _surely_orphans() -> set[int]:
-    """Those that look like orphans twice: who is just becoming another program has no environment for a moment."""
-    first = {(pid, _begun(pid)) for pid in _orphans()}
-    if not first:
-        return set()
-    time.sleep(_MOMENT_SECONDS)
-    return {pid for pid in _orphans() if (pid, _begun(pid)) in first}
+    """Those that look like orphans twice, and are not just becoming another program.
+
+    Whoever is shows no environment for a moment, which is a long one on a busy machine. One that never does hides it.
+    """
+    found = _orphans()
+    deadline = time.monotonic() + _BECOMING_SECONDS
+    while found:
+        time.sleep(_MOMENT_SECONDS)
+        again = _orphans()
+        found = {known: again[known] for known in found if known in again}
+        if time.monotonic() > deadline or not any(found.values()):
+            break
+    return {pid for pid, _ in found}
 
 
-def _orphans() -> set[int]:
-    """Children of this process that it did not start. One that was just forked still has this process's environment."""
+def _orphans() -> dict[tuple[int, str], bool]:
+    """Children of this process that it did not start, and whether each may only be becoming another program.
+
+    One that was just forked still has this process's environment.
+    """
     mine = os.getpid()
-    begun_with = _environment(mine)
+    begun_with = environment_of(mine)
     own = f"{OWN}={mine}".encode()
-    found = set()
+    found: dict[tuple[int, str], bool] = {}
     for pid in _children(mine):
-        environment = _environment(pid)
-        if environment is None or environment == begun_with or (pid, _begun(pid)) in _before:
+        known = (pid, _begun(pid))
+        try:
+            environment = environment_of(pid)
+        except OSError:
             continue
-        words = environment.split(b"\0")
-        if own not in words and not any(word.startswith(f"{MARK}=".encode()) for word in words):
-            found.add(pid)
+        words = (environment or b"").split(b"\0")
+        is_ours = own in words or any(word.startswith(f"{MARK}=".encode()) for word in words)
+        if environment != begun_with and known not in _before and not is_ours:
+            found[known] = environment is None
     return found
 
 
@@ -122,10 +135,3 @@ def _is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
     except (OSError, IndexError):
         return False
-
-
-def _environment(pid: int) -> bytes | None:
-    try:
-        return Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:
-        return None

@@ -8,6 +8,9 @@ from pathlib import Path
 MARK = "GENBA_PROCESS_MARK"
 _GRACE_SECONDS = 2.0
 _POLL_SECONDS = 0.02
+_BECOMING_SECONDS = 0.5
+_KERNEL = 2
+"""What the kernel runs for itself, and the parent of all of that: it never shows anything."""
 _PROC = Path("/proc")
 
 
@@ -69,18 +72,39 @@ def _table_from_proc(mark: str, within: int | None) -> dict[int, tuple[int, bool
     needle = f"{MARK}={mark}".encode()
     parents = _parents()
     table: dict[int, tuple[int, bool]] = {}
+    deadline = time.monotonic() + _BECOMING_SECONDS
     for pid, parent in parents.items():
         marked = False
         if within is None or _may_be_within(pid, within, parents):
             try:
-                with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123
-                    marked = needle in file.read().split(b"\0")
+                environment = environment_of(pid)
+                while environment is None and _KERNEL not in (pid, parent) and time.monotonic() < deadline:
+                    time.sleep(_POLL_SECONDS / 4)
+                    environment = environment_of(pid)
+                marked = needle in (environment or b"").split(b"\0")
             except PermissionError:
                 marked = False
             except OSError:
                 continue
         table[pid] = (parent, marked)
     return table
+
+
+def environment_of(pid: int) -> bytes | None:
+    """What a process was started with; None while it is just becoming another program, and shows nothing of itself.
+
+    On a busy machine that takes long: whoever started it goes on first.
+    """
+    environment = _read(pid, "environ")
+    if environment:
+        return environment
+    words = _read(pid, "cmdline")
+    return _read(pid, "environ") or (b"" if words else None)
+
+
+def _read(pid: int, name: str) -> bytes:
+    with open(f"/proc/{pid}/{name}", "rb") as file:  # noqa: PTH123
+        return file.read()
 
 
 def _parents() -> dict[int, int]:
