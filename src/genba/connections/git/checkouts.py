@@ -86,14 +86,17 @@ class GitCheckouts:
 
     async def close(self, folder: str) -> None:
         home = Path(folder).parent
-        if home.parent == self.root:
-            await asyncio.to_thread(remove_tree, home)
-        self._kept.pop(folder, None)
-        self._over.pop(folder, None)
         lock = self._locks.pop(folder, None)
-        if lock is not None:
-            lock.path.unlink(missing_ok=True)
-            lock.release()
+        try:
+            if home.parent == self.root:
+                await asyncio.to_thread(remove_tree, home)
+            if lock is not None:
+                lock.path.unlink(missing_ok=True)
+        finally:  # whoever is stopped here leaves it to the next one who sweeps
+            self._kept.pop(folder, None)
+            self._over.pop(folder, None)
+            if lock is not None:
+                lock.release()
 
     def _home(self, commit: str) -> Path:
         """A folder that nobody has, with its lock held: whoever finds the lock free may remove the folder."""
@@ -145,11 +148,13 @@ class GitCheckouts:
                 continue
             lock = FileLock(path)
             if lock.try_acquire("sweep"):
-                if self.left_by is not None and lock.before:
-                    await self.left_by(lock.before)
-                await asyncio.to_thread(remove_tree, path.with_suffix(""))
-                path.unlink(missing_ok=True)
-                lock.release()
+                try:
+                    if self.left_by is not None and lock.before:
+                        await self.left_by(lock.before)
+                    await asyncio.to_thread(remove_tree, path.with_suffix(""))
+                    path.unlink(missing_ok=True)
+                finally:
+                    lock.release()
 
 
 def _literal(name: str) -> str:

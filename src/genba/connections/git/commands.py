@@ -8,11 +8,11 @@ import functools
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
-from genba.connections.git.answering import answer
+from genba.connections.git.answering import Said, answer
 from genba.connections.git.mounting import mounted, read_overlay
 from genba.connections.git.remembering import Memory, is_hash
 from genba.connections.git.saying import telling_line, verb
@@ -38,8 +38,16 @@ _PLAIN_BRANCH = re.compile(r"refs/heads(/[A-Za-z0-9_][A-Za-z0-9_+=%-]*(\.[A-Za-z
 _LONGEST_REF = 4096
 _LONGEST_NOTE = 8000
 _SMALLEST_ROOM = 64 * 1024
-_NO_ROOM = ("No space left on device", "Disk quota exceeded", "unable to write file ")
-"""What git says when there is no room. Of a file that it checks out it says no reason, and has no other."""
+_NO_ROOM = (
+    "No space left on device",
+    "Disk quota exceeded",
+    "unable to write file ",
+    "nable to write new index file",
+    "ould not write new index file",
+)
+"""What git says when there is no room. Of a file that it checks out, and of its index, it says no reason."""
+_LEAVING_SECONDS = 10.0
+"""So long whoever is told to stop waits for its git: what that one still writes would lie there unseen."""
 _PIECE = 1024 * 1024
 _IDENTITY = {
     "GIT_AUTHOR_NAME": "Genba",
@@ -407,21 +415,34 @@ async def _call(
 ) -> subprocess.CompletedProcess[str]:
     whole = {**_environment(), **(environment or {})}
     try:
-        done = await asyncio.to_thread(answer, argv, cwd, whole, stdin, seconds, keeps)
+        done = await _to_its_end(asyncio.to_thread(answer, argv, cwd, whole, stdin, seconds, keeps))
     except subprocess.TimeoutExpired as error:
         raise GitError(f"git {verb(argv)}: it took longer than {seconds:g} seconds") from error
     if done.returncode not in allow:
         said = (done.stderr or done.stdout).strip()
         if any(words in said for words in _NO_ROOM) or _is_full(cwd):
             raise DiskFullError(f"the disk is full: {telling_line(said) if said else 'git could not write'}")
-        raise _refused(argv, said)
+        raise _refused(argv, said, done.returncode)
     return done
 
 
-def _refused(argv: list[str], said: str) -> GitError:
+async def _to_its_end(calling: Coroutine[Any, Any, Said]) -> Said:
+    """What git said. Who is told to stop meanwhile does so when git has ended."""
+    said = asyncio.ensure_future(calling)
+    try:
+        return await asyncio.shield(said)
+    except asyncio.CancelledError:
+        done, _ = await asyncio.wait({said}, timeout=_LEAVING_SECONDS)
+        for one in done:
+            one.exception()  # nobody else would hear of it
+        raise
+
+
+def _refused(argv: list[str], said: str, code: int = 1) -> GitError:
     """Why git refused, in a line. How it was called, and all that it said, is there for who looks for the place."""
     named = verb(argv)
-    error = GitError(f"git {named}: {telling_line(said).removeprefix(f'{named}: ')}")
+    told = telling_line(said) if said or code >= 0 else f"it was killed by signal {-code}"
+    error = GitError(f"git {named}: {told.removeprefix(f'{named}: ')}")
     error.add_note(f"git {_shown(argv)}\n{said[:_LONGEST_NOTE]}")
     return error
 

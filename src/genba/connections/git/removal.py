@@ -11,6 +11,7 @@ from genba.connections.git.locks import held
 from genba.connections.git.records import read_record
 from genba.connections.git.rescue import rescue
 from genba.connections.git.trash import delete_later, throw_away
+from genba.domain.errors import GitError
 from genba.domain.workspaces import Removal, Workspace
 
 
@@ -28,10 +29,11 @@ async def remove(layout: RepositoryLayout, workspace: Workspace) -> Removal:
         return Removal(removed=False, reason=f"{path} belongs to {record.run} now")
     if is_behind(cell):
         return Removal(removed=False, reason=f"{cell} has work that was not brought back from behind the walls")
-    (rescued, stuck), merged = await asyncio.gather(_rescued(layout, workspace), _merged_tip(layout, workspace))
+    rescued, stuck = await _rescued(layout, workspace)
     if stuck:
         return Removal(removed=False, rescued=rescued, reason=stuck)
     async with held(layout.repository_lock, f"removal of {path.name}"):
+        merged = await _merged_tip(layout, workspace)  # not before: two may close what one of them was held for dead
         tree = throw_away(layout, path, workspace.run)
         walled = cell.is_dir()
         remove_tree(git_dir)
@@ -45,7 +47,15 @@ async def remove(layout: RepositoryLayout, workspace: Workspace) -> Removal:
 
 
 async def _rescued(layout: RepositoryLayout, workspace: Workspace) -> tuple[str, str]:
-    return await rescue(layout, workspace) if is_folder(workspace.path) else ("", "")
+    """As `rescue` says. What somebody else takes away meanwhile is kept by them."""
+    if not is_folder(workspace.path):
+        return "", ""
+    try:
+        return await rescue(layout, workspace)
+    except (GitError, FileNotFoundError):
+        if is_folder(workspace.path):
+            raise
+        return "", ""
 
 
 async def _merged_tip(layout: RepositoryLayout, workspace: Workspace) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.observing import snapshot, tree_status
+from genba.domain.errors import GitError
 from genba.domain.workspaces import Workspace
 
 
@@ -22,9 +23,20 @@ async def rescue(layout: RepositoryLayout, workspace: Workspace) -> tuple[str, s
     tree = await snapshot(layout, workspace) if dirty else head
     message = f"Uncommitted work of {workspace.run} on {workspace.branch}\n"
     keep = await layout.git.commit_tree(tree, (head,), message) if dirty else head
-    ref = await free_ref(layout, f"refs/genba/rescue/{workspace.run}")
-    await layout.git.run("update-ref", ref, keep, "")
-    return ref, ""
+    return await _kept_under(layout, f"refs/genba/rescue/{workspace.run}", keep), ""
+
+
+async def _kept_under(layout: RepositoryLayout, wanted: str, commit: str) -> str:
+    """The new ref that keeps a commit. Another one who rescues at the same time may have taken the name."""
+    while True:
+        ref = await free_ref(layout, wanted)
+        try:
+            await layout.git.run("update-ref", ref, commit, "")
+        except GitError:
+            if await layout.git.commit_of(ref) is None:
+                raise
+        else:
+            return ref
 
 
 def repositories_inside(tree: Path, *own: Path) -> list[str]:
