@@ -60,7 +60,12 @@ class Guests:
         return [self.ground.home / f"guest-{part.number}.log" for part in self.parts]
 
     def look_after(self) -> None:
-        """Who was killed comes again; who has left with nothing more to do stays away."""
+        """Who was killed comes again; who has left with nothing more to do stays away.
+
+        A server that cannot reach its database when it is started ends, and is started again, as by a service manager.
+        """
+        if self.server is not None and self.server.poll() is not None:
+            self.serve()
         for number, process in list(self._here.items()):
             if process.poll() in (None, 0):
                 continue

@@ -28,7 +28,7 @@ WORKERS = {1: 6, 3: 3}
 """By the number of processes: the sessions of each."""
 PATIENCE = 60.0
 """So long nothing may happen at all, on a machine with much else to do."""
-_LOOKS = 0.02
+_LOOKS = 0.05
 _REST = 0.5
 _MOST_RETURNS = 12
 """How often somebody types `genba work` again after it ended with something left to do."""

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy.exc import OperationalError
 
 from genba.coordination import checkpoints
 from genba.domain import errors
@@ -118,3 +119,11 @@ def test_the_engine_writes_inputs_results_and_errors_as_json() -> None:
     again = serializer.deserialize(serializer.serialize(GitError("no", hint="yes")))
     assert type(again) is GitError
     assert msgspec.json.decode(serializer.serialize(KeyError("x")))["error"]["kind"] == "UnexpectedError"
+
+
+def test_a_write_that_failed_is_never_written_down_as_what_came_of_a_step() -> None:
+    """DBOS tries to: what has happened would be told as failed for ever."""
+    failed = OperationalError("INSERT", {}, Exception("database or disk is full"))
+
+    with pytest.raises(OperationalError):
+        checkpoints.JsonSerializer().serialize(failed)

@@ -7,8 +7,8 @@ def test_what_ended_long_ago_and_is_still_held_for_being_carried_out_begins_agai
     unwritten = Unwritten()
     unwritten.ended("part", 10.0)
 
-    assert unwritten.due({"part"}, (), 11.0) == [], "its outcome is being written"
-    assert unwritten.due({"part"}, (), 14.0) == ["part"]
+    assert unwritten.due({"part"}, (), 11.0, 11.0) == [], "its outcome is being written"
+    assert unwritten.due({"part"}, (), 14.0, 14.0) == ["part"]
 
 
 def test_what_was_written_down_or_runs_again_is_forgotten() -> None:
@@ -16,5 +16,25 @@ def test_what_was_written_down_or_runs_again_is_forgotten() -> None:
     for name in ("written", "running"):
         unwritten.ended(name, 10.0)
 
-    assert unwritten.due({"running"}, {"running"}, 14.0) == []
+    assert unwritten.due({"running"}, {"running"}, 14.0, 14.0) == []
     assert not unwritten
+
+
+def test_what_ended_while_a_slow_database_was_asked_is_not_forgotten() -> None:
+    unwritten = Unwritten()
+    unwritten.ended("held when it was asked", 12.0)
+    unwritten.ended("begun and ended since", 12.0)
+
+    assert unwritten.due({"held when it was asked"}, (), 10.0, 20.0) == []
+
+    both = {"held when it was asked", "begun and ended since"}
+    assert sorted(unwritten.due(both, (), 20.0, 20.0)) == sorted(both)
+
+
+def test_what_was_taken_and_never_began_begins_again_after_a_while() -> None:
+    unwritten = Unwritten()
+    unwritten.not_begun({"taken", "on its way"}, 10.0)
+    unwritten.not_begun({"taken"}, 19.0)
+
+    assert unwritten.due({"taken", "on its way"}, {"on its way"}, 15.0, 15.0) == []
+    assert unwritten.due({"taken"}, (), 21.0, 21.0) == ["taken"]

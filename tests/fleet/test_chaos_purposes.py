@@ -35,9 +35,8 @@ REVIEW = (
     "part:end:1:inside",
     "board:verdict:1:before",
     "board:verdict:1:after",
-    "part:end part:1:inside",
-    "part:end part:1:after",
-    "part:leave:1:inside",
+    "board:end_part:2:before",
+    "board:end_part:2:after",
 )
 
 
@@ -63,8 +62,8 @@ PLANNING = (
     "part:iterate:1:inside",
     "board:propose:1:before",
     "board:propose:1:after",
-    "part:end part:1:inside",
-    "part:leave:1:inside",
+    "board:end_part:1:before",
+    "board:end_part:1:after",
     "board:create_parts:1:before",
     "board:create_parts:1:after",
 )

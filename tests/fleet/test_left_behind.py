@@ -77,20 +77,18 @@ def test_the_lock_of_a_branch_of_the_fleet_is_in_nobodys_way(small_yard: Yard) -
 
 def test_what_somebody_was_writing_who_died_is_swept_and_what_is_whole_or_young_stays(tmp_path: Path) -> None:
     layout = RepositoryLayout(tmp_path, tmp_path / ".git", tmp_path / ".git")
-    dead, alive = "4194305", "1"
-    left = [f"index-worker-1-1-abc-{dead}", f"trees/genba%2F1-a.{dead}.new", f"runs/worker-1/run.{dead}.new"]
-    left += [
-        f"runs/worker-1/supervised/1-1/request.{dead}",
-        f"goals/.a.json.{dead}",
-        f"registering-{dead}-abcd",
-        f"exclude-{dead}",
-    ]
+    dead, alive = ".4194305-0123456789abcdef.new", ".1-0123456789abcdef.new"
+    places = (".", "goals", "trees", "cells/a", "runs/w-1", "runs/w-1/asks", "runs/w-1/supervised/1-1")
+    drafts = [f"{place}/" for place in (*places, "runs/w-1/supervised/1-1/1")]
+    left = ["index-worker-1-1-abc-4194305", "registering-4194305-abcd", *(f"{place}{dead}" for place in drafts)]
     kept = [
-        f"exclude-{alive}",
-        f"index-worker-1-1-abc-{alive}",
+        "index-worker-1-1-abc-1",
         "trees/genba%2F1-a.json",
-        "runs/worker-1/run.json",
+        "runs/w-1/run.json",
         "goals/a.json",
+        *(f"{place}{alive}" for place in drafts),
+        "runs/w-1/asks/.4194305-fedcba9876543210.new/of-an-instance",
+        "runs/w-1/asks/.4194305-short.new",
     ]
     for name in (*left, *kept):
         path = layout.own / name
@@ -100,6 +98,7 @@ def test_what_somebody_was_writing_who_died_is_swept_and_what_is_whole_or_young_
     assert all((layout.own / name).exists() for name in (*left, *kept)), "who knows who writes them"
     for name in (*left, *kept):
         os.utime(layout.own / name, (1, 1))
+        os.utime((layout.own / name).parent, (1, 1))
 
     sweep_drafts(layout)
 

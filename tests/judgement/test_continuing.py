@@ -338,3 +338,18 @@ def test_a_closure_that_fails_is_tried_again_later_each_time_and_then_put_to_a_p
     assert only(Continue, with_(late, again)).landed == landed
     enough = asked(1, EscalationKind.ATTEMPTS, "rejected", evidence=evidence)
     assert only(Close, with_(late, enough)) == Close(task=1, run="run-1", commit=COMMIT, landed=landed)
+
+
+def test_a_closure_that_met_a_full_disk_is_tried_until_there_is_room_and_nobody_is_asked() -> None:
+    told = settings(attempts={"backoff_seconds": 10, "max": 3})
+
+    def with_(failed_at: str) -> tuple[Move, ...]:
+        cut = verified(1, WaitsFor.RESUME, part=9, reason="the disk is full", heartbeat_at=failed_at)
+        merged = entry(1, EntryStatus.MERGED, landed="f00", finished_at="2026-02-01T00:00:00.000000Z")
+        return decide(field(in_review(1), sessions=(cut,), entries=(merged,)), told)
+
+    wait = wait_of(1, with_("2026-03-01T11:59:55.000000Z"))
+    assert (wait.kind, wait.until) == (WaitReason.BACKOFF, "2026-03-01T12:00:05.000000Z")
+    assert "the disk is full" in wait.why
+    onward = only(Continue, with_("2026-03-01T11:59:45.000000Z"))
+    assert (onward.cause, onward.landed) == (Cause.LANDED, "f00")

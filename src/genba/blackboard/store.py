@@ -153,6 +153,7 @@ class Store:
             # A commit that was cut off may have happened, so only work before it is worth another attempt.
             if isinstance(error, self._driver_error) and getattr(connection.dbapi_connection, "closed", False):
                 connection.invalidate()
+                self.engine.dispose()  # who was cut off was not alone: the next attempt takes none of those
                 if not ending:
                     raise _LostConnection(error) from error
             elif connection.dbapi_connection is not None:

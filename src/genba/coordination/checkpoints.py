@@ -8,6 +8,7 @@ UnexpectedError, the first time as every other time.
 from typing import Any, TypeVar
 
 import msgspec
+from sqlalchemy.exc import SQLAlchemyError
 
 from genba.domain import errors
 from genba.domain.errors import ConfigurationError, GenbaError, RecoverableError, UnexpectedError, is_disk_full
@@ -100,6 +101,8 @@ class JsonSerializer:
         return "genba_json"
 
     def serialize(self, data: Any) -> str:
+        if isinstance(data, SQLAlchemyError):
+            raise data  # DBOS takes a write that failed for what came of the step: then nothing is written at all
         if isinstance(data, BaseException):
             return msgspec.json.encode({"error": keep(data)}).decode()
         return msgspec.json.encode({"data": data}).decode()

@@ -25,11 +25,12 @@ class ClockWatch:
 
     async def look(self) -> None:
         """Where the clock was set since the last look: guests get a whole lease, and set back, providers are asked."""
-        before, self._apart = self._apart, self._gap()
-        moved = self._apart - before
+        apart = self._gap()
+        moved = apart - self._apart
         if abs(moved) >= _A_LOT_SECONDS:
             lease_until = later(self._times.now(), self.lease_seconds)
             await asyncio.to_thread(self.board.clock_was_set, lease_until, moved < 0)
+        self._apart = apart  # not before: one that could not be written down is seen again
 
     def _gap(self) -> float:
         at = moment(self._times.now())

@@ -12,6 +12,7 @@ from functools import partial
 from genba.blackboard.fleet import FleetBoard
 from genba.coordination.checkpoints import keep
 from genba.coordination.session import bury
+from genba.domain.errors import DiskFullError, UnavailableError, is_disk_full
 from genba.domain.fleet import Cause, EntryStatus, Field, FleetSession, PartOrder
 
 Close = Callable[[PartOrder], Awaitable[None]]
@@ -57,7 +58,11 @@ class Closing:
         try:
             async with self._slots:
                 await self._close(order)
+        except (DiskFullError, UnavailableError):
+            return  # it runs on, as far as anybody knows, and begins again at the next look
         except Exception as error:  # noqa: BLE001  (the edge of a worker: what nobody foresaw is told)
+            if is_disk_full(error):
+                return
             reason = f"its part was lost: {keep(error).message}"
             if await asyncio.to_thread(bury, self._board, order.run, order.part, reason):
                 self._lost(order, reason)

@@ -1,8 +1,11 @@
-"""A database that is out of reach for a while: told once, asked again less and less often, and told when it is back."""
+"""A database that is out of reach for a while, or whose disk is full.
+
+It is told once, asked again less and less often, and told when it is back.
+"""
 
 from collections.abc import Callable
 
-from genba.domain.errors import UnavailableError
+from genba.domain.errors import DiskFullError, UnavailableError
 
 _FIRST_SECONDS = 0.25
 _LONGEST_SECONDS = 10.0
@@ -15,7 +18,7 @@ class Enduring:
         self._say = say
         self._wait = 0.0
 
-    def out_of_reach(self, error: UnavailableError) -> float:
+    def out_of_reach(self, error: UnavailableError | DiskFullError) -> float:
         """How many seconds to wait now."""
         if not self._wait:
             self._say(f"{error.message}; nothing new begins, trying again")

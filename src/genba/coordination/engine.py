@@ -40,8 +40,7 @@ VERSION = "1"
 """What recorded steps mean. A workflow goes on only under the version that it began with."""
 
 _APPLICATION = "genba"
-_RECOVERIES = 5
-_RECOVERED = "recovered"
+_RECOVERIES, _RECOVERED = 5, "recovered"
 _WATCH_SECONDS, _LOCK_SECONDS, _PATIENCE = 0.25, 1.0, 3.0
 _TURNS_SLOWER = 2
 _AT_ONCE = 500
@@ -267,6 +266,8 @@ class Engine:
         """What is enqueued, pending or poisoned in this project, oldest first; that of one executor, or all."""
         with _translated(self._database):
             workflows = await self._do(self._glance.unfinished, self._names)
+        held = {self._names.inside(one.id) for one in workflows if one.is_carried_out_by(self.executor)}
+        self._unwritten.not_begun(held.difference(self._running.values()), self._loop.time())
         return [one for one in workflows if executor is None or one.executor == executor]
 
     async def status(self, id: str) -> Workflow | None:  # noqa: A002
@@ -277,16 +278,16 @@ class Engine:
         """Those of these executors that nobody is: their lock is free."""
         return [executor for executor in executors if await self._do(self._lock.free, executor)]
 
-    async def take_over(self, executor: str) -> list[str]:
-        """Go on here with what a dead executor left, and say which. One who is not dead keeps everything."""
+    async def take_over(self, executor: str) -> list[str] | None:
+        """Go on here with what a dead executor left, and say which. One who is not dead keeps everything: None."""
         with _translated(self._database):
             return await self._do(self._take_over, executor)
 
-    def _take_over(self, executor: str) -> list[str]:
+    def _take_over(self, executor: str) -> list[str] | None:
         client = self._connected
         with self._lock.borrow(executor) as dead:
             if not dead:
-                return []
+                return None
             listed = partial(client.list_workflows, load_input=False, load_output=False)
             pending = listed(status="PENDING", executor_id=self._names.inside(executor))
             waiting = listed(status="ENQUEUED", queue_name=self._names.inside(sessions_queue(executor)))
@@ -347,8 +348,7 @@ class Engine:
 
         Where another process has this name by now, what was begun before is that one's: only the rest is handed back.
         """
-        listed = partial(self._connected.list_workflows, load_input=False, load_output=False)
-        found = [status.workflow_id for status in listed(status="PENDING", executor_id=self._name)]
+        found = self._glance.held(self._name)
         self._resume([name for name in found if not self.parked.is_set() or name in self._unsure])
 
     def _resume(self, names: list[str]) -> None:
@@ -377,10 +377,11 @@ class Engine:
             await asyncio.sleep(_WATCH_SECONDS)
             if not self._running and not self._unwritten:
                 continue
-            begun = list(self._running.values())
+            begun, asked = list(self._running.values()), self._loop.time()
             try:
                 pending = await self._do(self._glance.held, self._name)
-                await self._do(self._resume, self._unwritten.due(pending, begun, self._loop.time()))
+                due = self._unwritten.due(pending, self._running.values(), asked, self._loop.time())
+                await self._do(self._resume, due)
                 names = [name for name in begun if name not in pending]
                 found = await self._list(workflow_ids=names, load_input=False, load_output=False) if names else []
             except (GenbaError, SQLAlchemyError):

@@ -36,6 +36,10 @@ class Workflow(msgspec.Struct, frozen=True, kw_only=True):
     result: str = ""
     error: str = ""
 
+    def is_carried_out_by(self, executor: str) -> bool:
+        """Whether an executor has begun it, as far as the engine knows."""
+        return self.status == "pending" and self.executor == executor
+
 
 class Names(msgspec.Struct, frozen=True):
     """The names of executors, queues and workflows of one project, outside of the database and inside of it."""

@@ -28,6 +28,7 @@ from genba.coordination.watching import Watch
 from genba.definitions.fleet_file import FleetSettings
 from genba.domain.errors import (
     ConfigurationError,
+    DiskFullError,
     GenbaError,
     NotFoundError,
     StateConflictError,
@@ -143,7 +144,7 @@ class Orchestrator:
                 busy = await self.tick()
                 took = time.monotonic() - began
                 leaves = until_empty and not busy and not await self.turns.are_left()
-            except UnavailableError as error:
+            except (UnavailableError, DiskFullError) as error:
                 await self._rest(self._database.out_of_reach(error))
                 continue
             self._database.answered()
@@ -289,6 +290,8 @@ class Orchestrator:
         dying = await self.engine.dead(others) if others else []
         for dead in dying:
             taken = await self.engine.take_over(dead)
+            if taken is None:
+                continue
             await asyncio.to_thread(self._write_down_taken, dead)
             if taken:
                 told = f"{len(taken)} of {dead}"

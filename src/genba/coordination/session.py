@@ -15,7 +15,7 @@ import msgspec
 from genba.blackboard.fleet import FleetBoard
 from genba.coordination.handing_over import leave_note
 from genba.coordination.session_plan import PartState, SessionPlan, read_state, write_state
-from genba.domain.errors import ConfigurationError, DiskFullError, GenbaError
+from genba.domain.errors import ConfigurationError, DiskFullError, GenbaError, StateConflictError
 from genba.domain.fleet import (
     Cause,
     Escalation,
@@ -115,13 +115,13 @@ class Parts:
             told = f"this machine has no room left: {error.strerror}"
             await asyncio.to_thread(self._cut_short, order, live, told)
             return "{}"
-        end = partial(self._end, order, live, result)
-        if order.purpose not in _LEAVES_NOTHING:
-            await asyncio.to_thread(end)  # not a step: once it is written down, the part is not due any more
-            return "{}"
-        await steps.run("end part", lambda: asyncio.to_thread(end), type(None))
-        if await self._has_ended(order):
-            await steps.run("leave", live.leave, type(None))
+        # Neither is a step: what a full disk did to one would be remembered. Once the end is written down, the part is
+        # not due any more, and who begins again finds nothing but its working tree to take away.
+        leaves = order.purpose in _LEAVES_NOTHING
+        if not leaves or not await self._has_ended(order):
+            await asyncio.to_thread(self._end, order, live, result)
+        if leaves and await self._has_ended(order):
+            await live.leave()
         return "{}"
 
     def _begun(self, order: PartOrder) -> tuple[FleetSession, SessionPlan, PartState | None] | None:
@@ -190,6 +190,8 @@ class Parts:
             return waiting(waits_for=WaitsFor.REVIEW)
         if order.cause is Cause.LANDED and self._could_go_on(order, result):
             return waiting(waits_for=WaitsFor.MERGE, reason=result.reason or _NOT_CLOSED)
+        if order.cause is Cause.LANDED and self.board.board.get(order.task).status is TaskStatus.DONE:
+            return msgspec.structs.replace(ended, outcome=Outcome.COMPLETED)  # by this one, or by one who did the same
         paused = live.run.state.parked or live.paused
         if paused.startswith(WAITS_FOR_PARTS) and self._could_go_on(order, result):
             return waiting(waits_for=WaitsFor.PARTS, reason=paused)
@@ -218,12 +220,14 @@ class Parts:
         reason = f"{kind}{error.message}"
         self._let_go(order, reason)
         known, state = self.board.session(order.run), live.run.state if live is not None else None
-        landed = order.cause is Cause.LANDED and not self.board.board.get(order.task).status.ended
+        landed, status = order.cause is Cause.LANDED, self.board.board.get(order.task).status
+        done = landed and status is TaskStatus.DONE
+        again = landed and not status.ended
         end = PartEnd(
             run=order.run,
             part=order.part,
-            waits_for=WaitsFor.MERGE if landed else WaitsFor.NOTHING,
-            outcome="" if landed else Outcome.FAILED,
+            waits_for=WaitsFor.MERGE if again else WaitsFor.NOTHING,
+            outcome="" if again else Outcome.COMPLETED if done else Outcome.FAILED,
             reason=reason or _NOT_CLOSED,
             iterations=state.iterations if state is not None else known.iterations,
             tokens=state.usage.tokens if state is not None else known.tokens,
@@ -241,7 +245,7 @@ class Parts:
         end = PartEnd(
             run=order.run,
             part=order.part,
-            waits_for=WaitsFor.NOTHING if over else WaitsFor.MERGE if landed else WaitsFor.RESUME,
+            waits_for=WaitsFor.NOTHING if over else WaitsFor.RESUME,
             outcome="" if not over else Outcome.COMPLETED if landed else Outcome.ABORTED,
             reason=reason,
             iterations=known.iterations,
@@ -285,7 +289,12 @@ def let_go(board: FleetBoard, number: int, run: str, reason: str) -> None:
         return
     actor = Actor(ActorKind.ORCHESTRATOR, run)
     change = StatusChange(to=TaskStatus.OPEN, actor=actor, reason=reason or "its session ended", session=run)
-    board.board.change_status(number, change)
+    try:
+        board.board.change_status(number, change)
+    except StateConflictError:
+        # Others let go of it at the same time; or the answer was lost, and what was done is found on asking again.
+        if board.board.get(number).status is TaskStatus.IN_PROGRESS:
+            raise
 
 
 def bury(board: FleetBoard, run: str, part: int, reason: str) -> bool:

@@ -1,30 +1,44 @@
 """What ended in this process and could not be written down: the disk was full, or the database out of reach.
 
 The engine holds it for something that is carried out here, and nobody does. So it begins again, as after a death: its
-steps that were written down are not done again, and the others are safe to repeat.
+steps that were written down are not done again, and the others are safe to repeat. The same holds for what was taken
+out of a queue and never began, as when a connection is cut between the two.
 """
 
 from collections.abc import Collection
 
 _WRITING_SECONDS = 3.0
 """How long the outcome of something may take to be written down."""
+_BEGINNING_SECONDS = 10.0
+"""How long something that was taken may take to begin."""
 
 
 class Unwritten:
-    """The workflows whose handlers have ended here, until their outcome is seen."""
+    """The workflows that nobody carries out here any more, or not yet, until that is seen in the database too."""
 
     def __init__(self) -> None:
-        self._ended: dict[str, float] = {}
+        self._since: dict[str, tuple[float, float]] = {}
+        """By name: since when, and how long that may be so."""
 
     def __bool__(self) -> bool:
-        return bool(self._ended)
+        return bool(self._since)
 
     def ended(self, name: str, now: float) -> None:
         """Its handler has ended, with whatever it came to."""
-        self._ended[name] = now
+        self._since[name] = (now, _WRITING_SECONDS)
 
-    def due(self, pending: Collection[str], running: Collection[str], now: float) -> list[str]:
-        """Those that have to begin again: they ended long ago, and are still held for being carried out here."""
-        for name in [name for name in self._ended if name not in pending or name in running]:
-            del self._ended[name]
-        return [name for name, since in self._ended.items() if now - since > _WRITING_SECONDS]
+    def not_begun(self, names: Collection[str], now: float) -> None:
+        """They are held for being carried out here, and have no handler."""
+        for name in names:
+            self._since.setdefault(name, (now, _BEGINNING_SECONDS))
+
+    def due(self, pending: Collection[str], running: Collection[str], asked: float, now: float) -> list[str]:
+        """Those that have to begin again: they have no handler, and have long been held for being carried out here.
+
+        `pending` is what was held at the moment `asked`, and `running` what has a handler now. Of what has ended since
+        it was asked, the answer says nothing.
+        """
+        for name, (since, _) in list(self._since.items()):
+            if name in running or (since < asked and name not in pending):
+                del self._since[name]
+        return [name for name, (since, most) in self._since.items() if since < asked and now - since > most]

@@ -98,6 +98,9 @@ def _after_budget(at: Situation, task: Task, session: FleetSession) -> Move:
 def _after_parking(at: Situation, task: Task, session: FleetSession) -> Move:
     if at.asked(task.number, EscalationKind.STOPPED) is not None:
         return _wait(task, WaitReason.PERSON, f"somebody stopped it  genba approve {task.number}")
+    entry = at.entry(session.run)
+    if entry is not None and entry.status is EntryStatus.MERGED and entry.commit == session.verified:
+        return _closed_later(at, task, session, entry)
     return _blocked_or(task, _continue(session, Cause.RESUMED, "it was parked"))
 
 
@@ -172,8 +175,7 @@ def _bring_home(at: Situation, task: Task, session: FleetSession) -> Move:
 
 def _landed(at: Situation, task: Task, session: FleetSession, entry: MergeEntry) -> Move:
     """Only the closure is left. One that fails is tried again, later each time, and then a person decides."""
-    landed = entry.landed or entry.commit
-    close = _continue(session, Cause.LANDED, f"it landed on {entry.target}", landed=landed)
+    close, landed = _close(session, entry), entry.landed or entry.commit
     failed = session.reason if session.waits_for is WaitsFor.MERGE else ""
     if not failed:
         return close
@@ -191,6 +193,20 @@ def _landed(at: Situation, task: Task, session: FleetSession, entry: MergeEntry)
     if told.status == "rejected":
         return Close(task=task.number, run=session.run, commit=entry.commit, landed=landed)
     return close
+
+
+def _closed_later(at: Situation, task: Task, session: FleetSession, entry: MergeEntry) -> Move:
+    """The machine had no room for the closure. That is nobody's failure: it is tried until there is some."""
+    again = later(session.heartbeat_at, at.settings.attempts.backoff_seconds)
+    if not holds_off(at.now, session.heartbeat_at, again):
+        return _close(session, entry)
+    why = f"it landed on {entry.target}, and is closed when there is room: {session.reason}"
+    return _wait(task, WaitReason.BACKOFF, why, again)
+
+
+def _close(session: FleetSession, entry: MergeEntry) -> Continue:
+    landed = entry.landed or entry.commit
+    return _continue(session, Cause.LANDED, f"it landed on {entry.target}", landed=landed)
 
 
 def _in_queue(at: Situation, task: Task, session: FleetSession, entry: MergeEntry) -> Move:

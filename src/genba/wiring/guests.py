@@ -22,7 +22,7 @@ from genba.coordination.session_plan import PartState, SessionPlan, write_state
 from genba.coordination.workflow.boards import refused
 from genba.coordination.workflow.desk import Judged, Place
 from genba.definitions.layers import Layer
-from genba.domain.errors import GenbaError, NotFoundError, StateConflictError
+from genba.domain.errors import DiskFullError, GenbaError, NotFoundError, StateConflictError, UnavailableError
 from genba.domain.fleet import GUEST, Field, PartEnd, PartOrder, Purpose, WaitsFor
 from genba.domain.loop_state import LoopState
 from genba.domain.outcomes import Outcome
@@ -107,6 +107,8 @@ class GuestDesk:
         if purpose is Purpose.WORK:
             try:
                 await self._open(taken, task, plan)
+            except (UnavailableError, DiskFullError):
+                raise  # it has the task all the same, and finds it when it asks again
             except GenbaError as error:
                 await self.let_go(taken, error.message)
                 raise
