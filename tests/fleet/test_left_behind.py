@@ -81,8 +81,10 @@ def test_what_somebody_was_writing_who_died_is_swept_and_what_is_whole_or_young_
     places = (".", "goals", "trees", "cells/a", "runs/w-1", "runs/w-1/asks", "runs/w-1/supervised/1-1")
     drafts = [f"{place}/" for place in (*places, "runs/w-1/supervised/1-1/1")]
     left = ["index-worker-1-1-abc-4194305", "registering-4194305-abcd", *(f"{place}{dead}" for place in drafts)]
+    left += ["secrets/scan-4194305-abcd"]
     kept = [
         "index-worker-1-1-abc-1",
+        "secrets/scan-1-abcd",
         "trees/genba%2F1-a.json",
         "runs/w-1/run.json",
         "goals/a.json",

@@ -1,6 +1,11 @@
 """Whoever takes away what a dead run had begun to make keeps nobody from its branch."""
 
 import asyncio
+import fcntl
+import os
+import signal
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -34,7 +39,7 @@ async def test_a_branch_that_is_being_cleared_is_waited_for(project: Project) ->
     trees.release()
 
 
-async def test_a_branch_that_another_run_has_is_refused_at_once(project: Project) -> None:
+async def test_a_branch_that_another_run_has_is_refused(project: Project) -> None:
     layout = await RepositoryLayout.find(project.root)
     other = FileLock(layout.branch_lock("genba/1"))
     assert other.try_acquire("worker-0")
@@ -43,3 +48,53 @@ async def test_a_branch_that_another_run_has_is_refused_at_once(project: Project
         await GitWorkingTrees(layout).open(REQUEST)
 
     other.release()
+
+
+async def test_whoever_has_just_taken_a_branch_and_not_yet_said_its_name_is_no_other_run(project: Project) -> None:
+    layout = await RepositoryLayout.find(project.root)
+    path = layout.branch_lock("genba/1")
+    before = FileLock(path)
+    assert before.try_acquire("worker-0")
+    before.release()
+    taken = os.open(path, os.O_RDWR)
+    fcntl.flock(taken, fcntl.LOCK_EX)
+
+    opening = asyncio.create_task(GitWorkingTrees(layout).open(REQUEST))
+    await asyncio.sleep(0.05)
+    os.close(taken)
+
+    assert (await asyncio.wait_for(opening, 30)).taken_from == "worker-0"
+
+
+_OPENS = """
+import asyncio, sys
+from pathlib import Path
+from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.worktrees import GitWorkingTrees
+from tests.git.test_clearing import REQUEST
+async def main():
+    await GitWorkingTrees(await RepositoryLayout.find(Path(sys.argv[1]))).open(REQUEST)
+asyncio.run(main())
+"""
+
+
+async def test_a_git_that_fills_the_tree_of_a_dead_run_is_waited_for(project: Project, tmp_path: Path) -> None:
+    begun, ended = tmp_path / "begun", tmp_path / "ended"
+    project.write(".gitattributes", "slow.txt filter=slow\n")
+    project.write("slow.txt", "slow\n")
+    project.commit("Slow")
+    once = f"if mkdir {begun} 2>/dev/null; then sleep 1; touch {ended}; fi; cat"
+    project.git("config", "filter.slow.smudge", once)
+    layout = await RepositoryLayout.find(project.root)
+    first = await asyncio.create_subprocess_exec(sys.executable, "-c", _OPENS, str(project.root))
+    async with asyncio.timeout(60):
+        while not begun.exists():  # noqa: ASYNC110  (another process makes it)
+            await asyncio.sleep(0.01)
+    first.send_signal(signal.SIGKILL)
+    await first.wait()
+
+    workspace = await GitWorkingTrees(layout).open(REQUEST)
+
+    assert ended.exists()
+    assert project.git("status", "--porcelain", cwd=Path(workspace.path)) == ""
+    assert Path(workspace.path, "slow.txt").read_text() == "slow\n"  # noqa: ASYNC240

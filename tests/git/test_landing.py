@@ -1,7 +1,12 @@
 """The user's checkout is brought forward whenever nothing in it would be lost."""
 
 import os
+from pathlib import Path
 
+from genba.connections.git.landing import Landing
+from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.locks import held
+from genba.domain.workspaces import MergeStatus, Proposal
 from tests.project import Project
 
 WRITE = {"write": {"path": "README.md", "text": "from the agent\n"}}
@@ -29,3 +34,37 @@ def test_a_base_that_is_checked_out_elsewhere_is_brought_forward_there(project: 
     assert result["merge"] == "merged"
     assert (project.root.parent / "elsewhere" / "README.md").read_text() == "from the agent\n"
     assert project.read("README.md") != "from the agent\n"
+
+
+async def test_a_checkout_that_cannot_be_put_back_is_put_back_by_whoever_lands_next(
+    project: Project, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken"
+    project.git("config", "filter.moody.smudge", f"test ! -e {broken} && cat")
+    project.git("config", "filter.moody.clean", "cat")
+    project.git("config", "filter.moody.required", "true")
+    project.write(".gitattributes", "a.txt filter=moody\n")
+    project.write("a.txt", "before\n")
+    project.commit("Before")
+    project.git("switch", "-q", "-c", "work")
+    project.write("a.txt", "after\n")
+    project.write("b.txt", "new\n")
+    project.commit("After")
+    commit, base = project.git("rev-parse", "work"), project.git("rev-parse", "main")
+    project.git("switch", "-q", "main")
+    layout = await RepositoryLayout.find(project.root)
+    async with held(layout.repository_lock, "test") as lock:
+        landing = Landing(layout, lock)
+        changes = await landing.changes(base, commit)
+        broken.touch()
+        proposal = Proposal(base=base, commit=commit, tree=project.git("rev-parse", "work^{tree}"))
+
+        result = await landing.fast_forward(project.root, "refs/heads/main", proposal, changes)
+
+        assert result is not None
+        assert result.status is MergeStatus.CHECKOUT_IN_THE_WAY
+        assert "could not be put back" in result.detail
+        broken.unlink()
+        await landing.put_back_what_was_cut_off(project.root)
+    assert (project.git("rev-parse", "HEAD"), project.git("status", "--porcelain")) == (base, "")
+    assert project.read("a.txt") == "before\n"

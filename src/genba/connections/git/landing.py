@@ -17,6 +17,7 @@ from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.locks import FileLock
 from genba.connections.git.saying import telling_line
 from genba.connections.git.spans import Change, changes_over, parse_changes
+from genba.domain.errors import GitError
 from genba.domain.workspaces import MergeResult, MergeStatus, Proposal
 
 _SHOWN = 5
@@ -63,7 +64,11 @@ class Landing:
                 self.record.unlink(missing_ok=True)
                 return MergeResult(status=MergeStatus.MERGED, commit=proposal.commit)
             said = moved.stderr
-        await self._put_back(checkout, git_dir, proposal.base, changes)
+        try:
+            await self._put_back(checkout, git_dir, proposal.base, changes)
+        except GitError as error:  # whoever lands next puts it back: that this is left to do stays written down
+            told = f"{checkout} could not be put back: {error.message}"
+            return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=told)
         self.record.unlink(missing_ok=True)
         if await self.git.commit_of(base_ref) != proposal.base:
             return None
@@ -134,11 +139,14 @@ class Landing:
         return parse_changes(await changes_over(self.git, base, commit))
 
     async def _put_back(self, checkout: Path, git_dir: Path, base: str, changes: list[Change]) -> None:
-        """Undo a fast-forward that failed: the tracked files were clean, and the added ones were not there before."""
+        """Undo a fast-forward that failed: the tracked files were clean, and the added ones were not there before.
+
+        It is done when this returns; else it raises, and may be done again.
+        """
         await self.git.run("read-tree", "--reset", base, git_dir=git_dir, keeps=self.keeps)
         there = "\0".join(change.path for change in changes if change.status != "A")
         restore = ("checkout-index", "--force", "--quiet", "-z", "--stdin")
-        await self._change(*restore, tree=checkout, git_dir=git_dir, stdin=there)
+        await self.git.run(*restore, tree=checkout, git_dir=git_dir, stdin=there, keeps=self.keeps)
         for change in changes:
             if change.status == "A" and _exists(checkout / change.path):
                 (checkout / change.path).unlink()

@@ -8,12 +8,17 @@ from pathlib import Path
 
 from genba.connections.drafts import writer_of
 from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.locks import is_gone
 from genba.connections.git.removal import remove_tree
 from genba.domain.workspaces import Workspace
 
 _LOCK = ".lock"
-_MAKINGS = (re.compile(r"index-.+-(\d+)"), re.compile(r"registering-(\d+)-[0-9a-f]+"))
-"""What Genba makes beside everything else before it is put into its place, and the process in its name."""
+_MAKINGS = (
+    ("*", re.compile(r"index-.+-(\d+)")),
+    ("*", re.compile(r"registering-(\d+)-[0-9a-f]+")),
+    ("secrets/*", re.compile(r"scan-(\d+)-.+")),
+)
+"""What Genba makes for a while beside everything else: where, and under which names, with the process in them."""
 _PLACES = (".", "goals", "trees", "cells/*", "runs/*", "runs/*/asks", "runs/*/supervised/*", "runs/*/supervised/*/*")
 """Where drafts of files are written."""
 _WRITING_SECONDS = 1.0
@@ -56,8 +61,9 @@ def sweep_drafts(layout: RepositoryLayout) -> None:
 
     Instances write to some of these folders as well: there only plain names go, and nothing is followed.
     """
-    for path in layout.own.glob("*"):
-        found = next((match for making in _MAKINGS if (match := making.fullmatch(path.name))), None)
+    makings = [(path, name) for place, name in _MAKINGS for path in layout.own.glob(place)]
+    for path, name in makings:
+        found = name.fullmatch(path.name)
         if found is None or not _is_left(path, int(found[1])):
             continue
         if path.is_dir() and not path.is_symlink():
@@ -74,20 +80,10 @@ def sweep_drafts(layout: RepositoryLayout) -> None:
 def _is_left(path: Path, process: int) -> bool:
     """Whether whoever wrote it is gone, and it is not so young that another host may be writing it."""
     with contextlib.suppress(OSError):
-        return _is_gone(process) and not 0 <= time.time() - path.lstat().st_mtime < _WRITING_SECONDS
+        return is_gone(process) and not 0 <= time.time() - path.lstat().st_mtime < _WRITING_SECONDS
     return False
 
 
 def _unlink(path: Path) -> None:
     with contextlib.suppress(OSError):
         path.unlink()
-
-
-def _is_gone(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return True
-    except (OSError, OverflowError):
-        return False
-    return False

@@ -59,6 +59,13 @@ class FileLock:
         except (OSError, ValueError, KeyError, TypeError):
             return "another process"
 
+    def holder_is_gone(self) -> bool:
+        """Whether the process that took the lock has died: one that it started holds it still."""
+        try:
+            return is_gone(int(json.loads(self.path.read_text(encoding="utf-8"))["process"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
+
     @property
     def descriptors(self) -> tuple[int, ...]:
         """What a process inherits that is to hold the lock with us, and after us if we die."""
@@ -103,6 +110,17 @@ def _line(path: Path) -> asyncio.Lock:
 def _busy(lock: FileLock) -> StateConflictError:
     told = f"the repository is busy: {lock.holder()} holds {lock.path.name}"
     return StateConflictError(told, hint="wait for it, or end it, then try again")
+
+
+def is_gone(process: int) -> bool:
+    """Whether there is no such process, as far as one sees from here."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
 
 
 def is_held(path: Path) -> bool:

@@ -19,8 +19,8 @@ from genba.domain.errors import DiskFullError, GitError, StateConflictError
 
 CLEARING = "clearing"
 """Who holds a branch for the moment in which the rest of a dead run is taken away."""
-Fill = Callable[[TreeRecord, Path], Awaitable[None]]
-"""Brings the files into a new working tree, whose folder of git's is given."""
+Fill = Callable[[TreeRecord, Path, tuple[int, ...]], Awaitable[None]]
+"""Brings the files into a new working tree, whose folder of git's is given, by a git that keeps some descriptors."""
 Held = Callable[[TreeRecord], Mapping[str, str]]
 """Refs, with their commits, that are made together with a new branch."""
 
@@ -38,9 +38,12 @@ class TreeMaker:
         self.fill = fill or self._check_out
         self.held = held
 
-    async def make(self, wanted: TreeRecord, root: Path, shared: bool, unheard: bool = False) -> tuple[Path, Path]:
+    async def make(
+        self, wanted: TreeRecord, root: Path, shared: bool, unheard: bool = False, keeps: tuple[int, ...] = ()
+    ) -> tuple[Path, Path]:
         """The folder and the git folder of the working tree, complete.
 
+        `keeps` is the lock of the branch: a git that fills the tree after our death holds it until it is done.
         `shared` allows to go on with the tree of another agent. A branch that is `unheard` of has a name that was made
         for this run alone: it is not looked for, and git refuses it should it be there all the same.
         """
@@ -49,15 +52,15 @@ class TreeMaker:
             record, git_dir = await self._registered(wanted, root, shared, unheard, lock.descriptors)
         path = Path(record.path)
         if not record.ready:
-            await self.fill(record, git_dir)
+            await self.fill(record, git_dir, keeps)
         if not record.ready or record.run != wanted.run:
             write_record(self.layout, msgspec.structs.replace(record, ready=True, agent=wanted.agent, run=wanted.run))
         await asyncio.to_thread(sweep, self.layout, root)
         return path, git_dir
 
-    async def _check_out(self, record: TreeRecord, git_dir: Path) -> None:
+    async def _check_out(self, record: TreeRecord, git_dir: Path, keeps: tuple[int, ...]) -> None:
         set_aside(self.layout, git_dir)
-        await check_out(self.layout, Path(record.path), git_dir)
+        await check_out(self.layout, Path(record.path), git_dir, keeps=keeps)
 
     async def _registered(
         self, wanted: TreeRecord, root: Path, shared: bool, unheard: bool, keeps: tuple[int, ...]
@@ -136,10 +139,12 @@ class TreeMaker:
         self.layout.tree_record(record.branch).unlink(missing_ok=True)
 
 
-async def check_out(layout: RepositoryLayout, tree: Path, git_dir: Path, filters: bool = True) -> None:
+async def check_out(
+    layout: RepositoryLayout, tree: Path, git_dir: Path, filters: bool = True, keeps: tuple[int, ...] = ()
+) -> None:
     """Bring a working tree to its branch, through the filters of the user's or as git stores it."""
     (git_dir / "index.lock").unlink(missing_ok=True)
-    await layout.git.run("reset", "--hard", "--quiet", tree=tree, git_dir=git_dir, filters=filters)
+    await layout.git.run("reset", "--hard", "--quiet", tree=tree, git_dir=git_dir, filters=filters, keeps=keeps)
 
 
 def _checked_out(branch: str, where: Path) -> StateConflictError:

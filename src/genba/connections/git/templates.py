@@ -27,7 +27,7 @@ class Templates:
         self.large = large
         self.root = layout.own / "templates"
 
-    async def lay(self, commit: str, tree: Path, git_dir: Path) -> bool:
+    async def lay(self, commit: str, tree: Path, git_dir: Path, keeps: tuple[int, ...] = ()) -> bool:
         """Make a working tree a layer over the template of a commit; False where a plain checkout is better."""
         if not await self._worth_it(commit):
             return False
@@ -41,7 +41,7 @@ class Templates:
         else:
             return False
         if await self.layout.git.commit_of_head(git_dir) != commit:
-            await check_out(self.layout, tree, git_dir)
+            await check_out(self.layout, tree, git_dir, keeps=keeps)
         return True
 
     @property

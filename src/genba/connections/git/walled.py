@@ -151,7 +151,7 @@ class WalledTrees:
             self._layers[found.branch] = found
         return found
 
-    async def _fill(self, record: TreeRecord, git_dir: Path) -> None:
+    async def _fill(self, record: TreeRecord, git_dir: Path, keeps: tuple[int, ...]) -> None:
         """The files of a new tree. What an older tree of the same place left behind walls is brought back before."""
         state = read_state(self.layout.cell(git_dir))
         if state is not None:
@@ -159,9 +159,9 @@ class WalledTrees:
                 await self._bring_in(state.workspace, tree_is_there=False)
         set_aside(self.layout, git_dir)
         tree = Path(record.path)
-        if self.overlays and await self.templates.lay(record.base, tree, git_dir):
+        if self.overlays and await self.templates.lay(record.base, tree, git_dir, keeps):
             return
-        filled = check_out(self.layout, tree, git_dir, filters=False)
+        filled = check_out(self.layout, tree, git_dir, filters=False, keeps=keeps)
         if record.new_branch:  # `send` would hold the same, and only then
             await asyncio.gather(filled, hold(self.layout, record.run, record.base, record.base))
         else:

@@ -20,7 +20,7 @@ from genba.domain.errors import NotFoundError, StateConflictError
 from genba.domain.evidence import TreeFacts
 from genba.domain.workspaces import Removal, Workspace, WorkspaceRequest
 
-_PATIENCE_SECONDS, _POLL_SECONDS = 30.0, 0.02
+_PATIENCE_SECONDS, _MOMENT_SECONDS, _POLL_SECONDS = 30.0, 0.2, 0.02
 
 
 class GitWorkingTrees:
@@ -64,7 +64,8 @@ class GitWorkingTrees:
                 branch=branch, path="", base=base, new_branch=True, ready=False, agent=request.agent, run=request.run
             )
             unheard = request.branch is None and request.issue is None
-            path, git_dir = await self.maker.make(wanted, root, request.branch is not None, unheard)
+            keeps = self._locks[branch].descriptors
+            path, git_dir = await self.maker.make(wanted, root, request.branch is not None, unheard, keeps)
             if self.plain:
                 await asyncio.to_thread(settle, self.layout, path, git_dir)
             if before:
@@ -108,7 +109,8 @@ class GitWorkingTrees:
                 ready=False,
                 run=workspace.run,
             )
-            path, git_dir = await self.maker.make(wanted, Path(workspace.path).parent, shared=True)
+            root, keeps = Path(workspace.path).parent, self._locks[workspace.branch].descriptors
+            path, git_dir = await self.maker.make(wanted, root, shared=True, keeps=keeps)
             return msgspec.structs.replace(workspace, path=str(path), git_dir=str(git_dir))
         assign(self.layout, workspace.branch, workspace.run)
         if self.plain and workspace.isolated:
@@ -225,11 +227,16 @@ class GitWorkingTrees:
             raise StateConflictError(f'"{branch}" is not a name for a branch', hint="--branch NAME")
 
     async def _lock(self, branch: str, run: str) -> str:
-        """Take the branch for a run; tells which run had it before. Whoever only clears it away is waited for."""
+        """Take the branch for a run; tells which run had it before.
+
+        Whoever only clears it away is waited for, and so is a git whose run has died. Whoever has just taken it has not
+        yet said its name.
+        """
         lock = FileLock(self.layout.branch_lock(branch))
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+        began = time.monotonic()
         while not lock.try_acquire(run):
-            if not lock.holder().startswith(CLEARING) or time.monotonic() > deadline:
+            passing = lock.holder().startswith(CLEARING) or lock.holder_is_gone()
+            if time.monotonic() - began > (_PATIENCE_SECONDS if passing else _MOMENT_SECONDS):
                 raise StateConflictError(
                     f'the branch "{branch}" is in use by {lock.holder()}',
                     hint="wait for that run, or end it; one branch has one agent",

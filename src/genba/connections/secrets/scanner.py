@@ -6,6 +6,7 @@ are taken from the base alone, and no comment in the code switches a finding off
 
 import asyncio
 import contextlib
+import os
 import re
 import shutil
 import tempfile
@@ -152,7 +153,7 @@ class GitSecretScanner:
         """A folder that nobody else reads; it holds what the commits hold."""
         try:
             self.scratch.mkdir(parents=True, exist_ok=True)
-            folder = Path(tempfile.mkdtemp(prefix="secrets-", dir=self.scratch))
+            folder = Path(tempfile.mkdtemp(prefix=f"scan-{os.getpid()}-", dir=self.scratch))
         except OSError as error:
             raise CheckBrokenError(f"there is no room to scan in: {error}") from error
         try:
