@@ -1,0 +1,99 @@
+"""The closure of what has landed: trouble of the machine is nobody's failure, and what is done stays done."""
+
+import asyncio
+import errno
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from genba.blackboard.board import Blackboard
+from genba.blackboard.fleet import FleetBoard
+from genba.coordination.closing import Closing, closure_of
+from genba.coordination.session import Parts
+from genba.coordination.session_plan import PartState, SessionPlan
+from genba.domain.errors import DiskFullError, GenbaError, GitError, UnavailableError
+from genba.domain.fleet import Cause, FleetSession, PartOrder
+from genba.domain.outcomes import Outcome
+from genba.domain.ports import Steps
+from genba.domain.tasks import StatusChange, TaskDraft, TaskStatus
+from genba.wiring import House
+from tests.blackboard.acting import HUMAN, ORCHESTRATOR
+from tests.blackboard.fleets import go_on, in_review, order, to_review
+from tests.project import Project
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> FleetBoard:
+    return FleetBoard(Blackboard.open(str(tmp_path / "board.db"), "a project"))
+
+
+async def _closing_of(fleet: FleetBoard, project: Project) -> FleetSession:
+    """A session whose work has landed, and that is being closed."""
+    project.agent()
+    house = await House.find(project.root)
+    task = fleet.board.add(TaskDraft(title="Work"), HUMAN).number
+    plan = SessionPlan(definition=house.registry.load("worker"), parameters={}, branch="work", base_branch="main")
+    session = fleet.start(order(task), executor="here", plan=msgspec.json.encode(plan).decode(), base_branch="main")
+    landed = to_review(fleet.board, fleet, session)
+    return fleet.continue_(go_on(landed, Cause.LANDED), executor="here")
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [DiskFullError("the disk is full"), UnavailableError("out of reach"), OSError(errno.ENOSPC, "No space left")],
+    ids=["disk", "database", "raw"],
+)
+async def test_a_closure_that_the_machine_has_no_room_for_runs_on(fleet: FleetBoard, trouble: Exception) -> None:
+    told: list[str] = []
+    woken = asyncio.Event()
+
+    async def close(_order: PartOrder) -> None:
+        raise trouble
+
+    closing = Closing(fleet, close, lambda _order, reason: told.append(reason), woken.set)
+    landed = in_review(fleet.board, fleet, reviewed=False)
+    await closing.begin(closure_of(landed, landed.part + 1, "c1"), "here", "h")
+    await asyncio.wait_for(woken.wait(), 30)
+
+    now = fleet.session(landed.run)
+    assert (now.status, now.part, told) == ("running", landed.part + 1, [])
+
+
+async def test_a_closure_that_nobody_foresaw_the_end_of_is_told(fleet: FleetBoard) -> None:
+    told: list[str] = []
+    woken = asyncio.Event()
+
+    async def close(_order: PartOrder) -> None:
+        raise RuntimeError("nobody foresaw this")
+
+    closing = Closing(fleet, close, lambda _order, reason: told.append(reason), woken.set)
+    landed = in_review(fleet.board, fleet, reviewed=False)
+    await closing.begin(closure_of(landed, landed.part + 1, "c1"), "here", "h")
+    await asyncio.wait_for(woken.wait(), 30)
+
+    assert fleet.session(landed.run).status == "ended"
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("error", [GitError("it is gone already"), DiskFullError("the disk is full")])
+async def test_a_closure_that_fails_when_the_task_is_done_leaves_a_session_that_completed_it(
+    fleet: FleetBoard, project: Project, error: GenbaError
+) -> None:
+    """Two close the same work, as one of them was held for dead: the second finds nothing where it looks."""
+    session = await _closing_of(fleet, project)
+    done = StatusChange(to=TaskStatus.DONE, actor=ORCHESTRATOR, commit="c1", finalized="merged")
+
+    async def prepare(
+        _order: PartOrder, _session: FleetSession, _plan: SessionPlan, _kept: PartState | None, _steps: Steps
+    ) -> None:
+        await asyncio.to_thread(fleet.board.change_status, session.task, done)  # by the other one
+        raise error
+
+    parts = Parts(fleet, prepare, lambda _task, _agent: "", lambda _result, _order: None)  # type: ignore[arg-type]
+    closure = closure_of(session, session.part, "c1")
+    await parts.carry_out(msgspec.json.encode(closure).decode(), None)  # type: ignore[arg-type]
+
+    now = fleet.session(session.run)
+    assert (now.status, now.outcome) == ("ended", Outcome.COMPLETED)
+    assert fleet.board.get(session.task).status is TaskStatus.DONE
