@@ -97,11 +97,11 @@ def commit() -> str:
     return head + ("+" if changed else "")
 
 
-def source() -> str:
-    """The product as it is measured, whatever else has changed; empty where it has changes that nobody committed."""
+def source(*folders: str) -> str:
+    """Some folders as they are now, whatever else has changed; empty where they have changes that nobody committed."""
     try:
-        changed = _git("status", "--porcelain", "--", "src")
-        return "" if changed else _git("rev-parse", "HEAD:src")
+        changed = _git("status", "--porcelain", "--", *folders)
+        return "" if changed else " ".join(_git("rev-parse", f"HEAD:{folder}") for folder in folders)
     except (OSError, subprocess.CalledProcessError):
         return ""
 

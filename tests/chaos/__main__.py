@@ -19,11 +19,11 @@ from typing import Any
 
 import msgspec
 
-from tests.chaos.ledger import keep, recovery, seeds
+from tests.chaos.ledger import keep, played_before, recovery, seeds
 from tests.chaos.plan import TASKS
 from tests.chaos.play import Played
 from tests.chaos.rounds import CLOCK, KEPT, Order, Outcome
-from tests.chaos.trouble import draw
+from tests.chaos.trouble import boundaries, database_of, draw
 from tests.faketime import NOT_RUN, Clock, library
 from tests.preloaded import ROOT
 
@@ -63,6 +63,9 @@ class Told:
         for outcome in self.outcomes:
             troubles.update(outcome.played.happened)
         recovered = [seconds for outcome in self.outcomes for seconds in outcome.played.recovered]
+        missed: Counter[str] = Counter()
+        for outcome in self.outcomes:
+            missed.update(outcome.played.missed)
         laws = Counter(law_of(finding) for outcome in self.outcomes for finding in outcome.findings)
         return {
             "rounds": len(self.outcomes),
@@ -71,6 +74,15 @@ class Told:
             "tasks": sum(outcome.order.tasks for outcome in self.outcomes),
             "merges": sum(outcome.merges for outcome in self.outcomes),
             "troubles": dict(troubles.most_common()),
+            "missed": {kind: count for kind, count in missed.most_common() if count},
+            "boundaries": {
+                name: sorted(
+                    {at for each in self.outcomes if each.order.database == name for at in each.played.died_at}
+                )
+                for name in DATABASES
+            },
+            "approved by a person": sum(outcome.played.approved for outcome in self.outcomes),
+            "ended by itself": sum(outcome.played.returns for outcome in self.outcomes),
             **{name: laws[law] for name, law in COUNTED.items()},
             "other findings": laws.total() - sum(laws[law] for law in COUNTED.values()),
             "recovered": recovery(recovered),
@@ -99,7 +111,7 @@ def line_of(outcome: Outcome) -> str:
 
 def failed_lines(outcome: Outcome) -> list[str]:
     order = outcome.order
-    again = f"python -m tests.chaos --seed {order.seed} --tasks {order.tasks} --database {order.database}"
+    again = f".venv/bin/python -m tests.chaos --seed {order.seed} --tasks {order.tasks} --database {order.database}"
     lines = [*outcome.findings, *outcome.played.story, f"kept in {outcome.kept}", f"again: {again}"]
     return [part for line in lines for part in line.splitlines()]
 
@@ -245,7 +257,10 @@ def main() -> int:
     first = options.seed or 1
     orders: queue.Queue[tuple[int, str]] = queue.Queue()
     for number in range(rounds):
-        orders.put((first + number, wanted[number % len(wanted)]))
+        orders.put((first + number, database_of(first + number, wanted)))
+    if options.add and (twice := played_before(range(first, first + rounds))):
+        sys.stderr.write(f"error: {twice} were played before, and would be counted twice\n")
+        return 2
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     told = Told()
@@ -258,7 +273,8 @@ def main() -> int:
     else:
         players.run()
     found = told.summary()
-    shown = {**found, "recovered": {**found["recovered"], "each": "…"}}
+    at = {name: f"{len(each)} of {len(boundaries())}" for name, each in found["boundaries"].items()}
+    shown = {**found, "recovered": {**found["recovered"], "each": "…"}, "boundaries": at}
     sys.stdout.write("".join(f"{name}: {json.dumps(value)}\n" for name, value in shown.items()))
     if options.write_ledger or options.add:
         keep(found, f"make chaos ROUNDS={len(told.outcomes)}" + (f" SEED={first}" if options.seed else ""), options.add)

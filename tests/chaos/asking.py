@@ -6,6 +6,7 @@ It does its task in one piece, and says which commits it made.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -59,6 +60,12 @@ def tell(path: Path, line: str) -> None:
 if __name__ == "__main__":
     told, kind = Path(sys.argv[1]), Guest if len(sys.argv) > 2 else Witnessed
     number = int(sys.argv[2] if len(sys.argv) > 2 else os.environ["GENBA_ISSUE"])
-    tell(told / "starts.txt", str(number))
+    who = f"{number} {os.environ.get('GENBA_RUN', '')}".strip()
+    tell(told / "starts.txt", who)
+    alone = os.open(told / "lives" / f"{number}.lock", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        tell(told / "doubled.txt", who)
     address, credential = os.environ["GENBA_MCP_URL"], os.environ["GENBA_CREDENTIAL"]
     sys.exit(kind(told, number, address, credential).live())

@@ -1,7 +1,8 @@
 """The agents of a round: real definitions, with small scripts that do what their kind does.
 
-Each says in files outside of the repository that it was started (`starts.txt`) and which commits it made
-(`commits.txt`), each with one write to the end of the file, so that whoever reads them later need not ask Genba.
+Each says in files outside of the repository that it was started (`starts.txt`), that another one was at work on the
+same task (`doubled.txt`) and which commits it made (`commits.txt`), each with one write to the end of the file, so that
+whoever reads them later need not ask Genba.
 """
 
 import json
@@ -27,6 +28,14 @@ for file in shared-*.txt; do
         case "$line" in '<<<<<<<'* | '======='* | '>>>>>>>'*) exit 1 ;; esac
     done < "$file"
 done
+alone=
+for file in clash-*.txt; do
+    [ -e "$file" ] || continue
+    read -r found < "$file" || exit 1
+    [ "$found" = alone ] || continue
+    case " $alone " in *" ${file%-*} "*) exit 1 ;; esac
+    alone="$alone ${file%-*}"
+done
 exit 0
 """
 NOBODY = "nobody"
@@ -39,7 +48,9 @@ lives=0
 [ ! -e "$home/lives/$n" ] || read -r lives < "$home/lives/$n"
 lives=$((lives + 1))
 echo "$lives" > "$home/lives/$n"
-echo "$n" >> "$home/starts.txt"
+echo "$n $GENBA_RUN" >> "$home/starts.txt"
+exec 9> "$home/lives/$n.lock"
+flock -n 9 || echo "$n $GENBA_RUN" >> "$home/doubled.txt"
 commit() {{ git add -A && git commit -q "$@" >&2 && git rev-parse HEAD >> "$home/commits.txt"; }}
 die() {{ kill -9 $$; }}
 work() {{ echo "$n" > "task-$n.txt"; commit -m "Do task $n"; }}
@@ -82,6 +93,11 @@ if [ -e "task-$n.txt" ]; then work; else echo wrong > "task-$n.txt"; commit -m "
     sort -u > "$home/lives/$n.shared"
 cat "$home/lives/$n.shared" > "$shared"
 work""",
+    Kind.CLASHING: """\
+how=alone
+[ ! -e "clash-$pair-$partner.txt" ] || how=settled
+echo "$how" > "clash-$pair-$n.txt"
+work""",
 }  # fmt: skip
 _RETRIES = {Kind.CRASHING: 2, Kind.DOOMED: 1}
 """How often a question is put again. Who does its work may be killed some times by others."""
@@ -95,9 +111,9 @@ def furnish(root: Path, home: Path, plan: Plan) -> None:
         (home / name).mkdir(exist_ok=True)
     for part in plan.parts:
         (home / "parts" / str(part.number)).write_text(
-            f"variant={part.variant} shared={shared(part)}\n", encoding="utf-8"
+            f"variant={part.variant} shared={shared(part)} pair={pair(part)} partner={part.partner}\n", encoding="utf-8"
         )
-        if part.partner:
+        if part.kind is Kind.CONFLICTING:
             (root / shared(part)).write_text(f"{NOBODY}\n", encoding="utf-8")
     (root / CHECK).write_text(CHECK_SCRIPT, encoding="utf-8")
     for kind, script in _SCRIPTS.items():
@@ -110,8 +126,12 @@ def furnish(root: Path, home: Path, plan: Plan) -> None:
 
 def shared(part: Part) -> str:
     """The file that two tasks write, of one that has a partner."""
+    return f"shared-{pair(part)}.txt"
+
+
+def pair(part: Part) -> str:
     first, second = sorted((part.number, part.partner))
-    return f"shared-{first}-{second}.txt"
+    return f"{first}-{second}"
 
 
 def _declare(root: Path, kind: Kind, command: list[str], limits: dict[str, Any], **runner: Any) -> None:

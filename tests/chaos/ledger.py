@@ -8,13 +8,28 @@ from typing import Any
 
 from bench import ledgers
 from bench.measuring import Row
+from tests.chaos.trouble import boundaries
 
-ABOUT = "Rounds of chaos: a fleet on a field of tasks, while everything around it is killed, cut off or filled up."
+ABOUT = (
+    "Rounds of chaos: a fleet on a field of tasks, while everything around it is killed, cut off or filled up. Recovery"
+    " is that of one who worked alone, on SQLite; who comes next is forked from a process that has loaded everything,"
+    " so the start of an interpreter comes on top of it."
+)
 _NONE = ("lost commits", "doubled merges", "false done", "leftovers", "other findings")
 """What there must be none of."""
+_DATABASES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 
 
-_SUMS = ("rounds", "rounds with findings", "tasks", "merges", *_NONE, "seconds")
+_SUMS = (
+    "rounds",
+    "rounds with findings",
+    "tasks",
+    "merges",
+    "approved by a person",
+    "ended by itself",
+    *_NONE,
+    "seconds",
+)
 
 
 def recovery(seconds: Iterable[float]) -> dict[str, Any]:
@@ -46,10 +61,28 @@ def added(before: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
         **found,
         **sums,
         "seeds": f"{before['seeds']}, {found['seeds']}",
-        "troubles": dict((Counter(before["troubles"]) + Counter(found["troubles"])).most_common()),
+        **{name: dict((Counter(before[name]) + Counter(found[name])).most_common()) for name in ("troubles", "missed")},
+        "boundaries": {name: sorted({*at, *found["boundaries"][name]}) for name, at in before["boundaries"].items()},
         "recovered": recovery([*before["recovered"]["each"], *found["recovered"]["each"]]),
         "not run": sorted({*before["not run"], *found["not run"]}),
     }
+
+
+def _source() -> str:
+    """The product, and who plays and judges: a round of another player is another measure."""
+    return ledgers.source("src", "tests/chaos")
+
+
+def played_before(asked: range, folder: Path = ledgers.FOLDER) -> str:
+    """Those of some seeds that the ledger of the same product has already."""
+    last = ledgers.read(folder).get("chaos")
+    if last is None or not _source() or last.more["source"] != _source():
+        return ""
+    known: set[int] = set()
+    for run in last.more["found"]["seeds"].split(", "):
+        first, _, end = run.partition("-")
+        known |= set(range(int(first), int(end or first) + 1)) if first else set()
+    return seeds(known & set(asked))
 
 
 def keep(found: dict[str, Any], command: str, add: bool = False, folder: Path = ledgers.FOLDER) -> None:
@@ -57,13 +90,18 @@ def keep(found: dict[str, Any], command: str, add: bool = False, folder: Path = 
 
     What another state of the product came to is not added to.
     """
-    source = ledgers.source()
+    source = _source()
     last = ledgers.read(folder).get("chaos") if add else None
     if last is not None and source and last.more["source"] == source:
         found, command = added(last.more["found"], found), f"{last.command}, {command}"
     rounds = f"{found['rounds']} rounds, {found['tasks']:,} tasks, {found['merges']:,} merges"
+    every = len(boundaries())
+    at = ", ".join(f"{len(found['boundaries'][name])} of {every} on {told}" for name, told in _DATABASES.items())
     rows = [Row(f"chaos: {name}", f"{found[name]} in {rounds}", float(found[name]), 0.0) for name in _NONE]
     times = found["recovered"]
     figure = f"{times['median seconds']:.2f} s as a rule, {times['worst seconds']:.2f} s at worst, of {times['times']}"
     rows.append(Row("chaos: from the death of a fleet to the next event", figure, times["median seconds"]))
+    rows.append(Row("chaos: boundaries between two steps at which somebody died", at))
+    asked = f"{found['approved by a person']} times, about locks of git in the checkout of the user or on the target"
+    rows.append(Row("chaos: a person was asked, and let it go on", asked))
     ledgers.write("chaos", ABOUT, command, rows, folder=folder, source=source, found=found)

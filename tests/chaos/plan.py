@@ -28,6 +28,8 @@ class Kind(StrEnum):
     """Says done with red work first, and mends it when it is shown what is missing."""
     CONFLICTING = "conflicting"
     """Writes where another one writes, and settles the conflict when it is shown to it."""
+    CLASHING = "clashing"
+    """Is green alone and merges cleanly with another one, and both together are red, until it has seen the other."""
     ASKING = "asking"
     """Asks the MCP server for its next action until there is none."""
 
@@ -41,10 +43,12 @@ class End(StrEnum):
 
 ENDS = {kind: End.BLOCKED if kind in (Kind.DOOMED, Kind.LYING) else End.MERGED for kind in Kind}
 SHARES = {
-    Kind.HONEST: 20, Kind.SLOW: 8, Kind.CRASHING: 8, Kind.DOOMED: 3, Kind.LYING: 5, Kind.SORRY: 4,
-    Kind.CONFLICTING: 8, Kind.ASKING: 4,
+    Kind.HONEST: 16, Kind.SLOW: 8, Kind.CRASHING: 8, Kind.DOOMED: 3, Kind.LYING: 5, Kind.SORRY: 4,
+    Kind.CONFLICTING: 8, Kind.CLASHING: 4, Kind.ASKING: 4,
 }  # fmt: skip
 """How many of sixty."""
+PAIRED = (Kind.CONFLICTING, Kind.CLASHING)
+"""Those that have a partner."""
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -57,7 +61,7 @@ class Part(msgspec.Struct, frozen=True):
     after: tuple[int, ...] = ()
     """Tasks that must be done first. Never one that ends blocked."""
     partner: int = 0
-    """The other one who writes the same line."""
+    """The other one who writes the same line, or what does not go with it."""
 
     @property
     def end(self) -> End:
@@ -76,16 +80,15 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def plan(seed: int, tasks: int = TASKS) -> Plan:
-    """The field of a seed. Every kind is there as soon as there are a dozen tasks."""
+    """The field of a seed. Every kind is there as soon as there are fourteen tasks."""
     chance = random.Random(f"field {seed}")
     kinds = _kinds(tasks)
     chance.shuffle(kinds)
-    pairs = [number for number, kind in enumerate(kinds, 1) if kind is Kind.CONFLICTING]
-    partners = {
-        one: other
-        for first, second in zip(pairs[::2], pairs[1::2], strict=True)
-        for one, other in ((first, second), (second, first))
-    }
+    partners: dict[int, int] = {}
+    for paired in PAIRED:
+        those = [number for number, kind in enumerate(kinds, 1) if kind is paired]
+        for first, second in zip(those[::2], those[1::2], strict=True):
+            partners |= {first: second, second: first}
     parts: list[Part] = []
     for number, kind in enumerate(kinds, 1):
         free = [part.number for part in parts if part.end is End.MERGED and partners.get(part.number) != number]
@@ -96,7 +99,8 @@ def plan(seed: int, tasks: int = TASKS) -> Plan:
 
 def _kinds(tasks: int) -> list[Kind]:
     counted = {kind: max(1, round(share * tasks / TASKS)) for kind, share in SHARES.items()}
-    counted[Kind.CONFLICTING] += counted[Kind.CONFLICTING] % 2
+    for paired in PAIRED:
+        counted[paired] += counted[paired] % 2
     others = sum(count for kind, count in counted.items() if kind is not Kind.HONEST)
     counted[Kind.HONEST] = max(1, tasks - others)
     return [kind for kind, count in counted.items() for _ in range(count)]

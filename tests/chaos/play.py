@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -35,8 +36,8 @@ _MOST_RETURNS = 12
 _MOST_HITS = 2
 """How often the agent of one task is killed, or whoever holds it: its patience has an end, and that end is right."""
 
-_PASSING = (".lock'", "disk is full", "No space left")
-"""What a question is about that somebody else has put out of the way."""
+_OF_THE_FLEET = re.compile(r"worktrees/genba-(\d+)-|refs/heads/genba/(\d+)-")
+"""What is not the user's, and the task that it belongs to."""
 _BOUND = "SELECT id FROM seats WHERE status = 'active' AND run <> '' AND NOT spawned"
 _ASKED = (
     "SELECT t.number, e.question FROM escalations e JOIN tasks t ON t.id = e.task_id"
@@ -55,6 +56,10 @@ class Played(msgspec.Struct, kw_only=True):
     seconds: float = 0.0
     returns: int = 0
     """How often the fleet had ended by itself with something left, and was started again."""
+    approved: int = 0
+    """How often a person was asked, and said that it may go on."""
+    died_at: list[str] = []
+    """The boundaries at which somebody died."""
     problems: list[str] = []
     """What went wrong already while it was played."""
 
@@ -109,6 +114,7 @@ class Round:
         finally:
             self._end_all()
         self.played.seconds = time.monotonic() - self.began
+        self.missed[Kind.BOUNDARY] += sum(bool(worker.boundary) for worker in self.workers)
         self.played.happened, self.played.missed = dict(self.happened), dict(self.missed)
         return self.played
 
@@ -144,6 +150,7 @@ class Round:
         words = [str(GENBA), "work", "--until-empty", "--workers", str(self.each)]
         if boundary:
             words = [sys.executable, "-m", "tests.chaos.mortal", boundary, str(self.each)]
+        self.missed[Kind.BOUNDARY] += bool(worker.boundary)  # whoever was to die there did not come that far
         worker.boundary = boundary
         environment = {**ordinary_environment(), **self.ground.environment}
         if worker.name:
@@ -163,6 +170,8 @@ class Round:
             if code == -signal.SIGKILL:
                 if worker.boundary:
                     self._tell(Kind.BOUNDARY, f"died at {worker.boundary}")
+                    self.played.died_at.append(worker.boundary)
+                    worker.boundary = ""
                     self._died(seen)
             elif self.guests.busy and worker.process is not None:
                 worker.rests = time.monotonic() + _REST  # nothing is left but what others do, or a person
@@ -178,20 +187,22 @@ class Round:
         self.played.returns += 1
         said = worker.log.read_text("utf-8", "replace").splitlines()[-4:]
         self.played.story.append(f"{self._at()} genba work {worker.name} ended with {code}: {' / '.join(said)}")
-        for lock in list(self.locks):
-            self._remove(lock, "genba work had ended")
+        for lock, name in list(self.locks.items()):
+            if not _OF_THE_FLEET.search(name):
+                self._remove(lock, "genba work had ended")
         self._decide()
         if self.played.returns > _MOST_RETURNS:
             raise RuntimeError(f"genba work ends again and again: {said}")
 
     def _decide(self) -> None:
-        """What was in the way of the fleet is gone now: whoever is asked about it says so."""
+        """A lock of the user's own was in the way of the fleet, and is gone now: whoever is asked about it says so."""
         asked = Asked(self.ground.address or str(self.ground.file))
         found = asked.rows(_ASKED) or []
         asked.close()
         for number, question in found:
-            if any(word in question for word in _PASSING):
+            if ".lock'" in question and not _OF_THE_FLEET.search(question):
                 self._genba("approve", str(number))
+                self.played.approved += 1
                 self.played.story.append(f"{self._at()} a person approved #{number}: {question}")
 
     def _genba(self, *words: str) -> None:
@@ -215,8 +226,15 @@ class Round:
         for thread in self.threads:
             thread.join()
         for lock in list(self.locks):
-            self._remove(lock, "the round was over")
+            self._give_up(lock)
         self._sweep()
+
+    def _give_up(self, lock: Path) -> None:
+        """The round is over. What is left is a fault of the fleet, but where a task waits for a person as it stands."""
+        task, name = _OF_THE_FLEET.search(self.locks[lock]), self.locks[lock]
+        if task is not None and lock.exists() and statuses(self.ground).get(int(task[1] or task[2])) != "blocked":
+            self.played.problems.append(f"{name} is of the fleet, and the fleet has left it there")
+        self._remove(lock, "the round was over")
 
     def _sweep(self) -> None:
         """Who came by itself and was killed has its seat until its lease is over; the server closes it then."""
@@ -384,7 +402,9 @@ class Round:
                 self.played.story.append(f"{self._at()} {name} was taken away by the fleet")
                 del self.locks[lock]
                 continue
-            logs = [worker.log for worker in self.workers] + self.guests.logs
+            logs = self.guests.logs  # the fleet takes away what is its own, but not where somebody else works
+            if not _OF_THE_FLEET.search(name):
+                logs = [worker.log for worker in self.workers] + logs
             if any(str(lock) in log.read_text("utf-8", "replace") for log in logs if log.exists()):
                 self._remove(lock, "somebody has told of it")
 
@@ -401,7 +421,7 @@ class Round:
         self.threads.append(thread)
 
     def _died(self, seen: Seen | None) -> None:
-        if len(self.workers) == 1 and seen is not None:
+        if len(self.workers) == 1 and seen is not None and self.dead_at is None:
             self.dead_at = (time.monotonic(), seen.own)
 
     def _recovered(self, seen: Seen) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bench import ledgers
-from tests.chaos.ledger import added, keep, recovery, seeds
+from tests.chaos.ledger import added, keep, played_before, recovery, seeds
 
 NONE = dict.fromkeys(("lost commits", "doubled merges", "false done", "leftovers", "other findings"), 0)
 
@@ -20,6 +20,10 @@ def found(first: int, last: int, seconds: list[float], **more: int) -> dict[str,
         "tasks": 60 * rounds,
         "merges": 52 * rounds,
         "troubles": {"worker": rounds, "disk": 1},
+        "missed": {"agent": 1},
+        "boundaries": {"sqlite": ["turn:take:1:before"], "postgres": [f"part:open:{first}:inside"]},
+        "approved by a person": 1,
+        "ended by itself": 0,
         **NONE,
         **more,
         "recovered": recovery(seconds),
@@ -33,7 +37,12 @@ def test_two_sittings_are_added_up() -> None:
 
     assert (both["rounds"], both["tasks"], both["seeds"], both["seconds"]) == (30, 1800, "1-20, 21-30", 20.0)
     assert (both["leftovers"], both["lost commits"]) == (1, 0)
-    assert both["troubles"] == {"worker": 30, "disk": 2}
+    assert (both["troubles"], both["missed"]) == ({"worker": 30, "disk": 2}, {"agent": 2})
+    assert both["boundaries"] == {
+        "sqlite": ["turn:take:1:before"],
+        "postgres": ["part:open:1:inside", "part:open:21:inside"],
+    }
+    assert both["approved by a person"] == 2
     assert (both["recovered"]["median seconds"], both["recovered"]["worst seconds"]) == (0.2, 0.3)
 
 
@@ -46,10 +55,22 @@ def test_a_ledger_of_the_same_product_is_added_to_and_another_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for source, add, rounds in (("one", True, 20), ("one", True, 40), ("two", True, 20), ("", True, 20)):
-        monkeypatch.setattr(ledgers, "source", lambda source=source: source)
+        monkeypatch.setattr(ledgers, "source", lambda *_folders, source=source: source)
 
         keep(found(1, 20, [0.1]), "make chaos ROUNDS=20", add, tmp_path)
 
         kept = ledgers.read(tmp_path)["chaos"]
         assert kept.more["found"]["rounds"] == rounds, source
         assert kept.command.count("make chaos") == rounds // 20
+
+
+def test_what_was_played_before_is_not_counted_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledgers, "source", lambda *_folders: "one")
+    assert played_before(range(1, 10), tmp_path) == ""
+    keep(found(1, 20, [0.1]), "make chaos ROUNDS=20", folder=tmp_path)
+
+    assert played_before(range(15, 25), tmp_path) == "15-20"
+    assert played_before(range(21, 25), tmp_path) == ""
+
+    monkeypatch.setattr(ledgers, "source", lambda *_folders: "two")
+    assert played_before(range(15, 25), tmp_path) == ""

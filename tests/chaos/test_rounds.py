@@ -1,4 +1,4 @@
-"""The short form of `make chaos`: one small round on each database, and what a seed gives."""
+"""The short form of `make chaos`: two small rounds on each database, and what a seed gives."""
 
 import re
 import sys
@@ -9,26 +9,28 @@ import pytest
 from tests import preloaded
 from tests.blackboard.conftest import Postgres, postgres  # noqa: F401  (a fixture)
 from tests.chaos.ground import Ground, begin
+from tests.chaos.plan import Kind as PartKind
 from tests.chaos.plan import plan
 from tests.chaos.rounds import Order, play
-from tests.chaos.trouble import CLOCK_ROUNDS, SHARES, Kind, boundaries, draw
+from tests.chaos.trouble import CLOCK_ROUNDS, SHARES, Kind, boundaries, database_of, draw
 from tests.fleet.chaos import WHOLE
 from tests.preloaded import ordinary_environment
 
-TASKS = 12
-SEED = 4
+TASKS = 14
+SEEDS = {"sqlite": (206, 464), "postgres": (154, 574)}
+"""Together they have everything in store but a clock that jumps, each early enough to happen."""
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+@pytest.mark.parametrize(("database", "seed"), [(name, seed) for name, each in SEEDS.items() for seed in each])
 def test_whatever_happens_in_a_round_every_task_has_its_right_end(
-    database: str, request: pytest.FixtureRequest, tmp_path: Path
+    database: str, seed: int, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     address = ""
     if database == "postgres":
         server: Postgres = request.getfixturevalue("postgres")
         address = server.furnished(engine=True)
 
-    outcome = play(Order(SEED, TASKS, address), tmp_path)
+    outcome = play(Order(seed, TASKS, address), tmp_path)
 
     assert not outcome.findings, "\n".join([*outcome.findings, *outcome.played.story])
     assert outcome.played.happened
@@ -51,9 +53,25 @@ def test_over_many_seeds_everything_happens_and_every_boundary_is_died_at() -> N
     assert sum(troubles.clock for troubles in drawn) == len(drawn) // CLOCK_ROUNDS
 
 
+def test_over_many_seeds_every_boundary_is_died_at_and_the_clock_jumps_on_both_databases() -> None:
+    every, databases = boundaries(), ("sqlite", "postgres")
+
+    drawn = [(database_of(seed, databases), draw(seed, 60)) for seed in range(1, 2 * len(every) + 1)]
+
+    assert {(name, troubles.first) for name, troubles in drawn} == {(name, at) for name in databases for at in every}
+    assert {name for name, troubles in drawn if troubles.clock} == set(databases)
+
+
+def test_the_short_form_has_every_kind_of_trouble_in_store() -> None:
+    drawn = [draw(seed, TASKS) for each in SEEDS.values() for seed in each]
+
+    assert {trouble.kind for troubles in drawn for trouble in troubles.those} == set(SHARES)
+    assert {part.kind for part in plan(SEEDS["sqlite"][0], TASKS).parts} == {*PartKind}
+
+
 @pytest.mark.skipif(not WHOLE, reason="not run: make chaos looks whether the list of boundaries is whole")
 def test_every_boundary_that_a_quiet_round_passes_is_one_at_which_somebody_dies(tmp_path: Path) -> None:
-    ground = Ground(tmp_path, plan(SEED, TASKS))
+    ground = Ground(tmp_path, plan(SEEDS["sqlite"][0], TASKS))
     ground.make(begin(tmp_path))
     words = [sys.executable, "-m", "tests.chaos.mortal", "nowhere", "4", str(tmp_path / "record")]
 

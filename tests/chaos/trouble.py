@@ -37,7 +37,7 @@ class Kind(StrEnum):
 
 
 class Lock(StrEnum):
-    """Which lock. The last two are those of a task that is being worked on."""
+    """Which lock. The last two are those of a task that is being worked on: the fleet takes them away by itself."""
 
     INDEX = "index.lock"
     TARGET = "refs/heads/main.lock"
@@ -45,6 +45,10 @@ class Lock(StrEnum):
     CONFIG = "config.lock"
     TREE = "worktrees/…/index.lock"
     BRANCH = "refs/heads/genba/….lock"
+
+    @property
+    def of_the_fleet(self) -> bool:
+        return self in (Lock.TREE, Lock.BRANCH)
 
 
 SHARES = {
@@ -82,6 +86,11 @@ def boundaries() -> list[str]:
         for when in ("before", "after")
     ]
     return steps + verbs
+
+
+def database_of(seed: int, databases: tuple[str, ...]) -> str:
+    """The database of a round. After twice as many seeds as there are boundaries, each was met on both."""
+    return databases[(seed + 1 + seed // len(boundaries())) % len(databases)]
 
 
 class Trouble(msgspec.Struct, frozen=True):

@@ -123,9 +123,34 @@ def a_merge_changes_the_check_of_the_project(field: Forged) -> None:
     field.git("commit", "-q", "-a", "--amend", "--no-edit")
     field.rename(old, field.tip())
     field.git("update-ref", "refs/genba/rescue/forged", old)
+    field.log_as_if_it_had_never_been_elsewhere()
+
+
+@breaks(Law.GREEN)
+def two_that_are_green_alone_were_on_the_target_together_for_a_moment(field: Forged) -> None:
+    field.commit("Break it", clash_1_2_1="alone\n", clash_1_2_2="alone\n")
+    field.commit("Mend it", clash_1_2_1="alone\n", clash_1_2_2="settled\n")
+
+
+@breaks(Law.MERGED_ONCE)
+def the_target_was_something_else_for_a_moment(field: Forged) -> None:
+    old = field.tip()
+    other = field.commit("Red", task_3="4\n")
+    field.bring_forward(old)
+    field.git("update-ref", "refs/genba/rescue/forged", other)
+
+
+@breaks(Law.MERGED_ONCE)
+def nobody_knows_what_the_target_was(field: Forged) -> None:
+    (field.folder / "logs" / TARGET).unlink()
 
 
 # What is kept
+
+
+@breaks(Law.NOTHING_LOST)
+def an_agent_was_killed_before_it_could_tell_of_a_commit_that_is_lost(field: Forged) -> None:
+    field.git("commit-tree", "HEAD^{tree}", "-p", "HEAD", told="Work of somebody\n")
 
 
 @breaks(Law.NOTHING_LOST)
@@ -564,6 +589,23 @@ def the_seat_of_a_guest_is_tied_to_a_task(field: Forged) -> None:
 @breaks(Law.NOTHING_LEFT)
 def a_credential_is_still_good(field: Forged) -> None:
     field.sql("UPDATE credentials SET used_at = NULL")
+
+
+@breaks(Law.SESSIONS)
+def two_agents_were_at_work_on_a_task_at_once(field: Forged) -> None:
+    (field.home / "doubled.txt").write_text("3 worker-3-1-ab\n", "utf-8")
+
+
+@breaks(Law.NOTHING_LEFT)
+def a_lock_is_left_among_the_objects(field: Forged) -> None:
+    (field.folder / "objects" / "maintenance.lock").touch()
+
+
+@breaks(Law.NOTHING_LEFT)
+def a_patch_is_left_that_was_scanned_for_secrets(field: Forged) -> None:
+    folder = field.folder / "genba" / "secrets" / "scan-77-ab"
+    folder.mkdir(parents=True)
+    (folder / "patch").write_text("a patch", "utf-8")
 
 
 @breaks(Law.NOTHING_LEFT)

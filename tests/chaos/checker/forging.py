@@ -72,6 +72,11 @@ class Forged:
     def bring_forward(self, commit: str) -> None:
         self.git("reset", "-q", "--hard", commit)
 
+    def log_as_if_it_had_never_been_elsewhere(self) -> None:
+        """Git's log of the target tells of one move: to where it is now."""
+        log = self.folder / "logs" / TARGET
+        log.write_text(f"{'0' * 40} {self.tip()} forger <forger> 1 +0000\tforged\n", "utf-8")
+
     def landing_of(self, number: int) -> str:
         """The commit on the target that landed a task."""
         return self.git("log", "--first-parent", "-1", "--format=%H", f"--grep=^Issue: {number}$", TARGET)

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from tests.chaos.checker.findings import Finding, Law
 from tests.chaos.checker.repository import Commit, Repository
 from tests.chaos.checker.rows import Board, Row
-from tests.chaos.plan import End, Part, Plan
+from tests.chaos.plan import End, Kind, Part, Plan
 
 _TASK = re.compile(r"task-(\d+)\.txt")
 _CHECKED = ("task-", "shared-")
+_CLASHING = re.compile(r"(clash-\d+-\d+)-\d+\.txt")
 _MARKERS = ("<<<<<<<", "=======", ">>>>>>>")
 _SHORT = 10
 
@@ -41,6 +42,7 @@ def merged_once(board: Board, repository: Repository, plan: Plan) -> Iterator[Fi
     """By git, by the queue, and the same by both."""
     if repository.target not in repository.refs:
         yield Finding(Law.MERGED_ONCE, f"there is no {repository.target}")
+    yield from _only_forward(repository)
     by_git = _came(repository)
     said = Counter(commit.issue for commit in repository.line if commit.issue)
     entries = board.by_task("merge_entries")
@@ -60,6 +62,20 @@ def merged_once(board: Board, repository: Repository, plan: Plan) -> Iterator[Fi
         yield from _agree(part, came, merged, repository)
     for number in sorted(set(said) - _numbers(plan)):
         yield Finding(Law.MERGED_ONCE, f"a commit of the target says that it lands #{number}, which nobody asked for")
+
+
+def _only_forward(repository: Repository) -> Iterator[Finding]:
+    """Git's own log of the target: it never was anything that is not on its way to where it is now."""
+    places = {commit.id: place for place, commit in enumerate(repository.line)}
+    if repository.moves is None:
+        yield Finding(Law.MERGED_ONCE, f"git has no log of {repository.target}")
+    at = -1
+    for name in repository.moves or ():
+        place = places.get(name, -1)
+        if place <= at:
+            told = "is not on its way to where it is now" if place < 0 else "was left behind before"
+            yield Finding(Law.MERGED_ONCE, f"the target was moved to {_short(name)}, which {told}")
+        at = max(at, place)
 
 
 def _came(repository: Repository) -> dict[str, list[tuple[str, Commit]]]:
@@ -101,6 +117,8 @@ def no_false_done(board: Board, repository: Repository, plan: Plan) -> Iterator[
     for number, row in board.tasks.items():
         if row["status"] != "done" or row["in_plan"] or row["review_of"]:
             continue
+        if number in parts and parts[number].end is End.BLOCKED:
+            yield Finding(Law.NO_FALSE_DONE, f"#{number} is done, and nobody can have done it")
         if number in parts and parts[number].path not in tip:
             yield Finding(Law.NO_FALSE_DONE, f"#{number} is done, and {parts[number].path} is not on the target")
         told = [each for each in board.events_of[number] if _is_done(each)]
@@ -142,7 +160,7 @@ def green(repository: Repository, plan: Plan) -> Iterator[Finding]:
                 yield Finding(
                     Law.GREEN, f"{_short(commit.id)} lands #{part.number} and changes what is not its own: {told}"
                 )
-            if part.partner:
+            if part.kind is Kind.CONFLICTING:
                 kept.setdefault(_shared(part), set()).add(f"by-{part.number}")
         for path, lines in kept.items():
             there = repository.text(files[path]).split() if path in files else []
@@ -158,7 +176,9 @@ def red(repository: Repository, tree: str) -> list[str]:
     for path, blob in repository.files(tree).items():
         if path.startswith(_CHECKED) and (why := _wrong(path, repository.text(blob))):
             found.append(why)
-    return found
+    told = Counter(pair[1] for path, blob in repository.files(tree).items()
+                   if (pair := _CLASHING.fullmatch(path)) and repository.text(blob).split() == ["alone"])  # fmt: skip
+    return found + [f"{pair} is green alone, and there are {times}" for pair, times in told.items() if times > 1]
 
 
 def _wrong(path: str, text: str) -> str:

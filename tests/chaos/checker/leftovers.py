@@ -24,7 +24,7 @@ _HALF_DONE = (
     "sequencer",
 )
 _TEMPORARY = re.compile(
-    r"genba/landing\.json|genba/(index|registering)-.*|genba/(checkouts|trash)/.+|genba/.*\.new|genba/goals/\..*"
+    r"genba/landing\.json|genba/(index|registering)-.*|genba/(checkouts|trash)/.+|genba/.*\.new|genba/goals/\..*|genba/secrets/.+"
     r"|genba/runs/[^/]+/workflow\.\d+|genba/runs/.*/(request\.\d+|credential(\.\d+)?)"
     r"|genba/cells/[^/]+/(fresh-|old-).*|info/exclude\.\d+"
 )

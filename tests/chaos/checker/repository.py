@@ -108,27 +108,34 @@ class Repository:
             at = next(iter(self.commits[at].parents), "")
         return found[::-1]
 
-    def leads_to(self, start: str, wanted: str) -> bool:
-        """Whether one commit is reached from another."""
-        seen, left = {start}, [start]
-        while left:
-            at = left.pop()
-            if at == wanted:
-                return True
-            for parent in self.commits[at].parents if at in self.commits else ():
-                if parent not in seen:
-                    seen.add(parent)
-                    left.append(parent)
-        return False
+    @cached_property
+    def moves(self) -> list[str] | None:
+        """What the target was made to be, move by move, as git wrote it down; None where it did not."""
+        log = self.folder / "logs" / self.target
+        if self.folder != self.root and not log.is_file():
+            return None
+        lines = log.read_text("utf-8", "replace").splitlines() if log.is_file() else []
+        return [line.split()[1] for line in lines if line]
+
+    @cached_property
+    def unreachable(self) -> list[str]:
+        """Every commit that is there and that no ref leads to."""
+        told = self.git("fsck", "--unreachable", "--no-reflogs", "--connectivity-only", "--no-progress").stdout
+        lines = told.decode("utf-8", "replace").splitlines()
+        return sorted(line.split()[2] for line in lines if line.startswith("unreachable commit "))
+
+    def author_of(self, name: str) -> str:
+        """Who made a commit, also one that no ref leads to."""
+        head = self.object(name)[1].partition(b"\n\n")[0].decode("utf-8", "replace").splitlines()
+        return next((line.partition(" ")[2].partition(" <")[0] for line in head if line.startswith("author ")), "")
 
     def own_files(self) -> list[str]:
-        """Every file of the git directory that is no object, by its path in there."""
+        """Every file of the git directory that is no object, by its path in there; of those below only the locks."""
         found, start = [], len(str(self.folder)) + 1
-        for folder, names, files in os.walk(self.folder):
+        for folder, _, files in os.walk(self.folder):
             inside = folder[start:]
-            if not inside:
-                names[:] = [name for name in names if name != "objects"]
-            found += [f"{inside}/{name}" if inside else name for name in files]
+            objects = inside.partition("/")[0] == "objects"
+            found += [f"{inside}/{name}" if inside else name for name in files if not objects or name.endswith(".lock")]
         return found
 
     # Objects

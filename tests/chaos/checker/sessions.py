@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from tests.chaos.checker.findings import Finding, Law
-from tests.chaos.checker.keeping import STARTS
+from tests.chaos.checker.keeping import DOUBLED, STARTS
 from tests.chaos.checker.rows import Board, Row
 from tests.chaos.plan import End, Plan
 
@@ -39,6 +39,9 @@ def one_at_a_time(board: Board, home: Path, plan: Plan) -> Iterator[Finding]:
         found += _attempts(number, list(mine.values()))
         yield from (Finding(Law.SESSIONS, what) for what in found)
     yield from (Finding(Law.SESSIONS, what) for what in _starts(home, board, set(rows), plan))
+    doubled = (home / DOUBLED).read_text("utf-8", "replace").splitlines() if (home / DOUBLED).is_file() else []
+    for line in doubled:
+        yield Finding(Law.SESSIONS, f"an agent began on #{line} while another one was at work on it")
 
 
 def _played(number: int, events: list[Row], told: dict[str, _Session]) -> Iterator[str]:
