@@ -1,7 +1,7 @@
 """The agent of a round that asks: `python -m tests.chaos.asking HOME [TASK]`. It and `asker` are copied beside the
 repository. With a task it is one that came by itself, and works where it is told to; else the fleet has started it.
 
-It does its task in one piece, and says which commits it made.
+It does its task in one piece.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.fleet.asker import Asker
 
 CONDUCT = {"atomic": True}
-WORK = 'echo "$1" > "task-$1.txt"; git add -A; git commit -qm "Do task $1" && git rev-parse HEAD >> "$2"'
+WORK = 'echo "$1" > "task-$1.txt"; git add -A; git commit -qm "Do task $1"'
 
 
 NOTHING_YET = 3
@@ -25,14 +25,13 @@ NOTHING_YET = 3
 class Witnessed(Asker):
     """Writes the file of its task, and nothing else."""
 
-    def __init__(self, home: Path, task: int, address: str, credential: str) -> None:
+    def __init__(self, task: int, address: str, credential: str) -> None:
         super().__init__(CONDUCT, address, credential)
-        self.home = home
         self.task = task
         self.place = ""
 
     def write(self, name: str, text: str) -> None:  # noqa: ARG002  (it knows better)
-        words = ["sh", "-c", WORK, "sh", str(self.task), str(self.home / "commits.txt")]
+        words = ["sh", "-c", WORK, "sh", str(self.task)]
         subprocess.run(words, check=False, cwd=self.place or None)
 
 
@@ -68,4 +67,4 @@ if __name__ == "__main__":
     except BlockingIOError:
         tell(told / "doubled.txt", who)
     address, credential = os.environ["GENBA_MCP_URL"], os.environ["GENBA_CREDENTIAL"]
-    sys.exit(kind(told, number, address, credential).live())
+    sys.exit(kind(number, address, credential).live())

@@ -1,8 +1,9 @@
 """The agents of a round: real definitions, with small scripts that do what their kind does.
 
-Each says in files outside of the repository that it was started (`starts.txt`), that another one was at work on the
-same task (`doubled.txt`) and which commits it made (`commits.txt`), each with one write to the end of the file, so that
-whoever reads them later need not ask Genba.
+Each says in files outside of the repository that it was started (`starts.txt`) and that another one was at work on the
+same task (`doubled.txt`), each with one write to the end of the file, so that whoever reads them later need not ask
+Genba. Which commits were made is written there by git itself (`commits.txt`), at the moment at which a branch has them:
+an agent may be killed before it could say so.
 """
 
 import json
@@ -38,6 +39,14 @@ for file in clash-*.txt; do
 done
 exit 0
 """
+HOOK = """\
+#!/bin/sh
+[ "$1" = committed ] || exit 0
+while read -r old new ref; do
+    case "$new $ref" in *[!0]*" refs/heads/genba/"*) echo "$new" >> {home}/commits.txt ;; esac
+done
+"""
+"""Of git, for every move of a ref. Genba's own git runs no hooks, so that it hears of the agents alone."""
 NOBODY = "nobody"
 """The one line of a file that two of them will write."""
 
@@ -51,7 +60,7 @@ echo "$lives" > "$home/lives/$n"
 echo "$n $GENBA_RUN" >> "$home/starts.txt"
 exec 9> "$home/lives/$n.lock"
 flock -n 9 || echo "$n $GENBA_RUN" >> "$home/doubled.txt"
-commit() {{ git add -A && git commit -q "$@" >&2 && git rev-parse HEAD >> "$home/commits.txt"; }}
+commit() {{ git add -A && git commit -q "$@" >&2; }}
 die() {{ kill -9 $$; }}
 work() {{ echo "$n" > "task-$n.txt"; commit -m "Do task $n"; }}
 """
@@ -115,6 +124,10 @@ def furnish(root: Path, home: Path, plan: Plan) -> None:
         )
         if part.kind is Kind.CONFLICTING:
             (root / shared(part)).write_text(f"{NOBODY}\n", encoding="utf-8")
+    hook = root / ".git" / "hooks" / "reference-transaction"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(HOOK.format(home=home), encoding="utf-8")
+    hook.chmod(0o755)
     (root / CHECK).write_text(CHECK_SCRIPT, encoding="utf-8")
     for kind, script in _SCRIPTS.items():
         written = home / "cast" / f"{kind}.sh"

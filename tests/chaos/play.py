@@ -180,6 +180,9 @@ class Round:
                 continue
             elif worker.process is not None:
                 self._returned(worker, code)
+                worker.rests = time.monotonic() + _REST  # what it ended for may take a while
+                worker.process = None
+                continue
             self._start(worker)
 
     def _returned(self, worker: Worker, code: int) -> None:

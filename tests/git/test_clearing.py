@@ -7,11 +7,13 @@ import signal
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.locks import FileLock
 from genba.connections.git.making import CLEARING
+from genba.connections.git.records import read_record, write_record
 from genba.connections.git.worktrees import GitWorkingTrees
 from genba.domain.errors import StateConflictError
 from genba.domain.workspaces import WorkspaceRequest
@@ -70,6 +72,7 @@ _OPENS = """
 import asyncio, sys
 from pathlib import Path
 from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.records import read_record, write_record
 from genba.connections.git.worktrees import GitWorkingTrees
 from tests.git.test_clearing import REQUEST
 async def main():
@@ -98,3 +101,60 @@ async def test_a_git_that_fills_the_tree_of_a_dead_run_is_waited_for(project: Pr
     assert ended.exists()
     assert project.git("status", "--porcelain", cwd=Path(workspace.path)) == ""
     assert Path(workspace.path, "slow.txt").read_text() == "slow\n"  # noqa: ASYNC240
+
+
+async def _cut_off(project: Project, branch: str, run: str) -> Path:
+    """A working tree whose run died before it was whole; says where it is."""
+    layout = await RepositoryLayout.find(project.root)
+    trees = GitWorkingTrees(layout)
+    workspace = await trees.open(msgspec.structs.replace(REQUEST, branch=branch, run=run))
+    trees.release()
+    record = read_record(layout.tree_record(branch))
+    assert record is not None
+    write_record(layout, msgspec.structs.replace(record, ready=False))
+    return Path(workspace.path)
+
+
+async def test_a_tree_whose_maker_died_before_it_said_where_git_keeps_it_says_so(project: Project) -> None:
+    tree = await _cut_off(project, "genba/1", "worker-0")
+    (tree / ".git").write_text("")
+
+    workspace = await GitWorkingTrees(await RepositoryLayout.find(project.root)).open(REQUEST)
+
+    assert workspace.path == str(tree)
+    assert project.git("status", "--porcelain", "--branch", cwd=tree) == "## genba/1"
+
+
+@pytest.mark.parametrize(
+    "lock", ["refs/heads/genba/1.lock", "worktrees/genba-1/index.lock", "worktrees/genba-1/HEAD.lock"]
+)
+async def test_locks_that_a_dead_git_left_on_a_branch_of_genba_keep_nobody_from_it(project: Project, lock: str) -> None:
+    await _cut_off(project, "genba/1", "worker-0")
+    project.git("commit", "-q", "--allow-empty", "-m", "Meanwhile")
+    left = project.root / ".git" / lock
+    left.touch()
+
+    await GitWorkingTrees(await RepositoryLayout.find(project.root)).open(REQUEST)
+
+    assert not left.exists()
+
+
+async def test_a_branch_is_begun_where_only_the_lock_of_it_was_left(project: Project) -> None:
+    left = project.root / ".git" / "refs/heads/genba/1.lock"
+    left.parent.mkdir(parents=True)
+    left.touch()
+
+    workspace = await GitWorkingTrees(await RepositoryLayout.find(project.root)).open(REQUEST)
+
+    assert workspace.branch == "genba/1"
+    assert not left.exists()
+
+
+@pytest.mark.parametrize("lock", ["refs/heads/genba/2.lock", "packed-refs.lock"])
+async def test_what_is_left_of_one_is_no_fault_of_another(project: Project, lock: str) -> None:
+    await _cut_off(project, "genba/2", "worker-2")
+    (project.root / ".git" / lock).touch()
+
+    workspace = await GitWorkingTrees(await RepositoryLayout.find(project.root)).open(REQUEST)
+
+    assert workspace.branch == "genba/1"

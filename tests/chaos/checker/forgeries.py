@@ -149,11 +149,6 @@ def nobody_knows_what_the_target_was(field: Forged) -> None:
 
 
 @breaks(Law.NOTHING_LOST)
-def an_agent_was_killed_before_it_could_tell_of_a_commit_that_is_lost(field: Forged) -> None:
-    field.git("commit-tree", "HEAD^{tree}", "-p", "HEAD", told="Work of somebody\n")
-
-
-@breaks(Law.NOTHING_LOST)
 def the_branch_of_a_task_that_waits_is_gone(field: Forged) -> None:
     field.git("update-ref", "-d", "refs/heads/genba/6-task-6")
 

@@ -9,8 +9,6 @@ from tests.chaos.checker.repository import Repository
 from tests.chaos.checker.rows import Board
 
 COMMITS, STARTS, DOUBLED = "commits.txt", "starts.txt", "doubled.txt"
-_OURS = "Genba"
-"""Who makes merges before they land, and copies of uncommitted work before a ref has them: either is made again."""
 _NAME = re.compile(r"(?<![0-9a-f])[0-9a-f]{40}(?![0-9a-f])")
 _MOST_TROUBLE = 5
 
@@ -28,7 +26,7 @@ def whole(board: Board, repository: Repository) -> Iterator[Finding]:
 
 
 def nothing_lost(board: Board, repository: Repository, home: Path) -> Iterator[Finding]:
-    """Every commit that an agent says it made, every one that the database names, and every one that there is."""
+    """Every commit that an agent made, and every one that the database names."""
     said = set(_words(home / COMMITS))
     if not said:
         yield Finding(Law.NOTHING_LOST, f"no agent has said in {COMMITS} which commits it made")
@@ -38,9 +36,6 @@ def nothing_lost(board: Board, repository: Repository, home: Path) -> Iterator[F
     for name, where in sorted(_named(board).items()):
         if name not in repository.commits and (why := _why_lost(repository, name)):
             yield Finding(Law.NOTHING_LOST, f"{where} names {name}, and {why}")
-    for name in repository.unreachable:
-        if name not in said and repository.author_of(name) != _OURS and (why := _why_lost(repository, name)):
-            yield Finding(Law.NOTHING_LOST, f"{repository.author_of(name)} made {name}, and {why}")
 
 
 def _why_lost(repository: Repository, name: str) -> str:

@@ -117,18 +117,6 @@ class Repository:
         lines = log.read_text("utf-8", "replace").splitlines() if log.is_file() else []
         return [line.split()[1] for line in lines if line]
 
-    @cached_property
-    def unreachable(self) -> list[str]:
-        """Every commit that is there and that no ref leads to."""
-        told = self.git("fsck", "--unreachable", "--no-reflogs", "--connectivity-only", "--no-progress").stdout
-        lines = told.decode("utf-8", "replace").splitlines()
-        return sorted(line.split()[2] for line in lines if line.startswith("unreachable commit "))
-
-    def author_of(self, name: str) -> str:
-        """Who made a commit, also one that no ref leads to."""
-        head = self.object(name)[1].partition(b"\n\n")[0].decode("utf-8", "replace").splitlines()
-        return next((line.partition(" ")[2].partition(" <")[0] for line in head if line.startswith("author ")), "")
-
     def own_files(self) -> list[str]:
         """Every file of the git directory that is no object, by its path in there; of those below only the locks."""
         found, start = [], len(str(self.folder)) + 1

@@ -30,11 +30,16 @@ def clear_locks(layout: RepositoryLayout, workspace: Workspace) -> tuple[str, ..
 
     Only for whoever has the working tree, while no instance lives in it. The user's own checkout is left alone.
     """
-    if not workspace.isolated:
-        return ()
-    git_dir, head = Path(workspace.git_dir), Path("refs/heads", f"{workspace.branch}{_LOCK}")
-    own = layout.cell(git_dir) / "repository"
-    places = [(git_dir, None), (layout.common / head.parent, head.name), (own, None), (own / head.parent, head.name)]
+    return clear_locks_of(layout, workspace.branch, Path(workspace.git_dir)) if workspace.isolated else ()
+
+
+def clear_locks_of(layout: RepositoryLayout, branch: str, git_dir: Path | None = None) -> tuple[str, ...]:
+    """The same for a branch of Genba's, and for its working tree where it has one. The same law holds."""
+    head = Path("refs/heads", f"{branch}{_LOCK}")
+    places: list[tuple[Path, str | None]] = [(layout.common / head.parent, head.name)]
+    if git_dir is not None:
+        own = layout.cell(git_dir) / "repository"
+        places += [(git_dir, None), (own, None), (own / head.parent, head.name)]
     return tuple(path for folder, name in places for path in _cleared(folder, name))
 
 

@@ -9,10 +9,11 @@ import msgspec
 
 from genba.connections.git.cells import loosely_held, set_aside
 from genba.connections.git.layout import RepositoryLayout, is_folder
+from genba.connections.git.leftovers import clear_locks_of
 from genba.connections.git.locks import FileLock, held
 from genba.connections.git.naming import folder_name
 from genba.connections.git.records import TreeRecord, read_record, unfinished, write_record
-from genba.connections.git.registering import can_register, register
+from genba.connections.git.registering import can_register, point, register
 from genba.connections.git.removal import remove_tree
 from genba.connections.git.trash import sweep
 from genba.domain.errors import DiskFullError, GitError, StateConflictError
@@ -52,6 +53,8 @@ class TreeMaker:
             record, git_dir = await self._registered(wanted, root, shared, unheard, lock.descriptors)
         path = Path(record.path)
         if not record.ready:
+            point(path, git_dir)
+            clear_locks_of(self.layout, record.branch, git_dir)
             await self.fill(record, git_dir, keeps)
         if not record.ready or record.run != wanted.run:
             write_record(self.layout, msgspec.structs.replace(record, ready=True, agent=wanted.agent, run=wanted.run))
@@ -78,6 +81,7 @@ class TreeMaker:
         path = str(_free_path(root, folder_name(wanted.branch)))
         fresh = msgspec.structs.replace(wanted, path=path, new_branch=is_new, ready=False)
         write_record(self.layout, fresh)
+        clear_locks_of(self.layout, wanted.branch)
         await self._add(fresh, keeps)
         return fresh, self.layout.git_dir_of(Path(fresh.path))
 
@@ -122,12 +126,15 @@ class TreeMaker:
             if lock.try_acquire(CLEARING):
                 try:
                     await self._clear(record)
+                except GitError:
+                    continue  # whoever comes next tries again: what is left of one is no fault of another
                 finally:
                     lock.release()
 
     async def _clear(self, record: TreeRecord) -> None:
         tree, ref = Path(record.path), f"refs/heads/{record.branch}"
         git_dir = self.layout.find_git_dir_of(tree)
+        clear_locks_of(self.layout, record.branch, git_dir)
         remove_tree(tree)
         if git_dir is not None:
             remove_tree(git_dir)

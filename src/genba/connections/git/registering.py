@@ -30,13 +30,24 @@ def register(layout: RepositoryLayout, tree: Path, branch: str) -> None:
         (fresh / "commondir").write_text("../..\n", encoding="utf-8")
         (fresh / "gitdir").write_text(f"{tree}/.git\n", encoding="utf-8")
         tree.mkdir(parents=True)
-        git_dir = _put(fresh, layout.common / "worktrees", tree.name)
-        (tree / ".git").write_text(f"gitdir: {git_dir}\n", encoding="utf-8")
+        _put(fresh, layout.common / "worktrees", tree.name)
     except OSError as error:
         remove_tree(fresh)
-        if is_disk_full(error):
-            raise DiskFullError(f"the disk is full: {tree} could not be made") from error
-        raise GitError(f"{tree} could not be made: {error.strerror}") from error
+        raise _not_made(tree, error) from error
+
+
+def point(tree: Path, git_dir: Path) -> None:
+    """Tell a working tree where git keeps what belongs to it. Safe to repeat: whoever died in it left half a line."""
+    try:
+        (tree / ".git").write_text(f"gitdir: {git_dir}\n", encoding="utf-8")
+    except OSError as error:
+        raise _not_made(tree, error) from error
+
+
+def _not_made(tree: Path, error: OSError) -> DiskFullError | GitError:
+    if is_disk_full(error):
+        return DiskFullError(f"the disk is full: {tree} could not be made")
+    return GitError(f"{tree} could not be made: {error.strerror}")
 
 
 def _put(fresh: Path, folder: Path, name: str) -> Path:
