@@ -7,6 +7,7 @@ import datetime
 import http.server
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -16,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from release.audit import ACCEPTED, LOCKS, Accepted, Finding, judge, read_accepted
+from release.audit import ACCEPTED, LOCKS, REQUIRED, Accepted, Finding, judge, read_accepted
 from release.locks import ROOT, read
 
 TODAY = datetime.date(2026, 11, 16)
@@ -160,3 +161,10 @@ def test_what_is_tested_is_what_is_installed() -> None:
     users = {(one.name, one.version, one.marker) for one in read(ROOT / "requirements.lock")}
     developers = {(one.name, one.version) for one in read(ROOT / "requirements-dev.lock")}
     assert {(name, version) for name, version, _ in users} - developers == set()
+
+
+def test_the_workflow_of_the_project_wants_an_answer() -> None:
+    text = (ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8")
+
+    assert re.search(rf'bash \.ci/run\n +env:\n +{REQUIRED}: "1"', text)
+    assert "make --jobs=3 --output-sync=target check clis collect audit" in (ROOT / ".ci" / "run").read_text("utf-8")

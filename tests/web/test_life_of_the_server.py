@@ -2,14 +2,17 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
+import socket
 import sqlite3
 import subprocess
 import time
 from collections.abc import Iterator
 
 import httpx
+import pytest
 
 from genba.domain.tasks import TaskDraft
 from genba.entrypoints.web.live import LOOK_SECONDS, Hub
@@ -22,13 +25,14 @@ _HEADERS = {"authorization": f"Bearer {OPERATOR}"}
 
 
 @contextlib.contextmanager
-def serve(project: Project) -> Iterator[tuple[subprocess.Popen[bytes], httpx.Client]]:
+def serve(project: Project, *options: str, **more: str) -> Iterator[tuple[subprocess.Popen[bytes], httpx.Client]]:
     """The real command, and a program that asks it."""
     said = project.root.parent / "serve.log"
-    environment = {**ordinary_environment(), **project.environment, "GENBA_SERVE_TOKEN": OPERATOR}
+    own = more or {"GENBA_SERVE_TOKEN": OPERATOR}
+    environment = {**ordinary_environment(), **project.environment, **own}
     with said.open("wb") as log:
         process = preloaded.start(
-            [str(GENBA), "serve", "--port", "0"],
+            [str(GENBA), "serve", "--port", "0", *options],
             cwd=project.root,
             env=environment,
             stdout=log.fileno(),
@@ -37,6 +41,7 @@ def serve(project: Project) -> Iterator[tuple[subprocess.Popen[bytes], httpx.Cli
     try:
         until(lambda: "serving" in said.read_text("utf-8"))
         url = said.read_text("utf-8").partition("/enter")[0].splitlines()[-1]
+        url = f"http://127.0.0.1:{options[options.index('--port') + 1]}" if "--port" in options else url
         with httpx.Client(base_url=url, headers=_HEADERS, timeout=60) as client:
             yield process, client
     finally:
@@ -139,3 +144,34 @@ def test_it_looks_at_postgresql_and_tells_of_what_others_write_there(
             assert answer.status_code == 200, (path, answer.text)
         assert "Make tea" in client.get("/board").text
         assert client.get("/api/board").json()
+
+
+def _enters(client: httpx.Client, token: str) -> str:
+    """The cookie that a token gets; empty where it opens nothing."""
+    return str(
+        client.post("/enter", data={"token": token}, headers={"authorization": ""}).headers.get("set-cookie", "")
+    )
+
+
+def test_new_tokens_make_old_links_and_cookies_worthless(project: Project) -> None:
+    kept = project.root / ".git" / "genba" / "serve.json"
+    with serve(project, GENBA_SERVE_TOKEN="") as (_, client):
+        link = json.loads(kept.read_text("utf-8"))["operator"]
+        name, _, value = _enters(client, link).partition(";")[0].partition("=")
+        port = str(client.base_url.port)
+        in_with_it = {"cookie": f"{name}={value}", "authorization": ""}
+        assert client.get("/board", headers=in_with_it).status_code == 200
+
+    with serve(project, "--new-token", "--port", port, GENBA_SERVE_TOKEN="") as (_, client):
+        assert client.get("/board", headers=in_with_it).status_code == 303
+        assert not _enters(client, link)
+        assert _enters(client, json.loads(kept.read_text("utf-8"))["operator"])
+
+
+@pytest.mark.parametrize(("address", "secure"), [("https://genba.example", True), ("http://genba.example", False)])
+def test_behind_a_proxy_with_tls_the_cookie_goes_over_tls_only(project: Project, address: str, secure: bool) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    with serve(project, "--public-url", address, "--port", port) as (_, client):
+        assert ("secure" in _enters(client, OPERATOR).lower().split("; ")) is secure
