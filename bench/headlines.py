@@ -188,7 +188,12 @@ HEADLINES = (
     Headline(
         "leftovers", "a process, tree, branch, lock or row that stays behind", "chaos", _counted("leftovers", "tasks")
     ),
-    Headline("recovery", "from the death of a worker to the next step of its successor", "chaos", _recovery),
+    Headline(
+        "recovery",
+        "from the death of a worker that was alone, on SQLite, to the next event of its successor",
+        "chaos",
+        _recovery,
+    ),
     Headline("overhead", "a run with a real agent beside the bare agent", "real_agents", *_beside("genba run with")),
     Headline(
         "throughput", "200 instant tasks, each verified and merged, on 4 workers", "fleet", *_beside("200 instant")
