@@ -1,0 +1,95 @@
+"""Whatever GitHub answers to a deed: an error of the house or nothing, never a fault; asked again, it is there once."""
+
+import asyncio
+import contextlib
+import itertools
+import random
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from genba.connections.github.deeds import GitHubDeeds
+from genba.domain.errors import GenbaError
+from genba.domain.outbox import CloseIssue, Deed, KeepComment, OpenPullRequest, PostComment, Relabel, marker
+from genba.testing.github.server import GitHub
+from tests.fuzz.outside import tried
+from tests.fuzz.test_sync_processes import another
+from tests.github import material
+from tests.github.offices import SHOP, connected, settle
+
+SOON = 60.0
+_NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="module", params=["graphql", "rest"])
+def hub(request: pytest.FixtureRequest) -> Iterator[GitHub]:
+    with GitHub(schema=material.sdl() if request.param == "graphql" else None) as made:
+        settle(made)
+        yield made
+
+
+def _once(hub: GitHub, issue: int, key: str) -> bool:
+    return sum(marker(key) in comment.body for comment in hub.issue(SHOP, issue).comments) == 1
+
+
+def _kept(hub: GitHub, issue: int, _key: str) -> bool:
+    return [comment.body.splitlines()[0] for comment in hub.issue(SHOP, issue).comments] == ["It goes on."]
+
+
+def _labelled(hub: GitHub, issue: int, _key: str) -> bool:
+    return sorted(label.name for label in hub.issue(SHOP, issue).labels) == ["new", "stays"]
+
+
+def _closed(hub: GitHub, issue: int, _key: str) -> bool:
+    return hub.issue(SHOP, issue).state == "closed"
+
+
+def _proposed(hub: GitHub, issue: int, _key: str) -> bool:
+    return sum(pull.head == f"genba/{issue}" for pull in hub.repository(SHOP).pulls) == 1
+
+
+DEEDS: dict[str, tuple[Callable[[int], Deed], Callable[[GitHub, int, str], bool]]] = {
+    "comment": (lambda issue: PostComment(issue=issue, body="It is done."), _once),
+    "status comment": (lambda issue: KeepComment(issue=issue, name="status", body="It goes on."), _kept),
+    "labels": (lambda issue: Relabel(issue=issue, add=("new",), remove=("old",)), _labelled),
+    "close": (lambda issue: CloseIssue(issue=issue), _closed),
+    "pull request": (
+        lambda issue: OpenPullRequest(
+            branch=f"genba/{issue}", target="main", title="A change", body="Why.", issue=issue
+        ),
+        _proposed,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DEEDS)
+def test_whatever_is_answered_to_a_deed_it_is_there_once_in_the_end(hub: GitHub, name: str) -> None:
+    deed_of, holds = DEEDS[name]
+
+    @given(seed=st.integers(0, 2**32))
+    @tried(4)
+    def send(seed: int) -> None:
+        asyncio.run(sent(hub, seed))
+
+    async def sent(hub: GitHub, seed: int) -> None:
+        issue, key = hub.add_issue(SHOP, title="One", labels=["old", "stays"]), f"key-{next(_NUMBERS)}"
+        hub.commit(SHOP, f"genba/{issue}", {f"{issue}.txt": "x"}, "Add a file")
+        deed, fault = deed_of(issue), another(seed)
+        fault.effect = random.Random(seed).random() < 0.5
+        hub.faults.clear()
+        hub.faults.add(fault)
+        async with connected(hub) as client, asyncio.timeout(SOON):
+            deeds = GitHubDeeds(client)
+            with contextlib.suppress(GenbaError):
+                if await deeds.made(deed, key) is None:
+                    await deeds.do(deed, key)
+            hub.faults.clear()
+        async with connected(hub) as client, asyncio.timeout(SOON):
+            deeds = GitHubDeeds(client)
+            if await deeds.made(deed, key) is None:
+                await deeds.do(deed, key)
+        assert holds(hub, issue, key), (fault, hub.issue(SHOP, issue))
+
+    send()
