@@ -1,5 +1,6 @@
 """Orphans are ended, and nothing that Genba has started itself is taken for one."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -24,9 +25,9 @@ def hiding(*words):
 """
 
 
-def outcome(script: str) -> str:
+def outcome(script: str, *inside: str) -> str:
     """What a process of its own prints that takes in orphans."""
-    words = [sys.executable, "-c", _BEGIN + script]
+    words = [*inside, sys.executable, "-c", _BEGIN + script]
     environment = ordinary_environment()
     done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
@@ -54,3 +55,13 @@ print(ended, own.poll(), os.path.exists(f"/proc/{{orphan}}"))
 own.kill()
 """
     assert outcome(script) == "1 None False"
+
+
+def test_where_processes_cannot_be_looked_at_nobody_is_held_for_an_orphan() -> None:
+    bare = ("bwrap", "--bind", "/", "/", "--dev", "/dev", "--tmpfs", "/proc", "--")
+    if shutil.which("bwrap") is None or subprocess.run([*bare, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("NOT RUN: bubblewrap cannot take /proc away here")
+
+    script = 'own = subprocess.Popen(["sleep", "600"]); print(end_orphans(), own.poll()); own.kill()'
+
+    assert outcome(script, *bare) == "0 None"

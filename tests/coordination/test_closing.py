@@ -60,6 +60,28 @@ async def test_a_closure_that_the_machine_has_no_room_for_runs_on(fleet: FleetBo
     assert (now.status, now.part, told) == ("running", landed.part + 1, [])
 
 
+async def test_a_closure_rests_longer_each_time_that_there_is_no_room_for_it(fleet: FleetBoard) -> None:
+    began: list[float] = []
+    woken = asyncio.Event()
+
+    async def close(_order: PartOrder) -> None:
+        began.append(asyncio.get_running_loop().time())
+        raise DiskFullError("the disk is full")
+
+    closing = Closing(fleet, close, lambda _order, _reason: None, woken.set)
+    landed = in_review(fleet.board, fleet, reviewed=False)
+    closure = closure_of(landed, landed.part + 1, "c1")
+    await closing.begin(closure, "here", "h")
+    for _ in range(2):
+        await asyncio.wait_for(woken.wait(), 30)
+        woken.clear()
+        closing._start(closure)
+    await asyncio.wait_for(woken.wait(), 30)
+
+    first, second = began[1] - began[0], began[2] - began[1]
+    assert 0.2 < first < second
+
+
 async def test_a_closure_that_nobody_foresaw_the_end_of_is_told(fleet: FleetBoard) -> None:
     told: list[str] = []
     woken = asyncio.Event()

@@ -13,9 +13,10 @@ import pytest
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.locks import FileLock
 from genba.connections.git.making import CLEARING
+from genba.connections.git.queueing import GitRework
 from genba.connections.git.records import read_record, write_record
 from genba.connections.git.worktrees import GitWorkingTrees
-from genba.domain.errors import StateConflictError
+from genba.domain.errors import GitError, StateConflictError
 from genba.domain.workspaces import WorkspaceRequest
 from tests.project import Project
 
@@ -72,6 +73,7 @@ _OPENS = """
 import asyncio, sys
 from pathlib import Path
 from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.queueing import GitRework
 from genba.connections.git.records import read_record, write_record
 from genba.connections.git.worktrees import GitWorkingTrees
 from tests.git.test_clearing import REQUEST
@@ -158,3 +160,47 @@ async def test_what_is_left_of_one_is_no_fault_of_another(project: Project, lock
     workspace = await GitWorkingTrees(await RepositoryLayout.find(project.root)).open(REQUEST)
 
     assert workspace.branch == "genba/1"
+
+
+async def test_the_lock_of_a_branch_that_the_user_has_named_is_the_users(project: Project) -> None:
+    project.git("branch", "feature")
+    lock = project.root / ".git" / "refs/heads/feature.lock"
+    lock.touch()
+    layout = await RepositoryLayout.find(project.root)
+
+    with pytest.raises(GitError, match=r"feature\.lock"):
+        await GitWorkingTrees(layout).open(msgspec.structs.replace(REQUEST, branch="feature"))
+
+    assert lock.exists()
+
+
+@pytest.mark.parametrize("lock", ["refs/heads/genba/1.lock", "worktrees/genba-1/HEAD.lock"])
+async def test_work_that_comes_back_for_a_conflict_goes_on_past_a_lock_that_was_left(
+    project: Project, lock: str
+) -> None:
+    layout = await RepositoryLayout.find(project.root)
+    trees = GitWorkingTrees(layout)
+    workspace = await trees.open(REQUEST)
+    project.git("commit", "-q", "--allow-empty", "-m", "Meanwhile")
+    (project.root / ".git" / lock).touch()
+
+    adopted = await GitRework(layout).adopt(workspace, project.git("rev-parse", "main"), "Bring it in")
+
+    assert project.git("rev-parse", "genba/1") == adopted.commit
+    assert project.git("status", "--porcelain", "--branch", cwd=Path(workspace.path)) == "## genba/1"
+    trees.release()
+
+
+async def test_a_tree_that_was_left_on_no_branch_is_put_back_past_a_lock_that_was_left(project: Project) -> None:
+    layout = await RepositoryLayout.find(project.root)
+    first = GitWorkingTrees(layout)
+    workspace = await first.open(REQUEST)
+    project.git("checkout", "-q", "--detach", cwd=Path(workspace.path))
+    project.git("commit", "-q", "--allow-empty", "-m", "On no branch", cwd=Path(workspace.path))
+    commit = project.git("rev-parse", "HEAD", cwd=Path(workspace.path))
+    first.release()
+    (project.root / ".git" / "refs/heads/genba/1.lock").touch()
+
+    await GitWorkingTrees(layout).open(msgspec.structs.replace(REQUEST, run="worker-2"))
+
+    assert project.git("rev-parse", "genba/1") == commit

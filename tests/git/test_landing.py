@@ -3,7 +3,9 @@
 import os
 from pathlib import Path
 
-from genba.connections.git.landing import Landing
+import pytest
+
+from genba.connections.git.landing import Landing, _Record
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.locks import held
 from genba.domain.workspaces import MergeStatus, Proposal
@@ -68,3 +70,58 @@ async def test_a_checkout_that_cannot_be_put_back_is_put_back_by_whoever_lands_n
         await landing.put_back_what_was_cut_off(project.root)
     assert (project.git("rev-parse", "HEAD"), project.git("status", "--porcelain")) == (base, "")
     assert project.read("a.txt") == "before\n"
+
+
+async def _proposed(project: Project) -> Proposal:
+    """A line more in a file of main, on a branch of its own."""
+    project.write("a.txt", "one\ntwo\nthree\n")
+    project.commit("Before")
+    project.git("switch", "-q", "-c", "work")
+    project.write("a.txt", "one\ntwo\nthree\nfour\n")
+    project.commit("After")
+    project.git("switch", "-q", "main")
+    return Proposal(
+        base=project.git("rev-parse", "main"),
+        commit=project.git("rev-parse", "work"),
+        tree=project.git("rev-parse", "work^{tree}"),
+    )
+
+
+async def test_a_checkout_that_git_refused_to_change_is_the_users_own_again(project: Project) -> None:
+    proposal = await _proposed(project)
+    lock = project.root / ".git" / "index.lock"
+    lock.touch()  # a git of the user's is busy
+    layout = await RepositoryLayout.find(project.root)
+    async with held(layout.repository_lock, "test") as held_lock:
+        landing = Landing(layout, held_lock)
+        changes = await landing.changes(proposal.base, proposal.commit)
+
+        result = await landing.fast_forward(project.root, "refs/heads/main", proposal, changes)
+
+        assert result is not None
+        assert result.status is MergeStatus.CHECKOUT_IN_THE_WAY
+        assert "index.lock" in result.detail
+        lock.unlink()
+        project.write("a.txt", "one\ntwo\n")  # which is the beginning of what was to come
+        await landing.put_back_what_was_cut_off(project.root)
+    assert project.read("a.txt") == "one\ntwo\n"
+
+
+@pytest.mark.parametrize(("later", "put_back"), [(1, True), (3600, False), (-3600, False)])
+async def test_half_a_file_is_put_back_only_if_the_git_that_died_may_have_written_it(
+    project: Project, later: int, put_back: bool
+) -> None:
+    proposal = await _proposed(project)
+    layout = await RepositoryLayout.find(project.root)
+    async with held(layout.repository_lock, "test") as lock:
+        landing = Landing(layout, lock)
+        landing._write(
+            _Record(checkout=str(project.root), ref="refs/heads/main", base=proposal.base, commit=proposal.commit)
+        )
+        project.write("a.txt", "one\ntwo\n")
+        when = landing.record.stat().st_mtime + later
+        os.utime(project.root / "a.txt", (when, when))
+
+        await landing.put_back_what_was_cut_off(project.root)
+
+    assert project.read("a.txt") == ("one\ntwo\nthree\n" if put_back else "one\ntwo\n")

@@ -177,6 +177,7 @@ class Store:
                 closed = connection.invalidated or getattr(connection.connection.dbapi_connection, "closed", False)
                 if closed and not ending:
                     connection.invalidate()
+                    self.engine.dispose()  # who was cut off was not alone: the next attempt takes none of those
                     raise _LostConnection(inner) from error
                 raise
             return done

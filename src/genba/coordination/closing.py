@@ -21,6 +21,8 @@ Lost = Callable[[PartOrder, str], None]
 """Hears of a closure that came to nothing, and why."""
 
 _AT_ONE_TIME = 8
+_FIRST_REST_SECONDS = 0.25
+_LONGEST_REST_SECONDS = 30.0
 
 
 class Closing:
@@ -33,6 +35,8 @@ class Closing:
         self._wake = wake
         self._slots = asyncio.Semaphore(_AT_ONE_TIME)
         self._under_way: dict[str, asyncio.Task[None]] = {}
+        self._rests: dict[str, float] = {}
+        """By run: how long its closure rests when the machine gets in its way once more."""
 
     async def begin(self, order: PartOrder, executor: str, host: str) -> None:
         """Write down that a closure begins here, and begin it."""
@@ -59,16 +63,25 @@ class Closing:
             async with self._slots:
                 await self._close(order)
         except (DiskFullError, UnavailableError):
-            return  # it runs on, as far as anybody knows, and begins again at the next look
+            await self._rest(order.run)
         except Exception as error:  # noqa: BLE001  (the edge of a worker: what nobody foresaw is told)
             if is_disk_full(error):
+                await self._rest(order.run)
                 return
             reason = f"its part was lost: {keep(error).message}"
             if await asyncio.to_thread(bury, self._board, order.run, order.part, reason):
                 self._lost(order, reason)
+        else:
+            self._rests.pop(order.run, None)
         finally:
             del self._under_way[order.run]
             self._wake()
+
+    async def _rest(self, run: str) -> None:
+        """It runs on, as far as anybody knows, and begins again at the next look: a little later each time."""
+        seconds = self._rests.get(run, _FIRST_REST_SECONDS)
+        self._rests[run] = min(2 * seconds, _LONGEST_REST_SECONDS)
+        await asyncio.sleep(seconds)
 
     async def stop(self) -> None:
         """Leave what is under way to whoever comes next."""

@@ -382,6 +382,7 @@ class Engine:
                 pending = await self._do(self._glance.held, self._name)
                 due = self._unwritten.due(pending, self._running.values(), asked, self._loop.time())
                 await self._do(self._resume, due)
+                self._unwritten.begun_again(due, self._loop.time())
                 names = [name for name in begun if name not in pending]
                 found = await self._list(workflow_ids=names, load_input=False, load_output=False) if names else []
             except (GenbaError, SQLAlchemyError):

@@ -32,6 +32,11 @@ class Unwritten:
         for name in names:
             self._since.setdefault(name, (now, _BEGINNING_SECONDS))
 
+    def begun_again(self, names: Collection[str], now: float) -> None:
+        """They were given to the engine anew, and may take a while to begin: nobody gives them to it twice."""
+        for name in names:
+            self._since[name] = (now, _BEGINNING_SECONDS)
+
     def due(self, pending: Collection[str], running: Collection[str], asked: float, now: float) -> list[str]:
         """Those that have to begin again: they have no handler, and have long been held for being carried out here.
 

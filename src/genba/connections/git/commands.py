@@ -8,9 +8,10 @@ import functools
 import os
 import re
 import subprocess
-from collections.abc import Coroutine, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from genba.connections.git.answering import Said, answer
 from genba.connections.git.mounting import mounted, read_overlay
@@ -415,7 +416,7 @@ async def _call(
 ) -> subprocess.CompletedProcess[str]:
     whole = {**_environment(), **(environment or {})}
     try:
-        done = await _to_its_end(asyncio.to_thread(answer, argv, cwd, whole, stdin, seconds, keeps))
+        done = await _Turn(functools.partial(answer, argv, cwd, whole, stdin, seconds, keeps)).to_its_end()
     except subprocess.TimeoutExpired as error:
         raise GitError(f"git {verb(argv)}: it took longer than {seconds:g} seconds") from error
     if done.returncode not in allow:
@@ -426,16 +427,37 @@ async def _call(
     return done
 
 
-async def _to_its_end(calling: Coroutine[Any, Any, Said]) -> Said:
-    """What git said. Who is told to stop meanwhile does so when git has ended."""
-    said = asyncio.ensure_future(calling)
-    try:
-        return await asyncio.shield(said)
-    except asyncio.CancelledError:
-        done, _ = await asyncio.wait({said}, timeout=_LEAVING_SECONDS)
-        for one in done:
-            one.exception()  # nobody else would hear of it
-        raise
+class _Turn:
+    """One call of git. It begins while somebody waits for it, or never: a lock may be let go when they leave."""
+
+    def __init__(self, call: Callable[[], Said]) -> None:
+        self._call = call
+        self._lock = threading.Lock()
+        self._has_begun = False
+        self._is_left = False
+
+    async def to_its_end(self) -> Said:
+        """What git said. Who is told to stop meanwhile does so when git has ended."""
+        said = asyncio.ensure_future(asyncio.to_thread(self._begin))
+        try:
+            return await asyncio.shield(said)
+        except asyncio.CancelledError:
+            with self._lock:
+                self._is_left = not self._has_begun
+            if self._is_left:
+                said.cancel()
+                raise
+            done, _ = await asyncio.wait({said}, timeout=_LEAVING_SECONDS)
+            for one in done:
+                one.exception()  # nobody else would hear of it
+            raise
+
+    def _begin(self) -> Said:
+        with self._lock:
+            if self._is_left:
+                raise GitError("nobody waits for it any more")
+            self._has_begun = True
+        return self._call()
 
 
 def _refused(argv: list[str], said: str, code: int = 1) -> GitError:

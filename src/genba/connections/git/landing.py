@@ -21,6 +21,10 @@ from genba.domain.errors import GitError
 from genba.domain.workspaces import MergeResult, MergeStatus, Proposal
 
 _SHOWN = 5
+_CLOCK_STEP = 2.0
+"""The coarsest that a file system tells the time of a file."""
+_WRITING_SECONDS = 60.0
+"""So long after the record may a git that died have written a file. What is half a file later is the user's."""
 
 
 class _Record(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +69,8 @@ class Landing:
                 return MergeResult(status=MergeStatus.MERGED, commit=proposal.commit)
             said = moved.stderr
         try:
-            await self._put_back(checkout, git_dir, proposal.base, changes)
+            if not await self._is_untouched(checkout, git_dir, proposal.base, changes):
+                await self._put_back(checkout, git_dir, proposal.base, changes)
         except GitError as error:  # whoever lands next puts it back: that this is left to do stays written down
             told = f"{checkout} could not be put back: {error.message}"
             return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=told)
@@ -73,6 +78,22 @@ class Landing:
         if await self.git.commit_of(base_ref) != proposal.base:
             return None
         return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=f"{checkout}: {telling_line(said)}")
+
+    async def _is_untouched(self, checkout: Path, git_dir: Path, base: str, changes: list[Change]) -> bool:
+        """Whether git refused before it changed anything, so that there is nothing to put back, now or later."""
+        if not await self._is_staged(checkout, git_dir, base):
+            return False
+        for change in changes:
+            there = await self._blob(checkout, git_dir, change.path) if _exists(checkout / change.path) else ""
+            if there != ("" if change.status == "A" else change.old_blob):
+                return False
+        return True
+
+    async def _is_staged(self, checkout: Path, git_dir: Path, commit: str) -> bool:
+        """Whether the index is that of a commit."""
+        words = ("diff-index", "--cached", "--quiet", "--ignore-submodules=all", commit)
+        staged = await self.git.run(*words, tree=checkout, git_dir=git_dir, allow=(0, 1, 128))
+        return staged.returncode == 0
 
     async def put_back_what_was_cut_off(self, checkout: Path | None) -> None:
         """Put a checkout back that a dead process had brought forward without its branch, wholly or half way.
@@ -98,12 +119,7 @@ class Landing:
         Who dies in putting back leaves the index of the base beside files of the other.
         """
         await self._change("update-index", "-q", "--refresh", tree=checkout, git_dir=git_dir)
-        for commit in (record.commit, record.base):
-            words = ("diff-index", "--cached", "--quiet", "--ignore-submodules=all", commit)
-            staged = await self.git.run(*words, tree=checkout, git_dir=git_dir, allow=(0, 1, 128))
-            if staged.returncode == 0:
-                break
-        else:
+        if not any([await self._is_staged(checkout, git_dir, commit) for commit in (record.commit, record.base)]):
             return False
         asked = ("diff-files", "--name-only", "-z", "--ignore-submodules=all")
         told = await self.git.run(*asked, tree=checkout, git_dir=git_dir, allow=(0, 1, 128))
@@ -113,7 +129,10 @@ class Landing:
         return await self._are_ours(checkout, git_dir, changes)
 
     async def _are_ours(self, checkout: Path, git_dir: Path, changes: list[Change]) -> bool:
-        """Whether each file that is there is as one of both commits has it, or the beginning of that."""
+        """Whether each file that is there is as one of both commits has it, or the beginning of that.
+
+        What somebody has written since may look like a beginning too: that is told apart by when it was written.
+        """
         there = [change for change in changes if _exists(checkout / change.path)]
         found = {change.path: await self._blob(checkout, git_dir, change.path) for change in there}
         others = [change for change in there if found[change.path] not in (change.old_blob, change.new_blob)]
@@ -121,10 +140,15 @@ class Landing:
             return True
         whole = await asyncio.to_thread(self.git.batch, [change.new_blob for change in others])
         return all(
-            not (checkout / change.path).is_symlink()
+            self._was_cut_off(checkout / change.path)
             and whole.get(change.new_blob, b"").startswith((checkout / change.path).read_bytes())
             for change in others
         )
+
+    def _was_cut_off(self, path: Path) -> bool:
+        """Whether it may be a file that a git was writing which died soon after it began."""
+        later = path.lstat().st_mtime - self.record.stat().st_mtime
+        return not path.is_symlink() and -_CLOCK_STEP <= later <= _WRITING_SECONDS
 
     async def _blob(self, checkout: Path, git_dir: Path, name: str) -> str:
         """What git would store of a file as it lies there."""

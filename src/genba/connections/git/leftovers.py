@@ -9,6 +9,7 @@ from pathlib import Path
 from genba.connections.drafts import writer_of
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.locks import is_gone
+from genba.connections.git.naming import OWN_BRANCHES
 from genba.connections.git.removal import remove_tree
 from genba.domain.workspaces import Workspace
 
@@ -34,9 +35,13 @@ def clear_locks(layout: RepositoryLayout, workspace: Workspace) -> tuple[str, ..
 
 
 def clear_locks_of(layout: RepositoryLayout, branch: str, git_dir: Path | None = None) -> tuple[str, ...]:
-    """The same for a branch of Genba's, and for its working tree where it has one. The same law holds."""
+    """The same for a branch, and for its working tree where it has one. The same law holds.
+
+    The user's own gits may be at a branch that the user has named: its lock is left to them.
+    """
     head = Path("refs/heads", f"{branch}{_LOCK}")
-    places: list[tuple[Path, str | None]] = [(layout.common / head.parent, head.name)]
+    is_own = branch.startswith(OWN_BRANCHES)
+    places: list[tuple[Path, str | None]] = [(layout.common / head.parent, head.name)] if is_own else []
     if git_dir is not None:
         own = layout.cell(git_dir) / "repository"
         places += [(git_dir, None), (own, None), (own / head.parent, head.name)]

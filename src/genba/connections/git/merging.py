@@ -8,6 +8,7 @@ from genba.connections.git.cells import kept_refs, send
 from genba.connections.git.commands import Git, branch_of
 from genba.connections.git.landing import Landing
 from genba.connections.git.layout import RepositoryLayout, is_folder
+from genba.connections.git.leftovers import clear_locks
 from genba.connections.git.locks import held
 from genba.connections.git.naming import OWN_BRANCHES
 from genba.connections.git.plain_objects import read_commit
@@ -59,10 +60,12 @@ class GitRepository:
     async def try_out(self, workspace: Workspace, commit: str, adopt: bool = False) -> str:
         """Bring the working tree to a commit, and nothing but that; returns the rescue ref of what else was there.
 
+        Whoever calls has the branch, and no instance lives in the tree.
+
         The branch stays where it is, unless it is to adopt the commit and go on from there.
         """
         tree, git_dir, ref = Path(workspace.path), Path(workspace.git_dir), f"refs/heads/{workspace.branch}"
-        (git_dir / "index.lock").unlink(missing_ok=True)
+        clear_locks(self.layout, workspace)
         rescued, stuck = await rescue(self.layout, workspace)
         if stuck:
             raise StateConflictError(f"{workspace.path} cannot be brought to {commit[:7]}: {stuck}")

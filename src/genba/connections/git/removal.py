@@ -24,15 +24,18 @@ async def remove(layout: RepositoryLayout, workspace: Workspace) -> Removal:
     cell = layout.cell(git_dir)
     if not git_dir.is_relative_to(layout.common / "worktrees"):
         return Removal(removed=False, reason=f"{path} is not a working tree of this repository")
-    record = read_record(layout.tree_record(workspace.branch))
-    if record is not None and record.run not in ("", workspace.run):
-        return Removal(removed=False, reason=f"{path} belongs to {record.run} now")
+    if taken := _taken(layout, workspace):
+        return Removal(removed=False, reason=taken)
     if is_behind(cell):
         return Removal(removed=False, reason=f"{cell} has work that was not brought back from behind the walls")
+    was_there = is_folder(path)
     rescued, stuck = await _rescued(layout, workspace)
     if stuck:
         return Removal(removed=False, rescued=rescued, reason=stuck)
     async with held(layout.repository_lock, f"removal of {path.name}"):
+        taken = _taken(layout, workspace)  # whoever waits here may find that another one has closed it meanwhile
+        if taken or (is_folder(path) and not was_there):
+            return Removal(removed=False, rescued=rescued, reason=taken or f"{path} was made anew meanwhile")
         merged = await _merged_tip(layout, workspace)  # not before: two may close what one of them was held for dead
         tree = throw_away(layout, path, workspace.run)
         walled = cell.is_dir()
@@ -44,6 +47,14 @@ async def remove(layout: RepositoryLayout, workspace: Workspace) -> Removal:
         layout.tree_record(workspace.branch).unlink(missing_ok=True)
     await asyncio.to_thread(delete_later, tree, gone)
     return Removal(removed=True, rescued=rescued)
+
+
+def _taken(layout: RepositoryLayout, workspace: Workspace) -> str:
+    """Says so when the working tree is another run's by now."""
+    record = read_record(layout.tree_record(workspace.branch))
+    if record is None or record.run in ("", workspace.run):
+        return ""
+    return f"{workspace.path} belongs to {record.run} now"
 
 
 async def _rescued(layout: RepositoryLayout, workspace: Workspace) -> tuple[str, str]:

@@ -23,6 +23,7 @@ from genba.connections.git.cells import (
 )
 from genba.connections.git.commands import branch_of
 from genba.connections.git.layout import RepositoryLayout, is_folder
+from genba.connections.git.leftovers import clear_locks_of
 from genba.connections.git.making import check_out
 from genba.connections.git.mounting import read_overlay
 from genba.connections.git.naming import plain_name
@@ -216,6 +217,7 @@ class WalledTrees:
 
     async def _move(self, workspace: Workspace, own: str, host: str | None) -> None:
         """Let the branch be where the instance has it, if nobody else moved it meanwhile."""
+        clear_locks_of(self.layout, workspace.branch)  # one that a git of ours has left is no fault of the instance
         words = ("update-ref", "-m", f"genba: {workspace.run}", f"refs/heads/{workspace.branch}", own, host or "")
         moved = await self.git.run(*words, allow=(0, 1, 128))
         if moved.returncode != 0:  # git takes nothing but a commit for a branch

@@ -8,7 +8,7 @@ import msgspec
 
 from genba.connections.git.commands import Git, branch_of
 from genba.connections.git.layout import RepositoryLayout, is_folder
-from genba.connections.git.leftovers import clear_locks
+from genba.connections.git.leftovers import clear_locks, clear_locks_of
 from genba.connections.git.locks import FileLock
 from genba.connections.git.making import CLEARING, NOTHING, Fill, Held, TreeMaker
 from genba.connections.git.naming import generated_branch, is_plain
@@ -153,9 +153,10 @@ class GitWorkingTrees:
             "GIT_COMMITTER_NAME": name,
             "GIT_COMMITTER_EMAIL": email.strip("<>"),
         }
-        await self.git.run("add", "-A", tree=tree, git_dir=git_dir)
+        keeps = self._kept(workspace.branch)
+        await self.git.run("add", "-A", tree=tree, git_dir=git_dir, keeps=keeps)
         words = ("-c", "commit.gpgsign=false", "commit", "-q", "-F", "-")
-        await self.git.run(*words, tree=tree, git_dir=git_dir, environment=identity, stdin=message)
+        await self.git.run(*words, tree=tree, git_dir=git_dir, environment=identity, stdin=message, keeps=keeps)
 
     async def close(self, workspace: Workspace) -> Removal:
         try:
@@ -199,12 +200,18 @@ class GitWorkingTrees:
         head = await self.git.run("symbolic-ref", "--quiet", "HEAD", git_dir=git_dir, allow=(0, 1))
         if head.stdout.strip() == ref:
             return
+        clear_locks_of(self.layout, branch, git_dir)
+        keeps = self._kept(branch)
         at, tip = await self.git.commit_of_head(git_dir), await self.git.commit_of(ref)
         if at is not None and tip is not None and await self.git.is_ancestor(tip, at):
-            await self.git.run("update-ref", ref, at)
+            await self.git.run("update-ref", ref, at, keeps=keeps)
         elif at is not None:
-            await self.git.run("update-ref", f"refs/genba/rescue/{path.name}-{at[:12]}", at)
-        await self.git.run("symbolic-ref", "HEAD", ref, git_dir=git_dir)
+            await self.git.run("update-ref", f"refs/genba/rescue/{path.name}-{at[:12]}", at, keeps=keeps)
+        await self.git.run("symbolic-ref", "HEAD", ref, git_dir=git_dir, keeps=keeps)
+
+    def _kept(self, branch: str) -> tuple[int, ...]:
+        """The lock of a branch that is held here, for a git that goes on after our death: nobody is at it beside it."""
+        return self._locks[branch].descriptors if branch in self._locks else ()
 
     async def _current_branch(self) -> str:
         if on := branch_of(self.layout.git_dir):

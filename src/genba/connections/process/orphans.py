@@ -96,7 +96,10 @@ def _orphans() -> dict[tuple[int, str], bool]:
     One that was just forked still has this process's environment.
     """
     mine = os.getpid()
-    begun_with = environment_of(mine)
+    try:
+        begun_with = environment_of(mine)
+    except OSError:  # where processes cannot be looked at, no orphans come either
+        return {}
     own = f"{OWN}={mine}".encode()
     found: dict[tuple[int, str], bool] = {}
     for pid in _children(mine):

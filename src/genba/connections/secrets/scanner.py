@@ -27,6 +27,8 @@ Read = Callable[[tuple[str, ...]], Awaitable[dict[str, str]]]
 _NAME = "no_secrets"
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _LISTED = 200
+_VERSION_SECONDS = 10.0
+"""Who cannot say its version by then is waiting for something that does not come."""
 _WORKING: set[tuple[str, int]] = set()
 """Those that were seen to work, as they were then."""
 
@@ -108,10 +110,10 @@ class GitSecretScanner:
 
         It is asked before it sees anything of the branch: what breaks it there is no reason to do without it.
         """
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # a TimeoutError is one
             found = (str(binary), (await asyncio.to_thread(binary.stat)).st_mtime_ns)
             if found not in _WORKING:
-                done = await self._run((str(binary), "version"), folder, limit, mark)
+                done = await self._run((str(binary), "version"), folder, min(limit, _VERSION_SECONDS), mark)
                 if done.ending is not Ending.EXITED or done.code != 0:
                     return False
                 _WORKING.add(found)
