@@ -43,18 +43,19 @@ def write(
     rows: Sequence[Row],
     *,
     machine: Mapping[str, str] | None = None,
+    commit_: str | None = None,
     folder: Path = FOLDER,
     **more: Any,
 ) -> None:
     """Keep what a part found, in the place of what it found before, and make the page of numbers anew.
 
-    `machine`: facts that were taken before it began.
+    `machine`, `commit_`: facts that were taken before it began.
     """
     ledger = {
         "about": about,
         "command": command,
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
-        "commit": commit(),
+        "commit": commit() if commit_ is None else commit_,
         "machine": dict(machine if machine is not None else here.facts()),
         "rows": [asdict(row) for row in rows],
     }

@@ -19,6 +19,11 @@ _PAUSE = 0.5
 """How long somebody stays away who found nothing to do, or was killed."""
 
 
+_MOST_RETURNS = 12
+_ENDS = (0, 1, 5)
+"""With what a server may end that cannot reach its database."""
+
+
 class Guests:
     """The server and all guests of a round. Whoever of them is gone too early comes again."""
 
@@ -30,6 +35,9 @@ class Guests:
         self._keys: dict[int, dict[str, str]] = {}
         self._here: dict[int, subprocess.Popen[bytes]] = {}
         self._again: dict[int, float] = {}
+        self.returns = 0
+        """How often the server has ended by itself, and was started again."""
+        self.problems: list[str] = []
 
     def come(self) -> None:
         """Open the server, and let them in."""
@@ -65,6 +73,7 @@ class Guests:
         A server that cannot reach its database when it is started ends, and is started again, as by a service manager.
         """
         if self.server is not None and self.server.poll() is not None:
+            self._returned(self.server.poll())
             self.serve()
         for number, process in list(self._here.items()):
             if process.poll() in (None, 0):
@@ -73,6 +82,13 @@ class Guests:
             if time.monotonic() >= due:
                 del self._again[number]
                 self._enter(number)
+
+    def _returned(self, code: int | None) -> None:
+        self.returns += 1
+        if code not in _ENDS:
+            self.problems.append(f"genba mcp --http ended with {code}")
+        if self.returns > _MOST_RETURNS:
+            raise RuntimeError("genba mcp --http ends again and again")
 
     def kill_server(self) -> bool:
         """Kill it, and have another one in its place."""
@@ -90,10 +106,11 @@ class Guests:
 
     def leave(self) -> None:
         """The end: everything that they came for is done."""
-        for process in self._here.values():
+        for number, process in self._here.items():
             try:
                 process.wait(10)
             except subprocess.TimeoutExpired:
+                self.problems.append(f"the guest of #{number} does not leave, and everything has its end")
                 process.kill()
                 process.wait()
         if self.server is not None:

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from bench import ledgers
+import msgspec
+
+from bench import ledgers, machine
 from bench.measuring import Row
 from tests.chaos.trouble import boundaries
 
@@ -20,6 +22,8 @@ _NONE = ("lost commits", "doubled merges", "false done", "leftovers", "other fin
 _DATABASES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 
 
+MANY_ROUNDS = 2 * len(boundaries())
+"""After so many everybody has died at every boundary, on both databases."""
 _SUMS = (
     "rounds",
     "rounds with findings",
@@ -85,12 +89,30 @@ def played_before(asked: range, folder: Path = ledgers.FOLDER) -> str:
     return seeds(known & set(asked))
 
 
-def keep(found: dict[str, Any], command: str, add: bool = False, folder: Path = ledgers.FOLDER) -> None:
+class Measured(msgspec.Struct, frozen=True):
+    """What is about to be played with: as it is before the first round, and must be after the last one."""
+
+    source: str
+    commit: str
+    machine: dict[str, str]
+
+
+def measured() -> Measured:
+    return Measured(_source(), ledgers.commit(), machine.facts())
+
+
+class OtherCodeError(Exception):
+    """The product or the player was changed while it was played: nobody can say what was measured."""
+
+
+def keep(found: dict[str, Any], command: str, of: Measured, add: bool = False, folder: Path = ledgers.FOLDER) -> None:
     """Write the ledger of the rounds, and the page anew: in the place of the last one, or `add` to it.
 
     What another state of the product came to is not added to.
     """
-    source = _source()
+    source = of.source
+    if _source() != source:
+        raise OtherCodeError
     last = ledgers.read(folder).get("chaos") if add else None
     if last is not None and source and last.more["source"] == source:
         found, command = added(last.more["found"], found), f"{last.command}, {command}"
@@ -102,6 +124,13 @@ def keep(found: dict[str, Any], command: str, add: bool = False, folder: Path = 
     figure = f"{times['median seconds']:.2f} s as a rule, {times['worst seconds']:.2f} s at worst, of {times['times']}"
     rows.append(Row("chaos: from the death of a fleet to the next event", figure, times["median seconds"]))
     rows.append(Row("chaos: boundaries between two steps at which somebody died", at))
+    if found["rounds"] >= MANY_ROUNDS:
+        missing = sum(every - len(found["boundaries"][name]) for name in _DATABASES)
+        rows.append(Row("chaos: boundaries at which nobody died", f"{missing} of {2 * every}", float(missing), 0.0))
+        left_out = ", ".join(found["not run"]) or "none"
+        rows.append(Row("chaos: kinds of trouble that were left out", left_out, float(len(found["not run"])), 0.0))
     asked = f"{found['approved by a person']} times, about locks of git in the checkout of the user or on the target"
     rows.append(Row("chaos: a person was asked, and let it go on", asked))
-    ledgers.write("chaos", ABOUT, command, rows, folder=folder, source=source, found=found)
+    ledgers.write(
+        "chaos", ABOUT, command, rows, machine=of.machine, commit_=of.commit, folder=folder, source=source, found=found
+    )

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,10 @@ from tests.preloaded import GENBA, ordinary_environment
 
 WORKERS = {1: 6, 3: 3}
 """By the number of processes: the sessions of each."""
+_ENDS = (0, 1)
+"""With what `genba work` may end: with nothing left to do, or with something that a person has to decide."""
+_CUT_OFF = 5
+"""With what it ends as well whose connections are cut while it begins."""
 PATIENCE = 60.0
 """So long nothing may happen at all, on a machine with much else to do."""
 _LOOKS = 0.05
@@ -38,6 +43,7 @@ _MOST_HITS = 2
 
 _OF_THE_FLEET = re.compile(r"worktrees/genba-(\d+)-|refs/heads/genba/(\d+)-")
 """What is not the user's, and the task that it belongs to."""
+_UNFORESEEN = re.compile(r"^Traceback |GENBA_DEBUG|nobody foresaw")
 _BOUND = "SELECT id FROM seats WHERE status = 'active' AND run <> '' AND NOT spawned"
 _ASKED = (
     "SELECT t.number, e.question FROM escalations e JOIN tasks t ON t.id = e.task_id"
@@ -98,6 +104,7 @@ class Round:
         self.last = (0.0, 0)
         """When a task was brought on last, and how many such events there were then."""
         self.dead_at: tuple[float, int] | None = None
+        self.look: Callable[[], Seen | None] = lambda: None
         self.first = troubles.first
         self.threads: list[threading.Thread] = []
         self.guests = Guests(ground)
@@ -105,24 +112,25 @@ class Round:
     def play(self) -> Played:
         self.began = time.monotonic()
         try:
-            with self.ground.watching() as look:
+            with self.ground.watching() as self.look:
                 for worker in self.workers:
                     self._start(worker, self.first if worker is self.workers[0] else "")
                 self.guests.come()
-                self._watch(look)
+                self._watch()
             self._stop()
         finally:
             self._end_all()
+        self.played.problems += [*self.guests.problems, *unforeseen(self.ground.home)]
         self.played.seconds = time.monotonic() - self.began
         self.missed[Kind.BOUNDARY] += sum(bool(worker.boundary) for worker in self.workers)
         self.played.happened, self.played.missed = dict(self.happened), dict(self.missed)
         return self.played
 
-    def _watch(self, look: Any) -> None:
+    def _watch(self) -> None:
         due = 0.0
         self.last = (time.monotonic(), 0)
         while True:
-            seen: Seen | None = look()
+            seen = self.look()
             now = time.monotonic()
             if seen is not None and seen.steps != self.last[1]:
                 self.last = (now, seen.steps)
@@ -138,8 +146,8 @@ class Round:
                     due = due or now + self.waiting[0].jitter
                     if now >= due:
                         due = 0.0
-                        self._happen(self.waiting.pop(0), seen)
-            self._look_after(seen)
+                        self._happen(self.waiting.pop(0))
+            self._look_after()
             self._look_after_locks()
             self.guests.look_after()
             time.sleep(_LOOKS)
@@ -160,7 +168,7 @@ class Round:
                 words, cwd=self.ground.root, env=environment, stdout=log.fileno(), stderr=log.fileno()
             )
 
-    def _look_after(self, seen: Seen | None) -> None:
+    def _look_after(self) -> None:
         """Whoever is gone is started again, as a person or a service manager would."""
         for worker in self.workers:
             code = worker.process.poll() if worker.process is not None else 0
@@ -168,11 +176,7 @@ class Round:
                 continue
             worker.rests = 0.0
             if code == -signal.SIGKILL:
-                if worker.boundary:
-                    self._tell(Kind.BOUNDARY, f"died at {worker.boundary}")
-                    self.played.died_at.append(worker.boundary)
-                    worker.boundary = ""
-                    self._died(seen)
+                self._died_at_boundary(worker)
             elif self.guests.busy and worker.process is not None:
                 worker.rests = time.monotonic() + _REST  # nothing is left but what others do, or a person
                 worker.process = None
@@ -185,11 +189,20 @@ class Round:
                 continue
             self._start(worker)
 
+    def _died_at_boundary(self, worker: Worker) -> None:
+        if worker.boundary:
+            self._tell(Kind.BOUNDARY, f"died at {worker.boundary}")
+            self.played.died_at.append(worker.boundary)
+            worker.boundary = ""
+            self._died()
+
     def _returned(self, worker: Worker, code: int) -> None:
         """It has ended by itself, and says what a person should do."""
         self.played.returns += 1
         said = worker.log.read_text("utf-8", "replace").splitlines()[-4:]
         self.played.story.append(f"{self._at()} genba work {worker.name} ended with {code}: {' / '.join(said)}")
+        if code not in _ENDS and not (code == _CUT_OFF and any("cannot be reached" in line for line in said)):
+            self.played.problems.append(f"genba work {worker.name} ended with {code}")
         for lock, name in list(self.locks.items()):
             if not _OF_THE_FLEET.search(name):
                 self._remove(lock, "genba work had ended")
@@ -217,20 +230,28 @@ class Round:
     def _stop(self) -> None:
         """Everything has its end: whoever still works finds that out."""
         for worker in self.workers:
-            if worker.process is None:
-                continue
-            try:
-                code = worker.process.wait(PATIENCE)
-            except subprocess.TimeoutExpired:
-                self.played.problems.append(f"genba work {worker.name} does not end")
-                continue
-            if code not in (0, 1, -signal.SIGKILL):
+            code = self._ended(worker)
+            while code == -signal.SIGKILL and worker.boundary:  # at the very last: whoever comes next puts things right
+                self._died_at_boundary(worker)
+                self._start(worker)
+                code = self._ended(worker)
+            if code not in (None, *_ENDS, -signal.SIGKILL):
                 self.played.problems.append(f"genba work {worker.name} ended with {code}")
         for thread in self.threads:
             thread.join()
         for lock in list(self.locks):
             self._give_up(lock)
         self._sweep()
+
+    def _ended(self, worker: Worker) -> int | None:
+        """With what a worker ends that finds out that there is nothing more to do; None for one that is not there."""
+        if worker.process is None:
+            return None
+        try:
+            return worker.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.played.problems.append(f"genba work {worker.name} does not end")
+            return None
 
     def _give_up(self, lock: Path) -> None:
         """The round is over. What is left is a fault of the fleet, but where a task waits for a person as it stands."""
@@ -256,12 +277,12 @@ class Round:
 
     # What happens to it
 
-    def _happen(self, trouble: Trouble, seen: Seen) -> None:
+    def _happen(self, trouble: Trouble) -> None:
         worker = self.workers[int(trouble.choice * len(self.workers))]
         match trouble.kind:
             case Kind.WORKER | Kind.BOUNDARY:
                 boundary = trouble.boundary if trouble.kind is Kind.BOUNDARY else ""
-                if self._kill(worker, seen, boundary):
+                if self._kill(worker, boundary):
                     self._tell(Kind.WORKER, f"killed {worker.name}{' before ' + boundary if boundary else ''}")
             case Kind.NURSERY:
                 self._one_of(trouble, dict.fromkeys(self.crowd.nurseries(), 0))
@@ -270,7 +291,7 @@ class Round:
             case Kind.AGENT:
                 self._one_of(trouble, self.crowd.agents())
             case Kind.EVERYBODY:
-                self._kill_everybody(seen)
+                self._kill_everybody()
             case Kind.SERVER:
                 self._kill_server(trouble)
             case _:
@@ -281,13 +302,13 @@ class Round:
                     Kind.LOCK: self._leave_lock,
                 }[trouble.kind](trouble)
 
-    def _kill(self, worker: Worker, seen: Seen | None, boundary: str = "") -> bool:
+    def _kill(self, worker: Worker, boundary: str = "") -> bool:
         if worker.process is None or worker.process.poll() is not None:
             self.missed[Kind.WORKER] += 1
             return False
         end(worker.process.pid)
         worker.process.wait()
-        self._died(seen)
+        self._died()
         self._start(worker, boundary)
         return True
 
@@ -303,7 +324,7 @@ class Round:
         else:
             self.missed[trouble.kind] += 1
 
-    def _kill_everybody(self, seen: Seen) -> None:
+    def _kill_everybody(self) -> None:
         agents, supervisors = self.crowd.agents(), self.crowd.supervisors()
         self.hits.update(set(agents.values()) | set(supervisors.values()))
         for worker in self.workers:
@@ -315,8 +336,9 @@ class Round:
         for worker in self.workers:
             if worker.process is not None:
                 worker.process.wait()
+        self._died()
+        for worker in self.workers:
             self._start(worker)
-        self._died(seen)
         self._tell(Kind.EVERYBODY, f"killed, with {len(agents)} agents")
 
     def _kill_server(self, trouble: Trouble) -> None:
@@ -423,9 +445,11 @@ class Round:
         thread.start()
         self.threads.append(thread)
 
-    def _died(self, seen: Seen | None) -> None:
-        if len(self.workers) == 1 and seen is not None and self.dead_at is None:
-            self.dead_at = (time.monotonic(), seen.own)
+    def _died(self) -> None:
+        """Whoever worked alone is gone: what it wrote before does not count for the one who comes next."""
+        seen = self.look() if len(self.workers) == 1 else None
+        if seen is not None:
+            self.dead_at = (self.dead_at[0] if self.dead_at is not None else time.monotonic(), seen.own)
 
     def _recovered(self, seen: Seen) -> None:
         if self.dead_at is not None and seen.own > self.dead_at[1]:
@@ -438,6 +462,16 @@ class Round:
 
     def _at(self) -> str:
         return f"{time.monotonic() - self.began:6.2f} s"
+
+
+def unforeseen(home: Path) -> list[str]:
+    """What the fleet and the server have said that nobody foresaw. A trouble that happens is told in words."""
+    found = []
+    for log in [*sorted(home.glob("work*.log")), home / "mcp.log"]:
+        for line in log.read_text("utf-8", "replace").splitlines() if log.exists() else ():
+            if _UNFORESEEN.search(line):
+                found.append(f"{log.name}: {line.strip()}")
+    return found
 
 
 def statuses(ground: Ground) -> dict[int, str]:

@@ -11,12 +11,15 @@ from tests.blackboard.conftest import Postgres, postgres  # noqa: F401  (a fixtu
 from tests.chaos.ground import Ground, begin
 from tests.chaos.plan import Kind as PartKind
 from tests.chaos.plan import plan
+from tests.chaos.play import unforeseen
 from tests.chaos.rounds import Order, play
 from tests.chaos.trouble import CLOCK_ROUNDS, SHARES, Kind, boundaries, database_of, draw
 from tests.fleet.chaos import WHOLE
 from tests.preloaded import ordinary_environment
 
 TASKS = 14
+CERTAIN = {Kind.WORKER, Kind.DATABASE, Kind.DISK}
+"""What hits somebody whenever it comes."""
 SEEDS = {"sqlite": (206, 464), "postgres": (154, 574)}
 """Together they have everything in store but a clock that jumps, each early enough to happen."""
 
@@ -33,7 +36,17 @@ def test_whatever_happens_in_a_round_every_task_has_its_right_end(
     outcome = play(Order(seed, TASKS, address), tmp_path)
 
     assert not outcome.findings, "\n".join([*outcome.findings, *outcome.played.story])
-    assert outcome.played.happened
+    drawn = {trouble.kind for trouble in draw(seed, TASKS).those}
+    assert drawn & CERTAIN <= {*outcome.played.happened, *outcome.left_out}
+
+
+def test_an_error_that_nobody_foresaw_is_a_finding_whoever_met_it(tmp_path: Path) -> None:
+    told = "error: KeyError: 'x'\nhint: run it again with GENBA_DEBUG=1 in the environment to see where it happened\n"
+    (tmp_path / "workhost-a.log").write_text(f" ● done  #3\n{told}", "utf-8")
+    (tmp_path / "mcp.log").write_text("Traceback (most recent call last):\n  File\n", "utf-8")
+    (tmp_path / "guest-3.log").write_text("Traceback of somebody else's program\n", "utf-8")
+
+    assert [line.partition(":")[0] for line in unforeseen(tmp_path)] == ["workhost-a.log", "mcp.log"]
 
 
 def test_the_same_seed_gives_the_same_field_and_the_same_troubles() -> None:

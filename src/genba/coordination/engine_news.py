@@ -35,11 +35,23 @@ class _Listening(logging.Handler):
         # How a workflow ended stands in its row; that another one has it, or that it was cancelled, is no fault.
         if isinstance(error, GenbaError) or type(error).__module__.partition(".")[0] == "dbos":
             return
-        # The engine's own words are for who knows it; what went wrong is for everybody.
-        said = checkpoints.keep(error).message if error else record.getMessage()
-        news = News("engine.error", f"the engine met an error that nobody foresaw: {' '.join(said.split())}")
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._say, news)
+            self._loop.call_soon_threadsafe(self._say, News("engine.error", _told(error) or _unforeseen(error, record)))
+
+
+def _told(error: BaseException | None) -> str:
+    """What everybody knows of: a database that does not answer. The engine asks it again by itself."""
+    from sqlalchemy.exc import InterfaceError, OperationalError  # noqa: PLC0415  (loaded with the engine, not before)
+
+    if not isinstance(error, (InterfaceError, OperationalError)):
+        return ""
+    return f"the database did not answer the engine, which asks again: {str(error.orig).strip().partition(chr(10))[0]}"
+
+
+def _unforeseen(error: BaseException | None, record: logging.LogRecord) -> str:
+    """The engine's own words are for who knows it; what went wrong is for everybody."""
+    said = checkpoints.keep(error).message if error else record.getMessage()
+    return f"the engine met an error that nobody foresaw: {' '.join(said.split())}"
 
 
 def quieten(loop: asyncio.AbstractEventLoop, say: Callable[[News], None]) -> None:

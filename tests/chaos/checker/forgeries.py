@@ -94,12 +94,23 @@ def work_that_waits_for_a_person_is_on_the_target(field: Forged) -> None:
 
 
 @breaks(Law.MERGED_ONCE, Law.RIGHT_END)
+def half_of_a_work_that_waits_for_a_person_was_on_the_target_for_a_moment(field: Forged) -> None:
+    field.commit("Bring half of it", half_6="half\n")
+    field.commit("Take it away", half_6=None)
+
+
+@breaks(Law.MERGED_ONCE)
+def something_comes_onto_the_target_that_lands_no_task(field: Forged) -> None:
+    field.commit("Something else")
+
+
+@breaks(Law.MERGED_ONCE, Law.RIGHT_END)
 def work_that_waits_for_a_person_was_on_the_target_for_a_moment(field: Forged) -> None:
     field.commit("Bring it", task_7="7\n")
     field.commit("Take it away", task_7=None)
 
 
-@breaks(Law.GREEN)
+@breaks(Law.GREEN, Law.MERGED_ONCE)
 def the_target_had_markers_in_it_for_a_moment(field: Forged) -> None:
     field.commit("Break it", shared_1_2="by-1\nby-2\n<<<<<<< mine\n")
     field.commit("Mend it", shared_1_2="by-1\nby-2\n")
@@ -111,7 +122,7 @@ def the_target_had_a_wrong_number_in_it_for_a_moment(field: Forged) -> None:
     field.commit("Mend it", task_3="3\n")
 
 
-@breaks(Law.GREEN)
+@breaks(Law.GREEN, Law.MERGED_ONCE)
 def the_work_of_one_overwrote_that_of_another(field: Forged) -> None:
     field.commit("Forget the first", shared_1_2="by-2\n")
 
@@ -126,7 +137,7 @@ def a_merge_changes_the_check_of_the_project(field: Forged) -> None:
     field.log_as_if_it_had_never_been_elsewhere()
 
 
-@breaks(Law.GREEN)
+@breaks(Law.GREEN, Law.MERGED_ONCE)
 def two_that_are_green_alone_were_on_the_target_together_for_a_moment(field: Forged) -> None:
     field.commit("Break it", clash_1_2_1="alone\n", clash_1_2_2="alone\n")
     field.commit("Mend it", clash_1_2_1="alone\n", clash_1_2_2="settled\n")

@@ -19,7 +19,7 @@ _SHORT = 10
 def right_ends(board: Board, repository: Repository, plan: Plan) -> Iterator[Finding]:
     """Each task is where the plan says, and who waits for a person says so."""
     asked = board.by_task("escalations")
-    ever = {path for commit in repository.line for path in repository.files(commit.tree)}
+    ever = {path for commit in _history(repository) for path in repository.files(commit.tree)}
     for part in plan.parts:
         row = board.tasks.get(part.number)
         wanted = "done" if part.end is End.MERGED else "blocked"
@@ -31,8 +31,8 @@ def right_ends(board: Board, repository: Repository, plan: Plan) -> Iterator[Fin
         is_open = any(each["status"] == "open" for each in asked[part.number])
         if is_open is not (part.end is End.BLOCKED):
             yield Finding(Law.RIGHT_END, f"#{part.number} has {'an' if is_open else 'no'} open escalation")
-        if part.end is End.BLOCKED and part.path in ever:
-            yield Finding(Law.RIGHT_END, f"#{part.number} is to be blocked, and {part.path} was on the target")
+        if part.end is End.BLOCKED and (there := sorted(path for path in ever if path.endswith(f"-{part.number}.txt"))):
+            yield Finding(Law.RIGHT_END, f"#{part.number} is to be blocked, and the target had {', '.join(there)}")
     for number, row in board.tasks.items():
         if number not in _numbers(plan) and row["status"] not in ("done", "cancelled"):
             yield Finding(Law.RIGHT_END, f"#{number}, which is no task of the plan, is {row['status']}")
@@ -60,8 +60,29 @@ def merged_once(board: Board, repository: Repository, plan: Plan) -> Iterator[Fi
         if len(merged) != times:
             yield Finding(Law.MERGED_ONCE, f"the queue merged #{part.number} {len(merged)} times")
         yield from _agree(part, came, merged, repository)
+    yield from _unasked(repository)
     for number in sorted(set(said) - _numbers(plan)):
         yield Finding(Law.MERGED_ONCE, f"a commit of the target says that it lands #{number}, which nobody asked for")
+
+
+def _unasked(repository: Repository) -> Iterator[Finding]:
+    """Once the first task has landed, nothing comes onto the target but what says which task it lands."""
+    landed = [commit.issue for commit in repository.line]
+    first = next((place for place, issue in enumerate(landed) if issue), len(landed))
+    for commit in repository.line[first:]:
+        if not commit.issue:
+            yield Finding(Law.MERGED_ONCE, f"{_short(commit.id)} came onto the target, and lands no task")
+
+
+def _history(repository: Repository) -> Iterator[Commit]:
+    """Everything that the target has in it, also what was merged into it."""
+    waiting, known = [repository.refs.get(repository.target, "")], set()
+    while waiting:
+        name = waiting.pop()
+        if name in repository.commits and name not in known:
+            known.add(name)
+            yield repository.commits[name]
+            waiting += repository.commits[name].parents
 
 
 def _only_forward(repository: Repository) -> Iterator[Finding]:
