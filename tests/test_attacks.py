@@ -91,11 +91,15 @@ def test_a_link_in_the_place_of_a_working_tree_is_removed_and_not_followed(proje
     precious.mkdir()
     (precious / "letter.txt").write_text("dear\n")
     swap = f'echo w > w.txt; git add -A; git commit -qm w; here="$PWD"; cd /; rm -rf "$here"; ln -s {precious} "$here"'
+    swap += f'; echo "$here" > {tmp_path}/swapped'
     project.agent(script={"turns": [{"do": [{"run": swap}], "reply": "done"}]}, sandbox={"kind": "worktree"})
 
     project.run("worker", check=None)
     project.genba("gc", "--keep-days", "0", check=None)
 
+    link = Path((tmp_path / "swapped").read_text().strip())
+    assert link.parent == project.root / ".worktrees"
+    assert not os.path.lexists(link)
     assert (precious / "letter.txt").read_text() == "dear\n"
 
 

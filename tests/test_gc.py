@@ -248,10 +248,17 @@ def test_logs_of_goals_go_when_they_are_old(project: Project) -> None:
     assert [path.name for path in goals.iterdir()] == ["ba9876543210.log"]
 
 
-def test_an_agent_may_clear_nothing_away(project: Project) -> None:
-    project.agent()
-    done = project.genba("gc", GENBA_RUN="worker-1")
-    assert done.code != 0
+@pytest.mark.parametrize("words", [(), ("--rescued",), ("--dry-run",)])
+def test_an_agent_may_clear_nothing_away(worked: Yard, words: tuple[str, ...]) -> None:
+    project = worked.project
+    before = own(project, "runs"), refs(project)
+
+    done = project.genba("gc", "--keep-days", "0", *words, check=5, GENBA_RUN="worker-1")
+
+    assert "an agent may not clear anything away" in done.err
+    assert done.out == ""
+    assert (own(project, "runs"), refs(project)) == before
+    assert len(gc(project, "--keep-days", "0")[0]) >= 3, "a person clears it away"
 
 
 def test_what_the_engine_remembers_of_ended_tasks_goes_without_a_fleet(worked: Yard) -> None:

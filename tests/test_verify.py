@@ -303,7 +303,7 @@ def test_what_would_land_is_verified_when_the_base_moved(project: Project) -> No
     assert "test_none.py" not in project.git("ls-tree", "--name-only", "main")
 
 
-def test_work_that_was_merged_by_hand_is_done_when_it_is_seen(project: Project) -> None:
+def test_work_that_was_merged_by_hand_is_done_when_a_person_says_so(project: Project) -> None:
     started(project)
     project.issue(1, "One")
     worker(project, "echo x > x.txt; git add x.txt; git commit -qm x")
@@ -315,6 +315,9 @@ def test_work_that_was_merged_by_hand_is_done_when_it_is_seen(project: Project) 
     project.git("merge", "-q", "--no-ff", "-m", "By hand", left["branch"])
 
     assert project.genba("verify", "1", check=0).out.startswith("#1 done")
+    by_agent = project.genba("task", "done", "1", check=5, GENBA_RUN=left["run"], GENBA_AGENT="worker")
+    assert "an agent may not call a task done" in by_agent.err
+    assert project.task(1).status is TaskStatus.REVIEW
     project.genba("task", "done", "1", check=0)
     assert project.task(1).status is TaskStatus.DONE
     assert "task #1: it is done already" in project.genba("task", "done", "1", check=5).err

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -186,6 +187,19 @@ async def test_more_refs_than_anybody_needs_are_named(floor: Floor) -> None:
         await few.trees.observe(workspace)
 
     await _is_rescued(few, workspace)
+
+
+async def test_a_repository_that_keeps_git_waiting_is_left_when_its_time_is_up(floor: Floor) -> None:
+    short = await floor.anew(limits=BundleLimits(seconds=3))
+    workspace = await short.open()
+    await short.inside(workspace, f"{COMMIT}; cd $(git rev-parse --git-dir) && rm -f packed-refs && mkfifo packed-refs")
+
+    began = time.monotonic()
+    with pytest.raises(GitError, match=rf"{workspace.run} could not .*git (timed out|went silent) after"):
+        await short.trees.observe(workspace)
+
+    assert time.monotonic() - began < 60
+    await _is_rescued(short, workspace)
 
 
 async def test_a_folder_that_was_closed_to_everybody_is_opened_again(floor: Floor) -> None:

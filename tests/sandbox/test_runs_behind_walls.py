@@ -6,16 +6,22 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import yaml
 
+import genba
+from genba.blackboard.fleet import FleetBoard
 from genba.domain.walls import SandboxKind
+from tests.blackboard.fleets import begin, to_review
 from tests.project import COMMIT, GENBA, Project, ordinary_environment, until
 from tests.sandbox.engines import engine_of
 from tests.sandbox.hostile_runs import settle
 from tests.test_supervision import living
 from tests.walls import needs_bubblewrap
+
+SOURCE = Path(genba.__file__).parents[1]
 
 
 @pytest.fixture(params=list(SandboxKind)[1:])
@@ -112,3 +118,28 @@ def test_files_are_behind_walls_as_git_stores_them_and_stay_so(walled: Project, 
     assert walled.git("show", "main:seen") == "HELLO"
     assert walled.git("show", "main:state") == "?? seen\n?? state"
     assert walled.git("status", "--short") == ""
+
+
+def test_who_types_approve_behind_walls_approves_nothing(walled: Project) -> None:
+    """`genba` can be run there; but the blackboard is outside, whatever the agent says of who it is."""
+    settle(walled, read=[sys.prefix, sys.base_prefix, str(SOURCE)])
+    walled.issue(1, "Sell the house")
+    with walled.board() as board:
+        fleet = FleetBoard(board)
+        to_review(board, fleet, begin(fleet, 1), walled.git("rev-parse", "main"))
+    before = walled.genba("task", "show", "1", "--json", check=0).json
+    places = (".", shlex.quote(str(walled.root)))
+    approve = f"env -u GENBA_RUN -u GENBA_AGENT {sys.executable} -m genba"
+    lines = [f"(cd {place} && {approve} {words} 1)" for place in places for words in ("approve", "task approve")]
+    line = "; ".join(f'{each} >> told 2>&1; echo "exit $?" >> told' for each in lines)
+    walled.agent(adapter={"type": "custom", "command": f"{line}; git add -A; git commit -qm told"})
+
+    branch = walled.run("worker", "--no-merge")["branch"]
+
+    told = walled.git("show", f"{branch}:told")
+    assert told.count("error: this project has no tasks yet") == 2, told
+    assert told.count("is not inside a git repository") == 2, told
+    assert "exit 0" not in told
+    assert walled.genba("task", "show", "1", "--json", check=0).json == before
+    walled.genba("approve", "1", check=0)
+    assert walled.genba("task", "show", "1", "--json", check=0).json != before, "a person approves it"
