@@ -175,3 +175,13 @@ def test_behind_a_proxy_with_tls_the_cookie_goes_over_tls_only(project: Project,
         port = str(free.getsockname()[1])
     with serve(project, "--public-url", address, "--port", port) as (_, client):
         assert ("secure" in _enters(client, OPERATOR).lower().split("; ")) is secure
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
+def test_the_dashboard_is_kept_from_other_machines_unless_somebody_says_so(project: Project, host: str) -> None:
+    done = project.genba("serve", "--host", host, "--port", "0")
+
+    assert done.code == 2
+    assert f"{host} can be reached from other machines" in done.err
+    assert "--i-accept-the-risk" in done.err
+    assert not (project.root / ".git" / "genba" / "serve.json").exists()
