@@ -2,15 +2,18 @@
 
 import re
 import sqlite3
+from collections.abc import Iterator
 
 import httpx
 import pytest
+from starlette.routing import Mount, Route
 from starlette.types import Receive, Scope, Send
 
 from genba.domain.tasks import TaskDraft
 from genba.entrypoints.web.app import application
 from genba.entrypoints.web.security import Passes
 from genba.wiring.web_keys import WebKeys
+from tests.fuzz.outside import everything
 from tests.project import Project
 from tests.web.serving import OPERATOR, PERSON, VIEWER, Dashboard, dashboard
 
@@ -83,6 +86,66 @@ def test_in_a_read_only_dashboard_the_operator_may_only_look(project: Project) -
         assert client.get("/board").status_code == 200
         assert client.post("/api/pause").status_code == 403
         assert not served.board.field().paused
+
+
+OPEN = {"/enter", "/healthz"}
+"""What answers strangers on purpose, beside the files of `/static`."""
+
+
+def routes_of(served: Dashboard) -> list[Route]:
+    """Every route there is, so that one that is added is looked at too."""
+    passes = Passes(keys=WebKeys(operator=OPERATOR, viewer=VIEWER, signing="x"), name="genba-tests")
+    found = application(served.site, passes, frozenset()).routes
+    assert [each.path for each in found if isinstance(each, Mount)] == ["/static"]
+    assert {type(each) for each in found} == {Mount, Route}, "the gate looks at what is asked over HTTP"
+    return [each for each in found if isinstance(each, Route)]
+
+
+def requests_of(served: Dashboard) -> Iterator[tuple[str, str]]:
+    """A request for each method of each route: the method, and an address."""
+    for route in routes_of(served):
+        for method in sorted(route.methods or ("GET", "POST", "PUT", "PATCH", "DELETE")):
+            yield method, re.sub(r"\{[^}]*\}", "1", route.path)
+
+
+def deeds_of(served: Dashboard) -> list[tuple[str, str]]:
+    return [(method, path) for method, path in requests_of(served) if method not in ("GET", "HEAD")]
+
+
+def refused_deeds(served: Dashboard, client: httpx.Client) -> set[tuple[str, str]]:
+    """The deeds that this visitor is refused because of who it is; nothing on the blackboard changes by any."""
+    database = served.project.root / ".genba" / "genba.db"
+    before = everything(database)
+    refused = set()
+    for method, path in deeds_of(served):
+        answer = client.request(method, path)
+        if answer.status_code == 403 and "you may look, and not change anything" in answer.text:
+            refused.add((method, path))
+    assert everything(database) == before
+    return refused
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_every_deed_is_refused_to_who_may_only_look(project: Project, read_only: bool) -> None:
+    with dashboard(project, read_only=read_only) as served:
+        served.board.board.add(TaskDraft(title="Tea"), PERSON)
+        every = set(deeds_of(served)) - {("POST", "/enter")}
+        assert len(every) > 20
+        token = OPERATOR if read_only else VIEWER
+        for opened in (served.client, served.visitor):
+            with opened(token) as client:
+                assert refused_deeds(served, client) == every
+
+
+def test_no_route_but_the_open_ones_answers_a_stranger(served: Dashboard) -> None:
+    served.board.board.add(TaskDraft(title="Tea"), PERSON)
+    answered = set()
+    with httpx.Client(base_url=served.url, timeout=20) as stranger:
+        for method, path in requests_of(served):
+            answer = stranger.request(method, path)
+            if answer.status_code != 401 and (answer.status_code, answer.headers.get("location")) != (303, "/enter"):
+                answered.add(path)
+    assert answered == OPEN
 
 
 def test_a_form_of_another_page_does_nothing(served: Dashboard) -> None:
