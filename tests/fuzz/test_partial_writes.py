@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import preloaded
+from tests.fuzz.writing_places import writes
 from tests.preloaded import GENBA, ordinary_environment
 from tests.project import Project
 
@@ -35,7 +36,19 @@ main()
 """
 """A real `genba` that is killed as it opens, names, moves or removes its N-th file."""
 
-COMMANDS = {"agent new": ("agent", "new", "writer"), "init": ("init", "--adapter", "scripted")}
+COMMANDS = {
+    "agent new": ("agent", "new", "writer"),
+    "init": ("init", "--adapter", "scripted"),
+    "mcp install": ("mcp", "install", "claude-code"),
+}
+MADE = {
+    "agent new": ".agent/writer/agent.json",
+    "init": ".genba/config.yaml",
+    "mcp install": ".mcp.json",
+}
+"""What is there when a command has done its work."""
+SHOWN = (".agent", ".genba", ".gitignore", ".mcp.json")
+"""What begins with a point and is the user's all the same."""
 
 
 def _environment(project: Project) -> dict[str, str]:
@@ -47,7 +60,7 @@ def _files(project: Project) -> dict[str, bytes]:
     found = {}
     for path in project.root.rglob("*"):
         parts = path.relative_to(project.root).parts
-        drafts = any(part.startswith(".") and part not in (".agent", ".genba", ".gitignore") for part in parts)
+        drafts = any(part.startswith(".") and part not in SHOWN for part in parts)
         if path.is_file() and not drafts and not path.name.startswith("genba.db"):
             found["/".join(parts)] = path.read_bytes()
     return found
@@ -84,7 +97,7 @@ def test_a_command_that_dies_at_any_write_leaves_whole_files_and_can_be_repeated
             assert number > 3
             return
         assert done.returncode == -signal.SIGKILL, done.stderr
-        if not (hurt.root / ".agent" / "writer").exists() and not (hurt.root / ".genba" / "config.yaml").exists():
+        if not (hurt.root / MADE[name]).exists():
             hurt.genba(*words, check=0)
             assert after.keys() <= _files(hurt).keys()
     pytest.fail("it never came to its end")
@@ -127,25 +140,81 @@ def test_a_command_that_cannot_write_leaves_whole_files(project: Project, name: 
 def test_every_place_that_writes_a_file_is_known() -> None:
     """Whoever adds a way to write must look here: does it write beside, and then move?"""
     source = Path(__file__).parents[2] / "src" / "genba"
-    plain = {
-        str(path.relative_to(source))
-        for path in source.rglob("*.py")
-        if "testing" not in path.parts
-        for line in path.read_text("utf-8").splitlines()
-        if (".write_text(" in line or ".write_bytes(" in line)
-        and not any(word in line for word in ("fresh.write", "beside.write", "draft.write", "copy.write"))
-    }
-    assert plain == PLAIN_WRITERS
+    modules = [path for path in source.rglob("*.py") if "testing" not in path.parts]
+    found = {path.relative_to(source).as_posix(): writes(path) for path in modules}
+    assert {name: len(calls) for name, calls in found.items() if calls} == WRITERS, found
 
 
-PLAIN_WRITERS = {
-    "connections/agents/player.py",  # the scripted agent itself: what it writes is its work
-    "connections/detached/places.py",  # room that is reserved; what is read there is put in place by a move
-    "connections/git/cells.py",  # a repository that is made in a folder of its own, and counts when its state says so
-    "connections/git/checkouts.py",  # a checkout to verify in, thrown away with its folder
-    "connections/git/registering.py",  # in a folder that is moved into place
-    "connections/git/templates.py",  # in a cell that counts when its record is there
-    "connections/secrets/gitleaks.py",  # files that a scanner is shown, in a folder of its own
-    "definitions/scaffold.py",  # in a folder that is moved into place
-    "entrypoints/cli/demo_cast.py",  # the project of the demo, made anew each time
+@pytest.mark.parametrize(
+    ("line", "is_write"),
+    [
+        ("open(x)", False),
+        ("open(x, 'rb')", False),
+        ("open(x, encoding='utf-8')", False),
+        ("open(x, 'w')", True),
+        ("open(x, mode='r+b')", True),
+        ("open(x, mode)", True),
+        ("x.open()", False),
+        ("x.open('rb')", False),
+        ("x.open('a')", True),
+        ("x.open(mode='xb')", True),
+        ("fleet.open(house, workers=3)", False),
+        ("os.open(x, os.O_RDONLY | os.O_CLOEXEC)", False),
+        ("os.open(x, PLAINLY)", False),
+        ("os.open(x, os.O_RDWR | os.O_CLOEXEC)", True),
+        ("os.open(x, os.O_RDONLY | os.O_CREAT)", True),
+        ("os.open(x, FRESH | os.O_CLOEXEC)", True),
+        ("os.open(x, from_elsewhere)", True),
+        ("os.fdopen(number)", False),
+        ("os.fdopen(number, 'rb')", False),
+        ("os.fdopen(number, 'wb')", True),
+        ("x.write_text('')", True),
+        ("x.parent.write_bytes(b'')", True),
+        ("shutil.copyfile(x, y)", True),
+        ("x.read_text()", False),
+    ],
+)
+def test_whoever_looks_for_writes_sees_each_kind(tmp_path: Path, line: str, is_write: bool) -> None:
+    module = tmp_path / "module.py"
+    module.write_text(f"PLAINLY = os.O_RDONLY\nFRESH = os.O_CREAT | os.O_EXCL\ndef f():\n    return [{line}]\n")
+    assert bool(writes(module)) is is_write
+
+
+WRITERS = {
+    "blackboard/opening.py": 1,  # the empty file of a new blackboard: SQLite does the rest
+    "connections/agents/player.py": 4,  # the scripted agent itself: what it writes is its work
+    "connections/detached/forking.py": 1,  # a log, appended to
+    "connections/detached/hearing.py": 2,  # what was heard, appended to; and a number of one width, written over
+    "connections/detached/holding.py": 2,  # locks
+    "connections/detached/nursery.py": 1,  # a log, appended to
+    "connections/detached/places.py": 3,  # room that is reserved; what is read there is put in place by a move
+    "connections/drafts.py": 2,  # beside, and then moved
+    "connections/git/answering.py": 1,  # in memory
+    "connections/git/bundles.py": 1,  # a pack in a folder that is thrown away
+    "connections/git/cells.py": 9,  # a repository in a folder of its own that counts when its state says so
+    "connections/git/checkouts.py": 7,  # a checkout to verify in, thrown away with its folder
+    "connections/git/locks.py": 1,  # a lock
+    "connections/git/observing.py": 1,  # a copy of the index, thrown away
+    "connections/git/registering.py": 4,  # in a folder that is moved into place
+    "connections/git/templates.py": 2,  # in a cell that counts when its record is there
+    "connections/git/writing.py": 2,  # an object, beside and then moved
+    "connections/journal/jsonl.py": 1,  # appended to; half a line is mended by who opens it again
+    "connections/process/ports.py": 1,  # a lock
+    "connections/sandbox/containers_image.py": 2,  # an archive in a file without a name of ours; a lock
+    "connections/sandbox/launcher.py": 1,  # settings of the kernel
+    "connections/sandbox/limits.py": 1,  # settings of the kernel
+    "connections/sandbox/system_folders.py": 1,  # beside, and then moved
+    "connections/secrets/gitleaks.py": 1,  # files that a scanner is shown, in a folder of its own
+    "coordination/executor_lock.py": 1,  # a lock
+    "definitions/scaffold.py": 1,  # in a folder that is moved into place
+    "entrypoints/cli/demo_cast.py": 1,  # the project of the demo, made anew each time
+    "entrypoints/cli/demo_command.py": 1,  # the same
+    "entrypoints/cli/mcp_commands.py": 1,  # beside, and then moved
+    "entrypoints/cli/serve_command.py": 2,  # a page that a browser opens once, removed with its server
+    "entrypoints/mcp/pipes.py": 1,  # nothing: the device that keeps none of it
+    "wiring/founding.py": 1,  # beside, and then moved
+    "wiring/making_ready.py": 1,  # in a folder of its own, copied from there into the tree of an agent
+    "wiring/starting.py": 1,  # a log
+    "wiring/web_keys.py": 2,  # beside, and then moved
 }
+"""How many calls of each module write a file, and why nobody finds half of one."""
