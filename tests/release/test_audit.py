@@ -156,6 +156,15 @@ def test_every_lock_is_audited() -> None:
     assert found == set(LOCKS)
 
 
+def test_what_is_locked_and_not_audited_is_named_in_the_documents() -> None:
+    words = ["git", "ls-files", "*package-lock.json", "*.lock", "*lock.y*ml"]
+    tracked = subprocess.run(words, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
+    unaudited = set(tracked) - set(LOCKS)
+    assert unaudited == {"tests/clis/package-lock.json", "tests/github/package-lock.json"}
+    told = (ROOT / "docs" / "supply-chain.md").read_text("utf-8")
+    assert [name for name in unaudited if f"`{name}`" not in told] == []
+
+
 def test_what_is_tested_is_what_is_installed() -> None:
     """The lock of developers has every package of the lock of users, in the same version."""
     users = {(one.name, one.version, one.marker) for one in read(ROOT / "requirements.lock")}

@@ -1,7 +1,11 @@
 """Whatever is fetched is named by its hash: nobody who owns an index, a registry or a tag can change what runs here."""
 
+import ast
 import json
 import re
+from itertools import pairwise
+
+import pytest
 
 from release.locks import ROOT, read
 from tests.clis.install import without_hash
@@ -24,14 +28,68 @@ def commands(text: str, called: str) -> list[str]:
     return [line.strip() for line in whole.splitlines() if re.search(rf"\b{called}\b", line)]
 
 
+def listed_calls(source: str) -> list[str]:
+    """Every call of pip that a Python file spells as a list of words, with the list by name that it goes on from."""
+    tree = ast.parse(source)
+    named = {
+        line.targets[0].id: line.value
+        for line in ast.walk(tree)
+        if isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name)
+    }
+    begun = [value for name, value in named.items() if f"*{name}" in source]
+    lists = [each for each in ast.walk(tree) if isinstance(each, ast.List | ast.Tuple) and each not in begun]
+    spelt = ([more for word in words_of(each) for more in spread(word, named)] for each in lists)
+    return [" ".join(words) for words in spelt if is_install(words)]
+
+
+def spread(word: str, named: dict[str, ast.expr]) -> list[str]:
+    """The words that `*name` stands for."""
+    return words_of(named[word[1:]]) if word[:1] == "*" and word[1:] in named else [word]
+
+
+def words_of(value: ast.AST) -> list[str]:
+    """The words of a list; what is no plain text, as it stands there."""
+    elements = value.elts if isinstance(value, ast.List | ast.Tuple) else []
+    return [str(each.value) if isinstance(each, ast.Constant) else ast.unparse(each) for each in elements]
+
+
+def is_install(words: list[str]) -> bool:
+    return any(re.search(r"\bpip3?['\")]*$", one) and two == "install" for one, two in pairwise(words))
+
+
+def is_pinned(line: str) -> bool:
+    return "--require-hashes" in line or ("--no-deps" in line and "--no-index" in line)
+
+
+@pytest.mark.parametrize(
+    ("source", "pinned"),
+    [
+        ('run(["pip", "install", "genba"])', [False]),
+        ('run([sys.executable, "-m", "pip", "install", "--require-hashes", "-r", lock])', [True]),
+        ('run((str(home / "bin" / "pip"), "install", "-U", "pip"))', [False]),
+        ('pip = ["pip", "install"]\nrun([*pip, "--no-deps", "--no-index", wheel])\nrun([*pip, "x"])', [True, False]),
+        ('pip = ["pip", "install", "x"]\nrun(pip)', [False]),
+        ('run(["pip", "download"])\nrun(["install"])', []),
+    ],
+)
+def test_a_call_that_is_a_list_of_words_is_seen(source: str, pinned: list[bool]) -> None:
+    assert [is_pinned(line) for line in listed_calls(source)] == pinned
+
+
+def test_no_script_installs_without_a_hash() -> None:
+    scripts = [path for path in BUILDERS if path.suffix == ".py"]
+    found = [(path.name, line) for path in scripts for line in listed_calls(path.read_text("utf-8"))]
+    assert {"wheel.py", "install.py"} <= {name for name, _ in found}
+    assert [each for each in found if not is_pinned(each[1])] == []
+
+
 def test_nothing_is_installed_without_its_hash() -> None:
     loose = []
     for path in BUILDERS:
         text = path.read_text("utf-8")
         for line in commands(text, "pip install"):
             wanted = re.split(r"pip install ", line, maxsplit=1)[1].strip("`'\" |").partition("'")[0].partition("`")[0]
-            pinned = "--require-hashes" in line or ("--no-deps" in line and "--no-index" in line)
-            if not pinned and wanted not in FOR_USERS and path.name != "CHANGELOG.md":
+            if not is_pinned(line) and wanted not in FOR_USERS and path.name != "CHANGELOG.md":
                 loose.append(f"{path.name}: {line}")
         if path.suffix != ".md":
             fetching = commands(text, r"(curl|wget|npx|npm install|npm i|uvx|pipx)")
