@@ -4,6 +4,7 @@ import asyncio
 import fcntl
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from genba.connections.git.records import read_record, write_record
 from genba.connections.git.worktrees import GitWorkingTrees
 from genba.domain.errors import GitError, StateConflictError
 from genba.domain.workspaces import WorkspaceRequest
+from tests.preloaded import ROOT, ordinary_environment
 from tests.project import Project
 
 REQUEST = WorkspaceRequest(
@@ -204,3 +206,31 @@ async def test_a_tree_that_was_left_on_no_branch_is_put_back_past_a_lock_that_wa
     await GitWorkingTrees(layout).open(msgspec.structs.replace(REQUEST, run="worker-2"))
 
     assert project.git("rev-parse", "genba/1") == commit
+
+
+_COMMITS = """
+import asyncio, pathlib, sys
+from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.worktrees import GitWorkingTrees
+from tests.git.test_clearing import REQUEST
+async def main():
+    trees = GitWorkingTrees(await RepositoryLayout.find(pathlib.Path(sys.argv[1])))
+    workspace = await trees.open(REQUEST)
+    (pathlib.Path(workspace.path) / "new.txt").write_text("new")
+    await trees.commit(workspace, "Add a file", "worker <worker@agents.invalid>")
+asyncio.run(main())
+"""
+
+
+def test_a_git_that_has_the_lock_of_a_branch_leaves_nobody_behind_who_tidies_up_with_it(
+    project: Project, tmp_path: Path
+) -> None:
+    environment = {**ordinary_environment(), "GIT_TRACE": str(tmp_path / "trace")}
+
+    words = [sys.executable, "-c", _COMMITS, str(project.root)]
+    subprocess.run(words, cwd=ROOT, env=environment, check=True, timeout=60)
+
+    told = (tmp_path / "trace").read_text("utf-8")
+    assert "commit -q -F -" in told
+    assert "maintenance run" not in told
+    assert " gc " not in told

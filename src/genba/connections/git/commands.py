@@ -29,6 +29,8 @@ _HARDENED = (
     "-c", "log.showSignature=false", "-c", "diff.orderFile=/dev/null", "-c", "advice.graftFileDeprecated=false",
 )  # fmt: skip
 """Settings of the user's that would run something, or say something in between what is read."""
+_TIDYING_NOTHING = ("-c", "gc.auto=0", "-c", "maintenance.auto=false")
+"""Who tidies up in the background has everything that git has, for as long as that takes: also a lock."""
 _THROUGH_AN_OVERLAY = ("-c", "core.checkStat=minimal", "-c", "core.trustctime=false")
 """A file that is seen through another mount has another number, and is the same file."""
 _FORGET = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_PREFIX",
@@ -117,7 +119,8 @@ class Git:
             overlay = read_overlay(cell) if cell is not None and walled else None
             if walled or not filters:
                 environment = {**await self._no_filters(), **(environment or {})}
-        argv = ["git", *_HARDENED, *(_THROUGH_AN_OVERLAY if overlay is not None else ()), *where, *arguments]
+        settings = (*(_THROUGH_AN_OVERLAY if overlay is not None else ()), *(_TIDYING_NOTHING if keeps else ()))
+        argv = ["git", *_HARDENED, *settings, *where, *arguments]
         if tree is not None and overlay is not None:
             argv = mounted(overlay, tree, argv)
         if memory is not None and (bounded := _bounded(memory)):
