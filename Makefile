@@ -53,13 +53,17 @@ soak: $(DEV)
 	GENBA_CHAOS=whole GENBA_TEST_FORK=0 $(BIN)/python -m pytest -q tests/fleet/test_clock_jumps.py \
 	    tests/fleet/test_hundred_workers.py
 
+# One seed for all of `make fuzz`: the one that is given, or dice that are thrown when it is first asked for.
+FUZZ_SEED = $(eval FUZZ_SEED := $(or $(SEED),$(strip $(shell od -An -N4 -tu4 /dev/urandom))))$(FUZZ_SEED)
+
 # What nobody meant, from a seed that is printed. Atheris lies beside the environment: it has no wheel for every Python.
 fuzz: $(DEV)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --only-binary :all: --require-hashes \
 	    --upgrade --target $(VENV)/fuzz -r tests/fuzz/requirements.lock || echo "not installed: atheris"
-	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
+	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),10) --seed $(FUZZ_SEED) $(if $(ROUNDS),--rounds $(ROUNDS)) \
 	    $(if $(ONLY),--only $(ONLY))
-	$(if $(ONLY)$(ROUNDS),@true,GENBA_FUZZ_EXAMPLES=$(or $(EXAMPLES),300) $(BIN)/python -m pytest -q -n $(JOBS) tests/fuzz)
+	$(if $(ONLY)$(ROUNDS),@true,GENBA_FUZZ_EXAMPLES=$(or $(EXAMPLES),300) $(BIN)/python -m pytest -q -n $(JOBS) \
+	    --hypothesis-seed=$(FUZZ_SEED) tests/fuzz)
 
 # Opt-in: it opens an issue and a pull request on a repository of yours. No test needs it.
 live-github: $(DEV)
