@@ -1,5 +1,6 @@
 """Whoever dies while writing, or finds the disk full, leaves the old file or the new one, and never half of one."""
 
+import json
 import resource
 import signal
 import subprocess
@@ -137,6 +138,39 @@ def test_a_command_that_cannot_write_leaves_whole_files(project: Project, name: 
         assert [path.name for path in (project.root / ".agent").glob(".*")] == []
 
 
+def test_an_entry_for_a_client_that_cannot_be_written_leaves_no_draft(project: Project) -> None:
+    project.write(".mcp.json", json.dumps({"mcpServers": {"other": {"command": "x" * 3000}}}))
+    project.commit()
+
+    done = subprocess.run(
+        [str(GENBA), *COMMANDS["mcp install"]], cwd=project.root, env=_environment(project),
+        capture_output=True, text=True, check=False, preexec_fn=_limited(2000),
+    )  # fmt: skip
+
+    assert "nothing was changed" in done.stderr
+    assert project.git("status", "--short") == ""
+
+
+@pytest.mark.parametrize(("name", "draft"), [("mcp install", "..mcp.json."), ("init", ".genba/.config.yaml.")])
+def test_a_link_in_the_place_of_a_draft_is_not_followed(
+    project: Project, tmp_path: Path, name: str, draft: str
+) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("dear\n")
+    (project.root / ".genba").mkdir(exist_ok=True)
+    line = (
+        "import os, sys; os.symlink(sys.argv[1], sys.argv[2] + str(os.getpid())); os.execv(sys.argv[3], sys.argv[3:])"
+    )
+
+    subprocess.run(
+        ["python3", "-c", line, str(precious), draft, str(GENBA), *COMMANDS[name]],
+        cwd=project.root, env=_environment(project), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert precious.read_text() == "dear\n"
+    assert not (project.root / MADE[name]).is_symlink()
+
+
 def test_every_place_that_writes_a_file_is_known() -> None:
     """Whoever adds a way to write must look here: does it write beside, and then move?"""
     source = Path(__file__).parents[2] / "src" / "genba"
@@ -209,10 +243,8 @@ WRITERS = {
     "definitions/scaffold.py": 1,  # in a folder that is moved into place
     "entrypoints/cli/demo_cast.py": 1,  # the project of the demo, made anew each time
     "entrypoints/cli/demo_command.py": 1,  # the same
-    "entrypoints/cli/mcp_commands.py": 1,  # beside, and then moved
     "entrypoints/cli/serve_command.py": 2,  # a page that a browser opens once, removed with its server
     "entrypoints/mcp/pipes.py": 1,  # nothing: the device that keeps none of it
-    "wiring/founding.py": 1,  # beside, and then moved
     "wiring/making_ready.py": 1,  # in a folder of its own, copied from there into the tree of an agent
     "wiring/starting.py": 1,  # a log
     "wiring/web_keys.py": 2,  # beside, and then moved

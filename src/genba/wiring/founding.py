@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -19,6 +17,7 @@ from genba.judgement.proposing import CI_FILES, Proposal, languages, propose
 from genba.wiring.checkup import TOOLS, login_of
 from genba.wiring.ground import in_the_way
 from genba.wiring.house import House
+from genba.wiring.placing import place
 
 SETTINGS = ".genba/config.yaml"
 _REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
@@ -96,7 +95,7 @@ def write(house: House, planned: Founded) -> None:
         raise StateConflictError(
             f"this project has settings: {planned.path}", unchanged="nothing was changed.", hint="genba doctor"
         )
-    _write(path, planned.text)
+    place(path, planned.text)
 
 
 def _first(top: Path, name: str, adapter: str, repository: Repository | None) -> Founded:
@@ -181,39 +180,16 @@ def _add_tracker(house: House, planned: Founded) -> None:
     path = house.layout.top / planned.path
     before = path.read_text(encoding="utf-8")
     gap = "" if before.endswith("\n") or not before else "\n"
-    _write(path, f"{before}{gap}\n{planned.text}")
+    place(path, f"{before}{gap}\n{planned.text}")
     try:
         load_project(house.layout.top)
     except GenbaError as error:
-        _write(path, before)
+        place(path, before)
         raise StateConflictError(
             f"the tracker could not be added at the end of {planned.path}: {error.message}",
             unchanged="nothing was changed.",
             hint=f"add it yourself:\n{planned.text.rstrip()}",
         ) from error
-
-
-def _write(path: Path, text: str) -> None:
-    """Whole, or not at all."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text(text, encoding="utf-8")
-        if path.exists():
-            shutil.copymode(path, beside)
-        beside.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            beside.unlink(missing_ok=True)
-        raise StateConflictError(
-            f"{path} cannot be written: {error.strerror}",
-            unchanged="nothing was changed.",
-            hint=f"see who may write there: ls -ld {shlex.quote(str(_there(path.parent)))}",
-        ) from error
-
-
-def _there(folder: Path) -> Path:
-    return folder if folder.exists() else folder.parent
 
 
 def repository_of(house: House, word: str) -> Repository:

@@ -19,7 +19,7 @@ from genba.connections.git.remembering import Memory, is_hash
 from genba.connections.git.saying import telling_line, verb
 from genba.connections.git.stillness import Stillness
 from genba.connections.git.writing import SETTINGS, Writing, write_commit
-from genba.domain.errors import DiskFullError, GitError
+from genba.domain.errors import BoundaryViolationError, DiskFullError, GitError
 
 if TYPE_CHECKING:
     from genba.connections.git.access import RemoteAccess
@@ -108,11 +108,13 @@ class Git:
 
         A working tree that is an overlay is mounted for the command. In one whose agent lives behind walls no filter
         of the user's is run: a filter is started among files that the agent wrote, and may load one of them.
-        `keeps` are descriptors of locks that git holds with us, and after us.
+        `keeps` are descriptors of locks that git holds with us, and after us. A link is no working tree of anybody's.
         """
         where = ["--git-dir", str(git_dir or self.git_dir)]
         overlay = None
         if tree is not None:
+            if is_link(tree):
+                raise BoundaryViolationError(f"{tree} is a link now: nothing is read or written where it leads")
             where += ["--work-tree", str(tree), "-C", str(tree)]
             cell = self.git_dir / "genba" / "cells" / git_dir.name if git_dir is not None else None
             walled = cell is not None and cell.is_dir()
@@ -401,6 +403,10 @@ def _environment() -> dict[str, str]:
     # Replaced objects and grafts would show another history than the one that is there.
     honest = {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull}
     return {**inherited, **honest, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+
+
+def is_link(path: str | Path) -> bool:
+    return Path(path).is_symlink()
 
 
 def _is_full(folder: str) -> bool:

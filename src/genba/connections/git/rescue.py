@@ -4,6 +4,7 @@ import asyncio
 import os
 from pathlib import Path
 
+from genba.connections.git.commands import is_link
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.observing import snapshot, tree_status
 from genba.domain.errors import GitError
@@ -11,7 +12,12 @@ from genba.domain.workspaces import Workspace
 
 
 async def rescue(layout: RepositoryLayout, workspace: Workspace) -> tuple[str, str]:
-    """Keep what is not on the branch; returns the ref, and what no ref could keep."""
+    """Keep what is not on the branch; returns the ref, and what no ref could keep.
+
+    Of a tree in whose place there is a link, what was committed: what lies where that leads is somebody else's.
+    """
+    if is_link(workspace.path):
+        return await _rescued_commit(layout, workspace), ""
     written = workspace.path if workspace.overlay is None else workspace.overlay.upper
     own = (Path(workspace.git_dir), layout.cell(workspace.git_dir) / "repository")
     inside = await asyncio.to_thread(repositories_inside, Path(written), *own)
@@ -24,6 +30,14 @@ async def rescue(layout: RepositoryLayout, workspace: Workspace) -> tuple[str, s
     message = f"Uncommitted work of {workspace.run} on {workspace.branch}\n"
     keep = await layout.git.commit_tree(tree, (head,), message) if dirty else head
     return await _kept_under(layout, f"refs/genba/rescue/{workspace.run}", keep), ""
+
+
+async def _rescued_commit(layout: RepositoryLayout, workspace: Workspace) -> str:
+    """The ref of what a tree is at, where no branch has it."""
+    head = await layout.git.commit_of_head(Path(workspace.git_dir))
+    if head is None or await _is_kept(layout, workspace, head):
+        return ""
+    return await _kept_under(layout, f"refs/genba/rescue/{workspace.run}", head)
 
 
 async def _kept_under(layout: RepositoryLayout, wanted: str, commit: str) -> str:

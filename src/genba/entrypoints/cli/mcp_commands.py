@@ -34,6 +34,7 @@ from genba.entrypoints.mcp.client_entries import (
     snippet,
 )
 from genba.wiring.decisions import people_only
+from genba.wiring.placing import place
 
 if TYPE_CHECKING:
     from genba.coordination.workflow.service import WorkflowService
@@ -188,14 +189,7 @@ def _written(client: Client, path: Path, scope: str, reached: Reached) -> str:
         raise _by_hand(client, path, str(error), value) from error
     if before == after:
         return f"{path} has the entry already"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_name(f".{path.name}.{os.getpid()}")
-        fresh.write_text(after, encoding="utf-8")
-        fresh.chmod(path.stat().st_mode & 0o777 if before is not None else 0o644)
-        fresh.replace(path)
-    except OSError as error:
-        raise GenbaError(f"{path}: {error.strerror}", unchanged="nothing was changed.") from error
+    place(path, after)
     return f"wrote {section(client)}.{NAME} into {path}"
 
 
