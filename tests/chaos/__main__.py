@@ -283,7 +283,7 @@ def main() -> int:
     shown = {**found, "recovered": {**found["recovered"], "each": "…"}, "boundaries": at}
     sys.stdout.write("".join(f"{name}: {json.dumps(value)}\n" for name, value in shown.items()))
     if options.write_ledger or options.add:
-        command = f"make chaos ROUNDS={rounds}" + (f" SEED={first}" if options.seed else "")
+        command = f"make chaos ROUNDS={min(rounds, len(told.outcomes))}" + (f" SEED={first}" if options.seed else "")
         try:
             keep(found, command, of, options.add)
         except OtherCodeError:
