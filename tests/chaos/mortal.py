@@ -8,6 +8,8 @@ import os
 import sys
 from pathlib import Path
 
+from genba.domain.errors import GenbaError
+from genba.entrypoints.cli.failures import show_error
 from genba.entrypoints.cli.work_command import PlainFleetView, _door, drive
 from genba.wiring.house import House
 from tests.fleet.dying import Fate, MortalFleet
@@ -27,9 +29,15 @@ def main() -> None:
             door=_door,
         )
 
-    asyncio.run(drive(opened, PlainFleetView(), until_empty=True))
+    code = 0
+    try:
+        asyncio.run(drive(opened, PlainFleetView(), until_empty=True))
+    except GenbaError as error:
+        show_error(error)
+        code = error.exit_code
     sys.stdout.flush()
-    os._exit(0)
+    sys.stderr.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":

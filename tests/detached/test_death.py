@@ -475,3 +475,27 @@ async def test_a_full_disk_ends_the_agent_and_is_told_as_such(
     make_room(small_disk)
     go(post)
     assert (await post.put(2)).text == "late\n"
+
+
+@linux
+async def test_who_ends_an_agent_takes_no_secret_away_that_another_worker_has_left(
+    project: Project, posts: MakePost
+) -> None:
+    agent(project, "echo hello")
+    post = await posts()
+    adapter, question = post.adapter(), post.question()
+
+    async def secret() -> str:
+        return "of the first"
+
+    adapter.credential = secret
+    post.nursery.argv = ("false",)
+    with pytest.raises(AgentUnavailable, match="does not answer"):
+        await post.put(adapter=adapter)
+    for left, stays in (("of the second", "of the second"), ("of the first", "")):
+        adapter._handed[question.path] = "of the first"
+        question.hand(left)
+
+        await adapter._end(question)
+
+        assert question.take_secret() == stays

@@ -1,11 +1,14 @@
 """Locks for a short piece of work: between processes, and between those of one."""
 
 import asyncio
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from genba.connections.git.locks import FileLock, held
+from genba.connections.git.locks import FileLock, held, is_gone
 from genba.domain.errors import StateConflictError
 
 
@@ -61,3 +64,14 @@ async def test_the_first_in_the_line_waits_for_another_process(tmp_path: Path) -
     other.release()
     async with held(tmp_path / "lock", "worker"):
         assert not FileLock(tmp_path / "lock").try_acquire("late")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="not run: there is no /proc here")
+def test_one_that_has_died_and_that_nobody_has_buried_is_gone() -> None:
+    died = subprocess.Popen(["true"], stdout=subprocess.PIPE)
+    os.waitid(os.P_PID, died.pid, os.WEXITED | os.WNOWAIT)
+
+    assert is_gone(died.pid)
+    assert not is_gone(os.getpid())
+
+    died.communicate()

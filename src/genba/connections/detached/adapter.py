@@ -120,6 +120,8 @@ class DetachedAdapter:
         self.over = over
         """Whether the run has come to something: then nobody is started in the place of one who died."""
         self.parking_seconds = _PARKING_SECONDS
+        self._handed: dict[Path, str] = {}
+        """By question: the secret that was left for its supervisor from here. Another worker may leave another one."""
 
     @asynccontextmanager
     async def quarters(self, workspace: Workspace) -> AsyncIterator[AgentSession]:
@@ -207,7 +209,8 @@ class DetachedAdapter:
                 await self._end_others(question)
                 question.ask(request)
                 if self.credential is not None:
-                    question.hand(await self.credential())
+                    self._handed[question.path] = await self.credential()
+                    question.hand(self._handed[question.path])
                 holder = await self._start(question)
                 deaths += 1
             replayed = False
@@ -248,12 +251,12 @@ class DetachedAdapter:
     async def _end(self, question: Question) -> None:
         """Have the supervisor park its agent; one that does not is killed, and what it leaves is swept.
 
-        A secret that none took is taken away: whoever asks again brings a new one.
+        A secret that none took is taken away: whoever asks again brings a new one, which may be there already.
         """
         if not await asyncio.to_thread(_told_to_end, question, signal.SIGTERM, self.parking_seconds):
             await asyncio.to_thread(_told_to_end, question, signal.SIGKILL, _KILLING_SECONDS)
             await self.processes.sweep(self.posting.run)
-        question.take_secret()
+        question.take_secret(self._handed.pop(question.path, None))
 
 
 async def end_all(run_folder: Path, run: str, processes: Processes) -> None:

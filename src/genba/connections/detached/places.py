@@ -133,11 +133,13 @@ class Question:
         with telling_of_full_disks(self._credential):
             put(self._credential, secret.encode(), mode=0o600)
 
-    def take_secret(self) -> str:
-        """The secret that was left, which is gone from here with that; empty where there is none."""
+    def take_secret(self, only: str | None = None) -> str:
+        """The secret that was left, which is gone from here with that; empty where there is none, or another one."""
         try:
             secret = self._credential.read_text("utf-8")
         except FileNotFoundError:
+            return ""
+        if only is not None and secret != only:
             return ""
         self._credential.unlink(missing_ok=True)
         return secret
