@@ -1,6 +1,7 @@
 """Opening a blackboard: fresh, up to date, older, newer, not ours, not a database, locked, full."""
 
 import fcntl
+import logging
 import os
 import sqlite3
 import stat
@@ -17,6 +18,7 @@ from genba.blackboard.fleet import FleetBoard
 from genba.blackboard.opening import bring_to, migrate
 from genba.blackboard.outbox import Outbox
 from genba.blackboard.schema import HEAD, REVISIONS, metadata
+from genba.blackboard.store import Statement, Transaction
 from genba.domain.errors import ConfigurationError, DiskFullError, GenbaError, StateConflictError
 from genba.domain.fleet import PartEnd, PartOrder, Purpose, WaitsFor
 from genba.domain.outbox import PostComment
@@ -283,6 +285,27 @@ def test_a_connection_that_was_lost_is_made_again(postgres: Postgres) -> None:
             postgres.run(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")
             assert board.edit(number, TaskEdit(title=title), HUMAN).title == title
         assert board.get(number).version == 3
+
+
+@pytest.mark.parametrize("how", ["write", "write_with"])
+def test_a_connection_that_was_lost_in_the_middle_of_many_rows_is_made_again_and_nobody_is_shown_how(
+    postgres: Postgres, caplog: pytest.LogCaptureFixture, how: str
+) -> None:
+    cut = Statement("SELECT pg_terminate_backend(pg_backend_pid()), :number")
+    times = 0
+
+    def work(tx: Transaction, *_connection: object) -> str:
+        nonlocal times
+        times += 1
+        if times == 1:
+            tx.do_each(cut, [{"number": number} for number in range(2000)])
+        return "done"
+
+    with Blackboard.open(postgres.database(), "x") as board:
+        done = board.store.write(work) if how == "write" else board.store.write_with(work)
+
+    assert (done, times) == ("done", 2)
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
 def test_a_project_has_a_name(tmp_path: Path) -> None:

@@ -3,13 +3,12 @@
 Law: a passkey is kept as a hash. Whoever changes it takes the seats of those who came with the old one.
 """
 
-import msgspec
-
 from genba.blackboard.history import AGENT_REGISTERED, PASSKEY_CHANGED, Line, tell
 from genba.blackboard.store import Row, Statement, Transaction
 from genba.blackboard.tasks import agent_id as known_agent
 from genba.blackboard.texts import as_json, named, now, seen, storable
 from genba.domain.errors import NotFoundError, StateConflictError, UsageError
+from genba.domain.reading import reader
 from genba.domain.tasks import Actor
 from genba.domain.workflow import Hierarchy, RegisteredAgent, Worker
 
@@ -40,7 +39,7 @@ SELECT a.name, a.hierarchy_type, a.role_type, a.capabilities,
 FROM agents a WHERE a.project_id = :project AND a.status = 'active' ORDER BY a.name
 """)
 
-_texts = msgspec.json.Decoder(tuple[str, ...])
+_texts = reader(tuple[str, ...])
 _IDS = "agt_"
 
 

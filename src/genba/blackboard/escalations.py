@@ -19,6 +19,7 @@ from genba.blackboard.store import Row, Statement, Transaction
 from genba.blackboard.texts import as_json, bounded, bounded_through, named, now, seen, storable
 from genba.domain.errors import NotFoundError, StateConflictError, UsageError
 from genba.domain.fleet import Escalation, EscalationKind
+from genba.domain.reading import reader
 from genba.domain.tasks import Actor, ActorKind, Blocker, StatusChange, Task, TaskStatus
 
 COLUMNS = """
@@ -58,7 +59,7 @@ UPDATE escalations SET status = :status, answer = :answer, answered_by = :by, an
 WHERE id = :id AND status = 'open'
 """)
 
-_evidence = msgspec.json.Decoder(dict[str, Any])
+_evidence = reader(dict[str, Any])
 
 _JUDGEMENTS = (EscalationKind.REVIEW, EscalationKind.PLAN)
 """What is approved or rejected, and not answered."""

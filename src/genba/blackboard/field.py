@@ -16,6 +16,7 @@ from genba.blackboard.store import Row, Statement, Transaction
 from genba.blackboard.texts import now
 from genba.domain.fleet import Field, FleetSession, WaitsFor
 from genba.domain.outcomes import Outcome
+from genba.domain.reading import reader
 from genba.domain.sessions import SessionStatus
 from genba.domain.tasks import Priority, Task, TaskStatus
 
@@ -60,7 +61,7 @@ _ALIKE = Statement("", "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ON
 
 _FEW = 64
 _RANKS = {priority: rank for rank, priority in enumerate(Priority)}
-_data = msgspec.json.Decoder(dict[str, Any])
+_data = reader(dict[str, Any])
 
 
 class FieldView:

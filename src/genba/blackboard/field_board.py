@@ -29,6 +29,7 @@ from genba.blackboard.texts import as_json, now, seen
 from genba.domain.errors import NotFoundError
 from genba.domain.facilitation import FacilitateAction, IssueAssessment
 from genba.domain.outbox import KeepComment, Relabel
+from genba.domain.reading import reader
 from genba.domain.tasks import Actor, ActorKind, TaskEdit
 
 __all__ = ["ENDED", "FACILITATOR", "Ended", "FieldBoard", "Ground", "Keeps", "Kept", "SessionSeen", "TaskSeen"]
@@ -76,7 +77,7 @@ VALUES (:task, 'orchestrator', 'facilitator', :body, :at, :remote, :at, :yes)
 ON CONFLICT (task_id, remote_id) DO UPDATE SET body = excluded.body, updated_at = excluded.updated_at
 """)
 
-_names = msgspec.json.Decoder(list[str])
+_names = reader(list[str])
 
 
 class Keeps(msgspec.Struct, frozen=True, kw_only=True):

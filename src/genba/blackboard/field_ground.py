@@ -13,6 +13,7 @@ from genba.blackboard.history import APPROVED, STATUS_CHANGED
 from genba.blackboard.store import Statement, Transaction
 from genba.blackboard.texts import as_json, now
 from genba.domain.facilitation import IssueAssessment
+from genba.domain.reading import reader
 from genba.domain.tasks import TaskStatus
 from genba.domain.tracking import TrackedIssue, TrackedPullRequest
 
@@ -144,12 +145,12 @@ SELECT number, last_at, assessment, said, said_state, stamp FROM field_issues WH
 _KEPT = Statement(_KEPT_ROW)
 _KEPT_OF = _listing(f"{_KEPT_ROW} AND number IN {{only}}", "numbers")
 
-_data = msgspec.json.Decoder(dict[str, Any])
-_issue = msgspec.json.Decoder(TrackedIssue)
-_request = msgspec.json.Decoder(TrackedPullRequest)
-_assessment = msgspec.json.Decoder(IssueAssessment)
-_labels = msgspec.json.Decoder(tuple[str, ...])
-_numbers = msgspec.json.Decoder(list[int])
+_data = reader(dict[str, Any])
+_issue = reader(TrackedIssue)
+_request = reader(TrackedPullRequest)
+_assessment = reader(IssueAssessment)
+_labels = reader(tuple[str, ...])
+_numbers = reader(list[int])
 ENDED = "ended"
 """The name under which it is kept which tasks that ended rest."""
 
@@ -262,7 +263,7 @@ class _Seen(msgspec.Struct, frozen=True):
         return tx.all(both[1], tasks=self.listed, **values)
 
 
-_known_ended = msgspec.json.Decoder(Ended)
+_known_ended = reader(Ended)
 
 
 def read_positions(tx: Transaction) -> dict[str, str]:

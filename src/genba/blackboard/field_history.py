@@ -6,11 +6,10 @@ Law: it only reads. What the facilitator said or labelled itself is no news of a
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
 from genba.blackboard.history import STATUS_CHANGED
 from genba.blackboard.store import Statement, Store, Transaction
 from genba.domain.facilitation import Fact, FactKind, Source
+from genba.domain.reading import reader
 from genba.domain.texts import cut, one_line
 from genba.domain.tracking import TrackedIssue
 
@@ -35,8 +34,8 @@ _OWN = "<!-- genba:"
 """What stands in every comment that Genba itself wrote on a tracker."""
 _LONGEST = 300
 
-_data = msgspec.json.Decoder(dict[str, Any])
-_issue = msgspec.json.Decoder(TrackedIssue)
+_data = reader(dict[str, Any])
+_issue = reader(TrackedIssue)
 
 
 def history(store: Store) -> tuple[Fact, ...]:

@@ -12,6 +12,7 @@ from genba.blackboard.paging import WHOLE, Page
 from genba.blackboard.rows import id_of
 from genba.blackboard.store import Row, Statement, Transaction
 from genba.blackboard.texts import as_json
+from genba.domain.reading import reader
 from genba.domain.tasks import Actor, ActorKind, TaskEvent
 
 CREATED = "created"
@@ -68,7 +69,7 @@ LIMIT :limit OFFSET :after
 """)
 _COUNT = Statement("SELECT count(*) FROM events WHERE task_id = :task")
 
-_data = msgspec.json.Decoder(dict[str, Any])
+_data = reader(dict[str, Any])
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):

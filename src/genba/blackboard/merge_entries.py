@@ -6,8 +6,6 @@ again; and what has landed has landed, even if somebody withdrew it at that very
 
 from collections.abc import Iterable
 
-import msgspec
-
 from genba.blackboard.conditions import refused
 from genba.blackboard.history import MERGE_QUEUED, MERGE_SETTLED, Line, tell
 from genba.blackboard.paging import WHOLE, Page
@@ -17,6 +15,7 @@ from genba.blackboard.texts import as_json, bounded, now, seen, storable
 from genba.domain.errors import NotFoundError
 from genba.domain.fleet import EntryStatus, MergeEntry
 from genba.domain.merge_queue import EntryEnd
+from genba.domain.reading import reader
 from genba.domain.tasks import Actor, ActorKind, Priority, TaskStatus
 from genba.domain.texts import LONGEST
 
@@ -86,7 +85,7 @@ UPDATE merge_entries SET status = :status, landed = :landed, paths = :paths, det
   tried_on = CASE WHEN :tried_on = '' THEN tried_on ELSE :tried_on END, finished_at = :finished_at WHERE id = :id
 """)
 
-_texts = msgspec.json.Decoder(tuple[str, ...])
+_texts = reader(tuple[str, ...])
 
 
 def enqueue_merge(tx: Transaction, entry: MergeEntry) -> MergeEntry:

@@ -25,6 +25,7 @@ from genba.domain.outbox import (
     ReopenIssue,
     mutations_of,
 )
+from genba.domain.reading import reader
 
 LEASE_SECONDS = 60.0
 _LATE = timedelta(minutes=5)
@@ -97,8 +98,8 @@ WHERE project_id = :project AND id = :id AND status IN ('pending', 'sending')
 Lives = Callable[[str], bool | None]
 """Whether the owner of a lease is alive; None where nobody here can tell."""
 
-_deed = msgspec.json.Decoder(Deed)
-_made = msgspec.json.Decoder(Made)
+_deed = reader(Deed)
+_made = reader(Made)
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):

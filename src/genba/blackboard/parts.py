@@ -22,6 +22,7 @@ from genba.blackboard.texts import as_json, bounded, now, seen, storable
 from genba.domain.errors import NotFoundError, StateConflictError
 from genba.domain.fleet import Cause, FleetSession, PartEnd, PartOrder, Purpose, Spending, WaitsFor
 from genba.domain.outcomes import Outcome
+from genba.domain.reading import reader
 from genba.domain.sessions import SessionStatus
 from genba.domain.tasks import Actor, ActorKind, Blocker, BlockerKind, StatusChange, Task, TaskStatus
 
@@ -80,7 +81,7 @@ _PROGRESS = Statement(_PROGRESS_SQLITE, _PROGRESS_POSTGRES)
 _PAUSED = Statement("SELECT paused FROM projects WHERE id = :project")
 _HELD = Statement("SELECT held FROM tasks WHERE id = :task")
 
-_texts = msgspec.json.Decoder(tuple[str, ...])
+_texts = reader(tuple[str, ...])
 
 _SENDS_BACK = (Cause.FINDINGS, Cause.CONFLICT, Cause.RED)
 

@@ -9,6 +9,7 @@ import msgspec
 from genba.blackboard.rows import id_of, look
 from genba.blackboard.store import Row, Statement, Transaction
 from genba.domain.goals import Goal, goal_type
+from genba.domain.reading import reader
 from genba.domain.tasks import Blocker, BlockerKind, Priority, Task, TaskStatus
 from genba.domain.workflow import Piece
 
@@ -52,9 +53,9 @@ WITH RECURSIVE below(id, number) AS (
 SELECT number FROM below
 """)
 
-_evidence = msgspec.json.Decoder(dict[str, Any])
-_texts = msgspec.json.Decoder(tuple[str, ...])
-_goal = msgspec.json.Decoder(Goal)
+_evidence = reader(dict[str, Any])
+_texts = reader(tuple[str, ...])
+_goal = reader(Goal)
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,8 +6,6 @@ Law: parts are created all together, once for each plan, or not at all.
 from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
 
-import msgspec
-
 from genba.blackboard.conditions import refused
 from genba.blackboard.families import hold_line, hold_relations
 from genba.blackboard.history import PARTS_CREATED, PLAN_REJECTED, PLANNED, Line, tell
@@ -17,6 +15,7 @@ from genba.blackboard.tasks import add, edit
 from genba.blackboard.texts import as_json, named, now, seen
 from genba.domain.errors import NotFoundError, StateConflictError
 from genba.domain.fleet import Plan, Subtask
+from genba.domain.reading import reader
 from genba.domain.tasks import Actor, ActorKind, Task, TaskDraft, TaskEdit
 
 _COLUMNS = """
@@ -41,8 +40,8 @@ UPDATE plans SET status = 'rejected', reason = 'there is a newer plan' WHERE tas
 _CREATED = Statement("UPDATE plans SET status = 'created', parts = :parts WHERE id = :id")
 _REJECTED = Statement("UPDATE plans SET status = 'rejected', reason = :reason WHERE id = :id")
 
-_subtasks = msgspec.json.Decoder(tuple[Subtask, ...])
-_numbers = msgspec.json.Decoder(tuple[int, ...])
+_subtasks = reader(tuple[Subtask, ...])
+_numbers = reader(tuple[int, ...])
 
 
 def propose(tx: Transaction, plan: Plan) -> Plan:

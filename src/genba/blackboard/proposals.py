@@ -7,6 +7,7 @@ import msgspec
 
 from genba.blackboard.store import Statement, Transaction
 from genba.domain.loop_state import Gap
+from genba.domain.reading import reader
 from genba.domain.tracking import TrackedPullRequest
 
 _REQUESTS = Statement("""
@@ -16,8 +17,8 @@ WHERE p.project_id = :project AND p.state = 'open' ORDER BY p.number
 _FINDINGS = Statement("""
 SELECT name, value FROM tracker_state WHERE project_id = :project AND name >= 'findings:' AND name < 'findings;'
 """)
-_request = msgspec.json.Decoder(TrackedPullRequest)
-_gaps = msgspec.json.Decoder(list[Gap])
+_request = reader(TrackedPullRequest)
+_gaps = reader(list[Gap])
 
 
 def of_field(tx: Transaction, waiting: Sequence[int]) -> dict[str, Any]:

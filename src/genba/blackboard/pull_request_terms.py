@@ -4,6 +4,7 @@ import msgspec
 
 from genba.blackboard.store import Statement, Transaction
 from genba.blackboard.texts import now
+from genba.domain.reading import reader
 from genba.domain.tracking import Terms
 
 _PREFIX = "terms:"
@@ -40,12 +41,12 @@ def keep(tx: Transaction, terms: Terms) -> None:
 
 def find(tx: Transaction, task: int) -> Terms | None:
     found = tx.one(_FIND, project=tx.project, name=f"{_PREFIX}{task}")
-    return msgspec.json.decode(found[0], type=Terms) if found is not None else None
+    return reader(Terms).decode(found[0]) if found is not None else None
 
 
 def every(tx: Transaction) -> tuple[Terms, ...]:
     """Those of all tasks whose pull request is followed."""
-    return tuple(msgspec.json.decode(row[0], type=Terms) for row in tx.all(_ALL, project=tx.project))
+    return tuple(reader(Terms).decode(row[0]) for row in tx.all(_ALL, project=tx.project))
 
 
 def forget(tx: Transaction, task: int) -> None:

@@ -6,8 +6,6 @@ Nobody judges what they wrote. A review task is done by its verdict, and a verdi
 
 from collections.abc import Sequence
 
-import msgspec
-
 from genba.blackboard.conditions import refused, reviewed_commit
 from genba.blackboard.families import hold_line
 from genba.blackboard.gateway import approve, change_status
@@ -18,6 +16,7 @@ from genba.blackboard.tasks import add
 from genba.blackboard.texts import as_json, bounded, named, now, seen, storable
 from genba.domain.errors import UsageError
 from genba.domain.fleet import Review
+from genba.domain.reading import reader
 from genba.domain.tasks import Actor, ActorKind, StatusChange, Task, TaskDraft, TaskStatus
 
 _GENBA = Actor(ActorKind.ORCHESTRATOR, "genba")
@@ -50,7 +49,7 @@ SELECT DISTINCT t.number, a.name FROM tasks t JOIN sessions s ON s.task_id = t.i
 WHERE t.project_id = :project AND t.status = 'review' AND s.purpose IN ('work', 'integrate')
 """)
 
-_texts = msgspec.json.Decoder(tuple[str, ...])
+_texts = reader(tuple[str, ...])
 
 
 def ask_review(tx: Transaction, of: int, commit: str, reviewer_type: str, assignee: str = "") -> Review:

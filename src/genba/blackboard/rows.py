@@ -8,6 +8,7 @@ from genba.blackboard.store import Row, Statement, Transaction
 from genba.blackboard.texts import LARGEST
 from genba.domain.errors import NotFoundError, StateConflictError
 from genba.domain.goals import Goal
+from genba.domain.reading import reader
 from genba.domain.tasks import Blocker, BlockerKind, Priority, Task, TaskStatus
 
 GOING = "status IN ('backlog', 'open', 'in_progress', 'review', 'blocked')"
@@ -58,8 +59,8 @@ _ID = Statement("SELECT id FROM tasks WHERE project_id = :project AND number = :
 
 _STATUSES = {str(status): status for status in TaskStatus}
 _PRIORITIES = {str(priority): priority for priority in Priority}
-_texts = msgspec.json.Decoder(tuple[str, ...])
-_goals = msgspec.json.Decoder(tuple[Goal, ...])
+_texts = reader(tuple[str, ...])
+_goals = reader(tuple[Goal, ...])
 
 
 class Seen(NamedTuple):

@@ -15,6 +15,7 @@ from genba.blackboard.texts import now, seen
 from genba.domain.errors import NotFoundError
 from genba.domain.fleet import WaitsFor
 from genba.domain.outcomes import Outcome
+from genba.domain.reading import reader
 from genba.domain.sessions import SessionStatus
 from genba.domain.tasks import TaskStatus
 from genba.domain.verification import VerdictStatus, Verification
@@ -57,7 +58,7 @@ FROM events WHERE task_id = :task AND session = :run
 """)
 _ALIKE = Statement("", "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
 
-_verification = msgspec.json.Decoder(Verification)
+_verification = reader(Verification)
 _OUTPUT = 4_000
 _WAITING = {
     WaitsFor.ANSWER: ExitReason.BLOCKED,

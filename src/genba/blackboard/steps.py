@@ -5,8 +5,6 @@ Law: every status goes through the gateway. Who asks for what is so already chan
 
 from typing import Any
 
-import msgspec
-
 from genba.blackboard import escalations
 from genba.blackboard.conditions import refused
 from genba.blackboard.families import hold_line
@@ -21,6 +19,7 @@ from genba.blackboard.texts import as_json, bounded, named, now, seen, storable
 from genba.domain.errors import StateConflictError
 from genba.domain.fleet import Escalation, EscalationKind
 from genba.domain.outcomes import Outcome
+from genba.domain.reading import reader
 from genba.domain.sessions import SessionStatus
 from genba.domain.tasks import Actor, Blocker, BlockerKind, StatusChange, Task, TaskEdit, TaskStatus
 from genba.domain.workflow import Piece
@@ -43,7 +42,7 @@ UPDATE sessions SET status = 'ended', waits_for = '', outcome = :outcome, reason
 WHERE task_id = :task AND status = 'waiting' AND agent_id NOT IN (SELECT id FROM agents WHERE name = :agent)
 """)
 
-_evidence = msgspec.json.Decoder(dict[str, Any])
+_evidence = reader(dict[str, Any])
 
 
 def start_step(tx: Transaction, parent: int, number: int, run: str, actor: Actor, version: int | None) -> Piece:

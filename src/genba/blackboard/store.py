@@ -151,7 +151,7 @@ class Store:
             connection.commit()
         except BaseException as error:
             # A commit that was cut off may have happened, so only work before it is worth another attempt.
-            if isinstance(error, self._driver_error) and getattr(connection.dbapi_connection, "closed", False):
+            if isinstance(error, self._driver_error) and _is_lost(connection.dbapi_connection):
                 connection.invalidate()
                 self.engine.dispose()  # who was cut off was not alone: the next attempt takes none of those
                 if not ending:
@@ -174,8 +174,7 @@ class Store:
                     ending = True
             except (self._driver_error, DBAPIError) as error:
                 inner = error.orig if isinstance(error, DBAPIError) and isinstance(error.orig, Exception) else error
-                closed = connection.invalidated or getattr(connection.connection.dbapi_connection, "closed", False)
-                if closed and not ending:
+                if (connection.invalidated or _is_lost(connection.connection.dbapi_connection)) and not ending:
                     connection.invalidate()
                     self.engine.dispose()  # who was cut off was not alone: the next attempt takes none of those
                     raise _LostConnection(inner) from error
@@ -184,6 +183,12 @@ class Store:
 
     def _ours(self, error: Exception) -> Exception:
         return translated(error, self.place, self.busy_seconds)
+
+
+def _is_lost(driver: Any) -> bool:
+    """Whether a connection was cut. One that was in the middle of a pipeline does not know that it is closed."""
+    in_a_pipeline = getattr(getattr(driver, "info", None), "pipeline_status", 0)
+    return bool(getattr(driver, "closed", False) or in_a_pipeline)
 
 
 class _LostConnection(Exception):

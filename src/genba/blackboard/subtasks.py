@@ -20,6 +20,7 @@ from genba.blackboard.tasks import add
 from genba.blackboard.texts import as_json, named, now, seen, storable
 from genba.domain.errors import StateConflictError, UsageError
 from genba.domain.goals import Goal
+from genba.domain.reading import fitted, reader
 from genba.domain.tasks import Actor, Task, TaskDraft, TaskStatus
 from genba.domain.workflow import ErrorCode, Piece, SubtaskDraft, WorkflowError
 
@@ -28,7 +29,7 @@ _KEEP = Statement("""
 INSERT INTO subtask_keys (task_id, key, digest, numbers, created_at) VALUES (:task, :key, :digest, :numbers, :at)
 """)
 _LONGEST_NUMBER = 18
-_numbers = msgspec.json.Decoder(tuple[int, ...])
+_numbers = reader(tuple[int, ...])
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,7 +127,7 @@ def _checked(wanted: Wanted, there: list[Piece]) -> list[tuple[Goal, ...]]:
         read: list[Goal] = []
         for raw in draft.goals:
             try:
-                read.append(msgspec.convert(raw, Goal))
+                read.append(fitted(raw, Goal))
             except (msgspec.ValidationError, TypeError) as error:
                 problems.append(f"{draft.title[:80]!r}: a goal is not understood: {error}")
         goals.append(tuple(read))

@@ -17,6 +17,7 @@ from genba.blackboard.texts import LARGEST, as_json, most, now, seen
 from genba.domain.errors import StateConflictError
 from genba.domain.issues import FIRST_OWN_NUMBER
 from genba.domain.loop_state import Gap
+from genba.domain.reading import reader
 from genba.domain.tasks import Task
 from genba.domain.tracking import BoardItem, IssuePage, RemoteComment, TrackedIssue, TrackedPullRequest
 
@@ -124,10 +125,10 @@ _REQUESTS_OF_TASK = Statement("SELECT data FROM pull_requests WHERE task_id = :t
 _REQUEST = Statement("SELECT data FROM pull_requests WHERE project_id = :project AND number = :number")
 _UNWATCH = Statement("UPDATE pull_requests SET watched = :no WHERE task_id = :task AND watched = :yes")
 
-_issue = msgspec.json.Decoder(TrackedIssue)
-_request = msgspec.json.Decoder(TrackedPullRequest)
-_gaps = msgspec.json.Decoder(list[Gap])
-_keys = msgspec.json.Decoder(list[str])
+_issue = reader(TrackedIssue)
+_request = reader(TrackedPullRequest)
+_gaps = reader(list[Gap])
+_keys = reader(list[str])
 _UNKNOWN = TrackedIssue(number=0, reference="", title="")
 _SKEW = timedelta(hours=1)
 """By how much the clocks of two hosts may differ."""

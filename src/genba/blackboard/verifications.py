@@ -8,6 +8,7 @@ from genba.blackboard.rows import Seen, hold, id_of
 from genba.blackboard.store import Statement, Transaction
 from genba.blackboard.texts import as_json, now, seen
 from genba.domain.errors import StateConflictError
+from genba.domain.reading import reader
 from genba.domain.tasks import Actor, ActorKind
 from genba.domain.verification import Verification
 
@@ -28,7 +29,7 @@ _SESSION = Statement("SELECT id, task_id FROM sessions WHERE run = :run")
 _HEARTBEAT = Statement("UPDATE sessions SET heartbeat_at = :at WHERE id = :id AND status = 'running'")
 _LAST = Statement("SELECT data FROM verifications WHERE task_id = :task ORDER BY id DESC LIMIT 1")
 
-_verification = msgspec.json.Decoder(Verification)
+_verification = reader(Verification)
 
 
 def record_verification(tx: Transaction, number: int, run: str, verification: Verification) -> None:

@@ -10,6 +10,7 @@ from genba.domain.fleet import MergeEntry, Purpose, Spent
 from genba.domain.pictures_agents import AgentRecord, AgentSession
 from genba.domain.pictures_cost import AgentSpent, TaskSpent
 from genba.domain.pictures_workers import PartMark, SpanFacts
+from genba.domain.reading import reader
 from genba.domain.tasks import TaskStatus
 
 _MOST_EVENTS = 50_000
@@ -73,7 +74,7 @@ class _Told(msgspec.Struct, frozen=True):
     outcome: str = ""
 
 
-_told = msgspec.json.Decoder(_Told)
+_told = reader(_Told)
 
 
 def part_marks(tx: Transaction, since: str) -> list[PartMark]:

@@ -7,6 +7,7 @@ from genba.blackboard.history import event_of
 from genba.blackboard.store import Statement, Transaction
 from genba.domain.fleet import Escalation, MergeEntry
 from genba.domain.pictures_task import TaskLink, VerificationLine
+from genba.domain.reading import reader
 from genba.domain.tasks import Comment, TaskEvent, TaskStatus
 from genba.domain.verification import Verification
 from genba.domain.workflow import Message
@@ -47,7 +48,7 @@ _DECIDED = Statement(
 )
 _TITLE = Statement("SELECT title FROM tasks WHERE project_id = :project AND number = :number")
 
-_verification = msgspec.json.Decoder(Verification)
+_verification = reader(Verification)
 
 
 def verdicts(tx: Transaction, task: int, limit: int = 20) -> tuple[VerificationLine, ...]:

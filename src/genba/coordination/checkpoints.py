@@ -13,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from genba.domain import errors
 from genba.domain.errors import ConfigurationError, GenbaError, RecoverableError, UnexpectedError, is_disk_full
 from genba.domain.problems import Problem
+from genba.domain.reading import fitted, reader
 
 T = TypeVar("T")
 
@@ -53,10 +54,10 @@ def write_error(error: BaseException) -> str:
 
 def read(text: str, kind: type[T]) -> T:
     """The value of a step; its error is raised."""
-    came = msgspec.json.decode(text, type=_Came)
+    came = reader(_Came).decode(text)
     if came.error is not None:
         raise raised(came.error)
-    return msgspec.json.decode(came.value, type=kind)
+    return reader(kind).decode(came.value)
 
 
 def keep(error: BaseException) -> KeptError:
@@ -110,5 +111,5 @@ class JsonSerializer:
     def deserialize(self, serialized_data: str) -> Any:
         kept = msgspec.json.decode(serialized_data)
         if "error" in kept:
-            return raised(msgspec.convert(kept["error"], KeptError))
+            return raised(fitted(kept["error"], KeptError))
         return kept["data"]

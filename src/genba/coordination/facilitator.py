@@ -43,6 +43,7 @@ from genba.domain.facilitation import (
     ScanPosition,
     SeenSession,
 )
+from genba.domain.reading import reader
 from genba.judgement.assessing import assess_all
 from genba.judgement.circles import needed_by, those_behind
 from genba.judgement.freshness import Ages, Clock
@@ -51,7 +52,7 @@ from genba.judgement.maintaining import Keeping, Said, actions, digest_of
 from genba.judgement.recommending import Surroundings, recommend
 from genba.judgement.stranding import stranded
 
-_position = msgspec.json.Decoder(ScanPosition)
+_position = reader(ScanPosition)
 _COMMENTS = ("comment", "update")
 _GIT, _GIT_BEFORE = "git", "git:2"
 """The place that git was read to, and the one that another version kept, in another form."""

@@ -20,6 +20,7 @@ from genba.domain.facilitation import (
     SeenCommit,
     SeenSession,
 )
+from genba.domain.reading import reader
 from genba.domain.tasks import Priority, TaskStatus
 from genba.domain.tracking import TrackedIssue, TrackedPullRequest
 from genba.judgement.moments import moment, written
@@ -82,7 +83,7 @@ class _KeptReverts(msgspec.Struct, frozen=True):
     requests: dict[int, str]
 
 
-_kept_reverts = msgspec.json.Decoder(_KeptReverts)
+_kept_reverts = reader(_KeptReverts)
 
 
 class Sight(NamedTuple):

@@ -24,6 +24,7 @@ from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.fleet import EntryStatus, MergeEntry
 from genba.domain.merge_queue import EntryEnd, MergeHistory, QueueNews, Stacked, TurnOrder, TurnReport, Work
 from genba.domain.ports import Steps, Target
+from genba.domain.reading import reader
 from genba.domain.texts import subject_of
 from genba.domain.trailers import trailers
 from genba.domain.verification import Subject
@@ -136,7 +137,7 @@ class MergeTurn:
 
     async def handle(self, payload: str, steps: Steps) -> str:
         """One turn as a durable handler: a `TurnOrder` as JSON in, a `TurnReport` as JSON out."""
-        order = msgspec.json.decode(payload, type=TurnOrder)
+        order = reader(TurnOrder).decode(payload)
         return msgspec.json.encode(await self.run(order, steps)).decode()
 
     async def run(self, order: TurnOrder, steps: Steps) -> TurnReport:

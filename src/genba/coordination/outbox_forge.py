@@ -23,6 +23,7 @@ from genba.domain.errors import (
     UnrecoverableError,
 )
 from genba.domain.outbox import DeedStatus, OpenPullRequest, OutboxEntry, SendResult
+from genba.domain.reading import reader
 from genba.domain.tracking import PullRequestState, TrackedPullRequest
 from genba.domain.workspaces import PullRequest
 
@@ -36,7 +37,7 @@ _SHORT_WAIT = 5.0
 """Seconds for which nobody minds that nothing is said."""
 _PATIENCE = 900.0
 
-_pull_request = msgspec.json.Decoder(TrackedPullRequest)
+_pull_request = reader(TrackedPullRequest)
 
 
 class OutboxForge:

@@ -38,6 +38,7 @@ from genba.domain.outbox import (
     SetCardStatus,
 )
 from genba.domain.ports import Clock, RemoteIssues
+from genba.domain.reading import reader
 from genba.domain.tasks import Actor, ActorKind, Blocker, BlockerKind, StatusChange, Task, TaskEdit, TaskStatus
 from genba.domain.texts import one_line
 from genba.domain.tracking import PullRequestNews, PullRequestState, Terms, TrackedPullRequest
@@ -387,12 +388,12 @@ def _opened(tx: Transaction, terms: Terms) -> int | None:
     """The number under which the outbox opened the pull request of a branch; 0 while it is on its way."""
     lanes = {"of_issue": f"issue:{terms.task}", "of_branch": f"branch:{terms.branch}"}
     for deed, made, status in tx.all(_OPENED, project=tx.project, **lanes):
-        if msgspec.json.decode(deed, type=OpenPullRequest).branch != terms.branch:
+        if reader(OpenPullRequest).decode(deed).branch != terms.branch:
             continue
         if status in (DeedStatus.PENDING, DeedStatus.SENDING):
             return 0
         if made:
-            return msgspec.json.decode(made, type=Made).number
+            return reader(Made).decode(made).number
     return None
 
 

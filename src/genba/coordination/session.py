@@ -30,6 +30,7 @@ from genba.domain.fleet import (
 from genba.domain.loop_state import WAITS_FOR_PARTS, LoopState
 from genba.domain.outcomes import Outcome
 from genba.domain.ports import Steps
+from genba.domain.reading import reader
 from genba.domain.sessions import SessionStatus
 from genba.domain.tasks import Actor, ActorKind, Blocker, BlockerKind, StatusChange, TaskStatus
 from genba.execution.running import Run, RunResult
@@ -91,7 +92,7 @@ class Parts:
 
     async def carry_out(self, payload: str, steps: Steps) -> str:
         """The handler of the engine: one part, whole."""
-        order = msgspec.json.decode(payload, type=PartOrder)
+        order = reader(PartOrder).decode(payload)
         begun = await asyncio.to_thread(self._begun, order)
         if begun is None:
             return "{}"
@@ -136,7 +137,7 @@ class Parts:
             return None
         if order.cause is not Cause.LANDED:
             self.board.progress(order.run, phase=_FIRST)
-        return session, msgspec.json.decode(plan, type=SessionPlan), read_state(state) if order.part > 1 else None
+        return session, reader(SessionPlan).decode(plan), read_state(state) if order.part > 1 else None
 
     async def _has_ended(self, order: PartOrder) -> bool:
         return (await asyncio.to_thread(self.board.session, order.run)).status == SessionStatus.ENDED

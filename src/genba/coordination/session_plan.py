@@ -8,6 +8,7 @@ from genba.definitions.definition import AgentDefinition
 from genba.domain.fleet import PartOrder, Purpose
 from genba.domain.loop_state import LoopState
 from genba.domain.outcomes import Outcome
+from genba.domain.reading import reader
 from genba.domain.workspaces import Workspace
 from genba.execution.running import RunPlan
 
@@ -72,4 +73,4 @@ def write_state(state: PartState) -> str:
 
 
 def read_state(text: str) -> PartState | None:
-    return msgspec.json.decode(text, type=PartState) if text else None
+    return reader(PartState).decode(text) if text else None

@@ -20,6 +20,7 @@ from genba.coordination.reading_back import Reader
 from genba.definitions.tracker_file import GitHubSettings
 from genba.domain.errors import NotFoundError, RemoteUnavailable, StateConflictError
 from genba.domain.ports import Clock, RemoteIssues
+from genba.domain.reading import reader
 from genba.domain.tasks import Task
 from genba.domain.tracking import (
     BoardItem,
@@ -188,7 +189,7 @@ class Synchronizer:
         """The full look to go on with, if there is one or one is due."""
         text = self.board.value("full")
         if text:
-            return msgspec.json.decode(text, type=_Full)
+            return reader(_Full).decode(text)
         last = self.board.value("full_at")
         # A time that lies far ahead was written by a clock that was wrong.
         due = not last or abs(hours_between(last, self.now())) >= self.settings.full_sync_hours

@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import msgspec
 
 from genba.domain.problems import Problem, did_you_mean, told
+from genba.domain.reading import fitted
 
 T = TypeVar("T")
 
@@ -177,7 +178,7 @@ def shape(raw: object, wanted: type[T], file: str, path: str = "") -> tuple[T | 
     if not_plain:
         return None, not_plain
     try:
-        return msgspec.convert(raw, wanted), ()
+        return fitted(raw, wanted), ()
     except msgspec.ValidationError as error:
         found = tuple(_walk(raw, wanted, file, path))
         return None, told(found) or (Problem(file, path, _plain(error)),)
@@ -190,7 +191,7 @@ def _walk(raw: object, wanted: Any, file: str, path: str) -> list[Problem]:
     if found:
         return found
     try:
-        msgspec.convert(raw, wanted)
+        fitted(raw, wanted)
     except msgspec.ValidationError as error:
         return [_leaf(raw, inner, error, file, path)]
     return []

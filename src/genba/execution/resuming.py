@@ -18,6 +18,7 @@ from genba.domain.events import (
 )
 from genba.domain.loop_state import LoopState
 from genba.domain.outcomes import Outcome
+from genba.domain.reading import fitted
 from genba.domain.workspaces import MergeStatus, Workspace
 
 
@@ -76,7 +77,7 @@ def read_resumption(run: str, events: Iterable[Event]) -> Resumption:
 
 def _state(raw: dict[str, object], run: str) -> LoopState:
     try:
-        return msgspec.convert(raw, LoopState)
+        return fitted(raw, LoopState)
     except msgspec.ValidationError as error:
         raise StateConflictError(
             f"the journal of {run} cannot be resumed from: {error}", hint="start a new run on the same branch"

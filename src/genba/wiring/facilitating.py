@@ -27,6 +27,7 @@ from genba.domain.errors import (
 )
 from genba.domain.events import Event, RunEnded, RunResumed, RunStarted
 from genba.domain.facilitation import AgentOnOffer, AgentsOnOffer, Scanned, ScanPosition, SeenSession
+from genba.domain.reading import reader
 from genba.judgement.maintaining import Keeping, needs_a_person
 from genba.judgement.moments import hours_between, written
 from genba.judgement.recommending import Recommender, Surroundings
@@ -59,8 +60,8 @@ class _Run(msgspec.Struct, kw_only=True, omit_defaults=True):
     reason: str = ""
 
 
-_runs = msgspec.json.Decoder(dict[str, _Run])
-_event = msgspec.json.Decoder(Event)
+_runs = reader(dict[str, _Run])
+_event = reader(Event)
 
 
 def now() -> str:
@@ -319,9 +320,7 @@ async def _on_board(office: GitHubOffice, owner: str, project: int) -> frozenset
 def _as_kept(board: FieldBoard, scope: Scope) -> Scope:
     """The board as it was read last."""
     kept = board.positions().get(_board_name(scope), "") if scope.board is not None else ""
-    return (
-        msgspec.structs.replace(scope, numbers=frozenset(msgspec.json.decode(kept, type=list[int]))) if kept else scope
-    )
+    return msgspec.structs.replace(scope, numbers=frozenset(reader(list[int]).decode(kept))) if kept else scope
 
 
 def _board_name(scope: Scope) -> str:

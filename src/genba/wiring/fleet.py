@@ -28,6 +28,7 @@ from genba.coordination.watching import Watch
 from genba.domain.errors import DiskFullError, NotFoundError, StateConflictError, UnavailableError
 from genba.domain.fleet import Executor, Field, PartEnd, PartOrder, Purpose
 from genba.domain.fleet_picture import Ended, FleetEvent, FleetEventKind, FleetPicture, WorkSummary
+from genba.domain.reading import reader
 from genba.execution.running import RunResult
 from genba.execution.steps import PlainSteps
 from genba.judgement.moves import Me
@@ -240,7 +241,7 @@ class Fleet:
         """One part of a session, and what it came to."""
         await self._opened.wait()
         parts = self._live_parts()
-        order = msgspec.json.decode(payload, type=PartOrder)
+        order = reader(PartOrder).decode(payload)
         done = await Parts(self.board, parts.prepare, self._afford, self._finish).carry_out(payload, steps)
         self.watch.finished(await asyncio.to_thread(self.board.session, order.run))
         return done

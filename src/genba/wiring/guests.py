@@ -26,6 +26,7 @@ from genba.domain.errors import DiskFullError, GenbaError, NotFoundError, StateC
 from genba.domain.fleet import GUEST, Field, PartEnd, PartOrder, Purpose, WaitsFor
 from genba.domain.loop_state import LoopState
 from genba.domain.outcomes import Outcome
+from genba.domain.reading import reader
 from genba.domain.sessions import SessionStart
 from genba.domain.tasks import Actor, ActorKind, StatusChange, Task, TaskStatus
 from genba.domain.verification import Subject
@@ -145,7 +146,7 @@ class GuestDesk:
     async def _workspace(self, seat: Seat) -> tuple[Task, SessionPlan, Workspace]:
         number = self._bound(seat)
         task = await asyncio.to_thread(self.board.board.get, number)
-        plan = msgspec.json.decode(await asyncio.to_thread(self.board.plan_of, seat.run), type=SessionPlan)
+        plan = reader(SessionPlan).decode(await asyncio.to_thread(self.board.plan_of, seat.run))
         return task, plan, await self._open(seat, task, plan)
 
     def _bound(self, seat: Seat) -> int:

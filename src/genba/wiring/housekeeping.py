@@ -25,6 +25,7 @@ from genba.domain.errors import GenbaError
 from genba.domain.events import Event, RunEnded, RunResumed, RunStarted
 from genba.domain.housekeeping import Collected, RunFact
 from genba.domain.outcomes import Outcome
+from genba.domain.reading import reader
 
 if TYPE_CHECKING:
     from genba.connections.git.layout import RepositoryLayout
@@ -176,7 +177,7 @@ def _last_of(journal: Path) -> Event | None:
         file.seek(max(0, journal.stat().st_size - _TAIL))
         for line in file:
             try:
-                event = msgspec.json.decode(line, type=Event)
+                event = reader(Event).decode(line)
             except (ValueError, RecursionError):
                 continue
             if isinstance(event, RunStarted | RunResumed | RunEnded):

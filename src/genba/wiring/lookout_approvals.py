@@ -11,6 +11,7 @@ from genba.blackboard.parts import sessions as sessions_of
 from genba.blackboard.rows import look
 from genba.domain.fleet import Escalation, EscalationKind, Plan, Subtask
 from genba.domain.pictures_task import Approval, ApprovalsPicture
+from genba.domain.reading import fitted
 from genba.judgement.task_deeds import ways_of
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def proposed(escalation: Escalation) -> Plan | None:
     """The plan as it was when the question was asked."""
     told = escalation.evidence
     try:
-        parts = msgspec.convert(told.get("subtasks"), tuple[Subtask, ...])
+        parts = fitted(told.get("subtasks"), tuple[Subtask, ...])
     except msgspec.ValidationError:
         return None
     return Plan(task=escalation.task, subtasks=parts, summary=str(told.get("summary", "")))

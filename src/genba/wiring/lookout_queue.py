@@ -10,6 +10,7 @@ from genba.blackboard import windows_fleet
 from genba.domain.evidence import CheckStatus
 from genba.domain.fleet import EntryStatus, MergeEntry
 from genba.domain.pictures_queue import Gate, GateGoal, QueuedPicture, QueuePicture, TargetPicture
+from genba.domain.reading import reader
 from genba.domain.verification import Verification
 from genba.judgement.queueing import in_order
 
@@ -23,7 +24,7 @@ LANDED = 50
 _MOST_GATES = 60
 """What the gate said is read for so many entries; those that wait have mostly nothing to say."""
 
-_verification = msgspec.json.Decoder(Verification)
+_verification = reader(Verification)
 
 
 def queue_picture(lookout: Lookout) -> QueuePicture:

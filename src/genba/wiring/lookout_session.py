@@ -13,6 +13,7 @@ from genba.connections.journal.paging import LINES, Piece, last_lines, line_at, 
 from genba.domain.errors import NotFoundError
 from genba.domain.events import Event, IterationStarted, ReplyReceived
 from genba.domain.pictures_session import LogPage, RunFacts, Said, SessionPicture
+from genba.domain.reading import reader
 from genba.judgement.log_words import log_line
 from genba.wiring.liveness import is_alive
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from genba.domain.fleet import FleetSession
     from genba.wiring.lookout import Lookout
 
-_event = msgspec.json.Decoder(Event)
+_event = reader(Event)
 _LONGEST_SAID = 512 * 1024
 _SHARED: WeakKeyDictionary[Lookout, Overviews] = WeakKeyDictionary()
 """What was read of journals, for all who look at the same project: pages and programs."""

@@ -9,8 +9,6 @@ import os
 import socket
 import sys
 
-import msgspec
-
 from genba.connections.agents.catalogue import ADAPTERS, adapter_class
 from genba.connections.detached.forking import ForkingNursery
 from genba.connections.detached.nursery import Birth
@@ -19,6 +17,7 @@ from genba.connections.detached.results import Result
 from genba.connections.journal.redaction import without_tokens
 from genba.connections.process.environment import passed_on
 from genba.connections.process.orphans import take_in_orphans
+from genba.domain.reading import reader
 from genba.wiring.run_memory import RunMemory
 from genba.wiring.supervising import supervise
 
@@ -48,7 +47,7 @@ def main() -> None:
     for name in _NEEDED_SOON:
         importlib.import_module(name)
     for kind in (Request, Result, RunMemory):
-        msgspec.json.Decoder(kind)  # how a type is read is found out once
+        reader(kind)  # how a type is read is found out once
     without_tokens("")  # so is what it looks for
     ForkingNursery(line, supervise, _load).serve()
 
@@ -56,7 +55,7 @@ def main() -> None:
 def _load(birth: Birth) -> None:
     """Built-in kinds only: nobody knows what those of other packages do when they are loaded."""
     if birth.adapter in ADAPTERS:
-        msgspec.json.Decoder(adapter_class(birth.adapter).settings_type)
+        reader(adapter_class(birth.adapter).settings_type)
     if birth.walls:
         _look_around()
 

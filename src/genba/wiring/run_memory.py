@@ -11,6 +11,7 @@ from genba.connections.drafts import put
 from genba.definitions.completion import IterationBudget
 from genba.definitions.definition import AgentDefinition
 from genba.domain.errors import ConfigurationError, StateConflictError
+from genba.domain.reading import reader
 from genba.domain.shapes import shape
 from genba.execution.running import RunPlan
 
@@ -41,7 +42,7 @@ def keep(path: Path, memory: RunMemory) -> None:
 
 def recall(folder: Path, run: str) -> RunMemory:
     try:
-        return msgspec.json.decode((folder / "run.json").read_bytes(), type=RunMemory)
+        return reader(RunMemory).decode((folder / "run.json").read_bytes())
     except (OSError, ValueError, RecursionError) as error:
         raise StateConflictError(
             f"what {run} was to do can no longer be read", hint="start a new run on the same branch: --branch NAME"

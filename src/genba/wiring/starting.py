@@ -25,6 +25,7 @@ from genba.coordination.attendance import absent
 from genba.definitions.parameters import ISSUE, option_name
 from genba.domain.errors import NotFoundError, StateConflictError, UnavailableError, UsageError
 from genba.domain.pictures import Told
+from genba.domain.reading import reader
 from genba.wiring.liveness import is_alive
 from genba.wiring.web_keys import OPERATOR_VARIABLE, VIEWER_VARIABLE
 
@@ -132,7 +133,7 @@ def _begun(house: House, agent: str, before: frozenset[str], process: int) -> st
     for run in sorted(_runs(house, agent) - before):
         with contextlib.suppress(OSError, NotFoundError, msgspec.DecodeError, msgspec.ValidationError):
             journal = house.find_journal(run)
-            if msgspec.json.decode(line_at(journal, 0), type=_Began).process == process:
+            if reader(_Began).decode(line_at(journal, 0)).process == process:
                 return run
     return ""
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from genba.domain.errors import GenbaError
+from genba.domain.reading import reader
 
 OPERATOR_VARIABLE = "GENBA_SERVE_TOKEN"
 VIEWER_VARIABLE = "GENBA_SERVE_VIEWER_TOKEN"
@@ -48,7 +49,7 @@ def web_keys(folder: Path, environment: Mapping[str, str], fresh: bool = False) 
 
 def _read(path: Path) -> WebKeys | None:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=WebKeys)
+        return reader(WebKeys).decode(path.read_bytes())
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:

@@ -21,6 +21,7 @@ from genba.domain.errors import AgentUnavailable, BoundaryViolationError, Unreco
 from genba.domain.outcomes import PermissionMode
 from genba.domain.ports import AgentInstance
 from genba.domain.processes import Command, Exit, Heard
+from genba.domain.reading import reader
 from genba.domain.replies import AgentSession, Ask, Reply, Usage
 from genba.domain.walls import McpServer, Provider, proxy_variables
 
@@ -232,7 +233,7 @@ class _SystemPrompts:
 
     def _read(self) -> dict[str, str]:
         try:
-            return msgspec.json.decode(read_shared(self.path) or b"{}", type=dict[str, str])
+            return reader(dict[str, str]).decode(read_shared(self.path) or b"{}")
         except (ValueError, RecursionError):
             return {}
 

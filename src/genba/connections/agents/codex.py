@@ -32,6 +32,7 @@ from genba.connections.agents.tool_settings import ToolSettings, Word, own_varia
 from genba.domain.outcomes import PermissionMode
 from genba.domain.ports import AgentInstance
 from genba.domain.processes import Heard
+from genba.domain.reading import reader
 from genba.domain.replies import AgentSession, Ask, Reply
 from genba.domain.walls import McpServer, Provider, proxy_variables
 
@@ -260,7 +261,7 @@ class _Files:
 
     def _instructions(self) -> dict[str, str]:
         try:
-            return msgspec.json.decode(read_shared(self.folder / "instructions.json") or b"{}", type=dict[str, str])
+            return reader(dict[str, str]).decode(read_shared(self.folder / "instructions.json") or b"{}")
         except (ValueError, RecursionError):
             return {}
 

@@ -17,6 +17,7 @@ from genba.connections.agents.tool_settings import ToolSettings, copy_home_files
 from genba.domain.errors import NotFoundError
 from genba.domain.ports import AgentInstance
 from genba.domain.processes import Command, Exit, Heard
+from genba.domain.reading import reader
 from genba.domain.replies import AgentSession, Ask, Reply, Usage
 from genba.domain.walls import McpServer, Provider
 
@@ -146,7 +147,7 @@ class Totals:
 
     def _read(self) -> dict[str, Usage]:
         try:
-            return msgspec.json.decode(read_shared(self.path) or b"{}", type=dict[str, Usage])
+            return reader(dict[str, Usage]).decode(read_shared(self.path) or b"{}")
         except (ValueError, RecursionError):
             return {}
 

@@ -16,6 +16,7 @@ from genba.connections.agents.shared_files import read_shared, write_shared
 from genba.domain.errors import AgentUnavailable, NotFoundError, RateLimited
 from genba.domain.ports import AgentInstance
 from genba.domain.processes import Command, Exit, Heard
+from genba.domain.reading import reader
 from genba.domain.replies import AgentSession, Ask, Reply, Usage
 from genba.domain.shapes import too_deep
 
@@ -251,7 +252,7 @@ class _Files:
         if content is None:
             return None
         try:
-            told = msgspec.json.decode(content, type=ReplyFile)
+            told = reader(ReplyFile).decode(content)
         except (ValueError, RecursionError) as error:
             raise AgentUnavailable(f"the reply file of the agent is not valid: {error}") from error
         if wrong := _wrong(told):

@@ -22,6 +22,7 @@ from genba.connections.detached.holding import Holder
 from genba.connections.detached.nursery import Birth, Born
 from genba.connections.detached.places import Attempt, Question
 from genba.domain.errors import DiskFullError, is_disk_full
+from genba.domain.reading import reader
 
 Supervise = Callable[[Question, Attempt], int]
 """Puts the question, and says with which code to exit."""
@@ -74,7 +75,7 @@ class ForkingNursery:
             chunk = b""
         *lines, self._pending = (self._pending + chunk).split(b"\n")
         for line in lines:
-            told = self._start(msgspec.json.decode(line, type=Birth))
+            told = self._start(reader(Birth).decode(line))
             try:
                 self.line.sendall(msgspec.json.encode(told) + b"\n")
             except OSError:

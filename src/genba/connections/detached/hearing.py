@@ -12,6 +12,7 @@ from genba.connections.detached.places import Attempt
 from genba.connections.detached.results import whole_text
 from genba.domain.events import Event
 from genba.domain.processes import Heard
+from genba.domain.reading import reader
 
 _EVENT = "event"
 """The stream of what is no word of the agent's: an event of its gates, as JSON."""
@@ -102,9 +103,9 @@ class Hearing:
 
     def _tell(self, line: bytes) -> None:
         try:
-            stream, text = msgspec.json.decode(line, type=tuple[str, str])
+            stream, text = reader(tuple[str, str]).decode(line)
             if stream == _EVENT:
-                self.emit(msgspec.json.decode(text, type=Event))
+                self.emit(reader(Event).decode(text))
             else:
                 self.heard(stream, text)
         except (ValueError, RecursionError):

@@ -16,6 +16,7 @@ import msgspec
 
 from genba.connections.detached.holding import Holder, disk_full, telling_of_full_disks
 from genba.domain.errors import AgentUnavailable
+from genba.domain.reading import reader
 
 _PATIENCE_SECONDS = 60.0
 _TRIES = 3
@@ -128,7 +129,7 @@ class Nursery:
 
 
 def _read(told: bytes, folder: Path) -> Born:
-    born = msgspec.json.decode(told, type=Born)
+    born = reader(Born).decode(told)
     if born.full:
         raise disk_full(folder)
     if born.error:

@@ -20,6 +20,7 @@ import msgspec
 from genba.connections.detached.holding import Holder, is_held, is_shared, sharing, take, telling_of_full_disks
 from genba.connections.detached.results import Result, whole_text
 from genba.connections.drafts import put
+from genba.domain.reading import reader
 from genba.domain.replies import Ask
 from genba.domain.walls import SandboxKind
 from genba.domain.workspaces import Workspace
@@ -60,7 +61,7 @@ class Attempt:
     def result(self) -> Result | None:
         """What it came to; None as long as it has come to nothing, or to what a fallen machine left unreadable."""
         try:
-            return msgspec.json.decode(self._result.read_bytes(), type=Result)
+            return reader(Result).decode(self._result.read_bytes())
         except (FileNotFoundError, ValueError, RecursionError):
             return None
 
@@ -126,7 +127,7 @@ class Question:
             put(self._request, content, mode=0o600)
 
     def request(self) -> Request:
-        return msgspec.json.decode(self._request.read_bytes(), type=Request)
+        return reader(Request).decode(self._request.read_bytes())
 
     def hand(self, secret: str) -> None:
         """Leave a secret for the next supervisor. One that nobody took is replaced."""
@@ -184,7 +185,7 @@ class Question:
     def holder(self) -> Holder | None:
         """Who holds the lock; None when nobody does, or has not said so yet."""
         try:
-            found = msgspec.json.decode(self.lock.read_bytes(), type=Holder)
+            found = reader(Holder).decode(self.lock.read_bytes())
         except (OSError, ValueError, RecursionError):
             return None
         return found if found.is_alive() else None

@@ -22,6 +22,7 @@ from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.signing import SIGNING, SIGNING_HOOK
 from genba.connections.git.trash import delete_later, throw_away
 from genba.domain.errors import GitError
+from genba.domain.reading import reader
 from genba.domain.walls import Bind, Overlay
 from genba.domain.workspaces import Workspace
 
@@ -85,7 +86,7 @@ def borrowed_objects(layout: RepositoryLayout) -> tuple[str, ...]:
 
 def read_state(cell: Path) -> CellState | None:
     try:
-        return msgspec.json.decode((cell / "state.json").read_bytes(), type=CellState)
+        return reader(CellState).decode((cell / "state.json").read_bytes())
     except (OSError, ValueError, RecursionError):
         return None
 

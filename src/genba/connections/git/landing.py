@@ -18,6 +18,7 @@ from genba.connections.git.locks import FileLock
 from genba.connections.git.saying import telling_line
 from genba.connections.git.spans import Change, changes_over, parse_changes
 from genba.domain.errors import GitError
+from genba.domain.reading import reader
 from genba.domain.workspaces import MergeResult, MergeStatus, Proposal
 
 _SHOWN = 5
@@ -184,7 +185,7 @@ class Landing:
 
     def _read(self) -> _Record | None:
         try:
-            return msgspec.json.decode(self.record.read_bytes(), type=_Record)
+            return reader(_Record).decode(self.record.read_bytes())
         except (OSError, ValueError, RecursionError):
             return None
 

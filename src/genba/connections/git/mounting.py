@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from genba.connections.drafts import put
+from genba.domain.reading import reader
 from genba.domain.walls import Overlay
 
 _RECORD = "overlay.json"
@@ -21,7 +22,7 @@ _MOUNT = 'mount -t overlay overlay -o "$1" "$2" && shift 2 && exec "$@"'
 def read_overlay(cell: Path) -> Overlay | None:
     """The overlay of a cell, or None for a plain folder."""
     try:
-        return msgspec.json.decode((cell / _RECORD).read_bytes(), type=Overlay)
+        return reader(Overlay).decode((cell / _RECORD).read_bytes())
     except (OSError, ValueError, RecursionError):
         return None
 

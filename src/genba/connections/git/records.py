@@ -8,6 +8,7 @@ import msgspec
 
 from genba.connections.drafts import put
 from genba.connections.git.layout import RepositoryLayout
+from genba.domain.reading import reader
 
 _MOST_REMEMBERED = 10_000
 _ready: dict[str, tuple[int, int]] = {}
@@ -28,7 +29,7 @@ class TreeRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_record(path: Path) -> TreeRecord | None:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=TreeRecord)
+        return reader(TreeRecord).decode(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         return None
 

@@ -29,6 +29,7 @@ from genba.domain.errors import (
     RemoteUnavailable,
 )
 from genba.domain.ports import Clock
+from genba.domain.reading import fitted, leniently_read
 
 T = TypeVar("T")
 
@@ -72,7 +73,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     def read(self, kind: type[T]) -> T:
         try:
-            return msgspec.json.decode(self.body, type=kind, strict=False)
+            return leniently_read(self.body, kind)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             raise RemoteUnavailable(f"the answer of GitHub to {self.asked} is not as it should be: {error}") from error
 
@@ -104,7 +105,7 @@ class Told(msgspec.Struct, frozen=True):
 
 def shaped(found: object, kind: type[T]) -> T:
     try:
-        return msgspec.convert(found, kind, strict=False)
+        return fitted(found, kind, strict=False)
     except msgspec.ValidationError as error:
         raise RemoteUnavailable(f"the answer of GitHub is not as it should be: {error}") from error
 

@@ -14,6 +14,7 @@ from genba.connections.goals.contents import Unusable, expectation_of
 from genba.domain.goals import ResponseContains
 from genba.domain.ports import Processes
 from genba.domain.processes import Command, Ending
+from genba.domain.reading import reader
 
 _PACKAGES = Path(__file__).resolve().parents[3]
 
@@ -41,14 +42,14 @@ async def judged_by_path(processes: Processes, goal: ResponseContains, text: str
     if done.ending in (Ending.TIMED_OUT, Ending.WENT_SILENT):
         raise TimeoutError(f"to look for {bounded_line(goal.json_path or '$')} {too_long(goal.timeout_seconds)}")
     try:
-        return msgspec.json.decode(done.stdout, type=tuple[bool, str])
+        return reader(tuple[bool, str]).decode(done.stdout)
     except (ValueError, RecursionError) as error:
         told = telling_line(done.stderr) or f"exit code {done.code}"
         raise Unusable(f"the answer could not be judged by its JSONPath: {told}") from error
 
 
 def _main() -> None:
-    asked = msgspec.json.decode(sys.stdin.buffer.read(), type=_Asked)
+    asked = reader(_Asked).decode(sys.stdin.buffer.read())
     found = expectation_of(asked.goal).judge_by_path(asked.text)
     sys.stdout.buffer.write(msgspec.json.encode(found))
 

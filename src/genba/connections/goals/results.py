@@ -9,6 +9,7 @@ import msgspec
 from genba.connections.drafts import put
 from genba.domain.errors import NotFoundError
 from genba.domain.evidence import CheckResult
+from genba.domain.reading import reader
 
 _NAME = re.compile(r"[0-9a-f]{12}(-[0-9a-f]{6})?")
 _NAME_LENGTH = 12
@@ -22,7 +23,7 @@ class FileResults:
 
     def find(self, key: str) -> CheckResult | None:
         try:
-            kept = msgspec.json.decode((self.folder / f"{key}.json").read_bytes(), type=CheckResult)
+            kept = reader(CheckResult).decode((self.folder / f"{key}.json").read_bytes())
         except (OSError, ValueError, RecursionError):
             return None
         return msgspec.structs.replace(kept, output=self._text(key[:_NAME_LENGTH]))

@@ -12,6 +12,7 @@ import msgspec
 from genba.connections.journal.redaction import Redactor
 from genba.domain.errors import DiskFullError, is_disk_full
 from genba.domain.events import Event
+from genba.domain.reading import fitted, reader
 
 Listener = Callable[[Event], None]
 SUFFIX = ".jsonl"
@@ -53,7 +54,7 @@ class JsonlJournal:
         clean, line = _encoded(_shortened(self.redactor.event(msgspec.to_builtins(stamped))))
         self._write(line)
         if self.listeners:
-            self._tell(msgspec.convert(clean, Event))
+            self._tell(fitted(clean, Event))
 
     def _tell(self, event: Event) -> None:
         """A view that can no longer be written to goes quiet; it never hurts the run."""
@@ -132,7 +133,7 @@ def read_journal(path: Path) -> Iterator[Event]:
     with path.open("rb") as file:
         for line in file:
             try:
-                yield msgspec.json.decode(line, type=Event)
+                yield reader(Event).decode(line)
             except (ValueError, RecursionError):
                 continue
 

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from genba.domain.pictures_session import GateLine, IterationLine, RunFacts, ToolCount
+from genba.domain.reading import reader
 
 _MOST_ITERATIONS = 500
 _MOST_GATES = 200
@@ -262,7 +263,7 @@ class JournalOverview:
         )
 
 
-_line = msgspec.json.Decoder(_Line)
+_line = reader(_Line)
 _READERS = {
     "run_started": JournalOverview._started,
     "run_resumed": JournalOverview._started,

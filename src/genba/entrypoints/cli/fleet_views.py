@@ -10,6 +10,7 @@ from genba.coordination.attendance import PARKED
 from genba.domain.fleet import Escalation, EscalationKind, FleetSession, MergeEntry, Plan, Subtask, WaitsFor
 from genba.domain.fleet_picture import command_for
 from genba.domain.outcomes import Outcome
+from genba.domain.reading import fitted
 from genba.domain.replies import Usage
 from genba.domain.tasks import Task
 from genba.domain.verification import Verification
@@ -197,7 +198,7 @@ def _proposed(escalation: Escalation) -> Plan | None:
     """The plan as it was when the question was asked."""
     told = escalation.evidence
     try:
-        parts = msgspec.convert(told.get("subtasks"), tuple[Subtask, ...])
+        parts = fitted(told.get("subtasks"), tuple[Subtask, ...])
     except msgspec.ValidationError:
         return None
     return Plan(task=escalation.task, subtasks=parts, summary=str(told.get("summary", "")))

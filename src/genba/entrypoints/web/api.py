@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from genba.domain.errors import ConfigurationError, GenbaError, UsageError, kind_of
+from genba.domain.reading import fitted
 from genba.entrypoints.web.api_fleet import FLEET
 from genba.entrypoints.web.api_pictures import PICTURES
 from genba.entrypoints.web.api_tasks import TASKS
@@ -98,7 +99,7 @@ async def _body(request: Request, operation: Operation) -> Any:
         raise _unfit("the body is not JSON: say Content-Type: application/json", operation)
     raw = await request.body()
     try:
-        return msgspec.convert(_counted(msgspec.json.decode(raw)), operation.body)
+        return fitted(_counted(msgspec.json.decode(raw)), operation.body)
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
         raise _unfit(f"the body does not fit: {error}", operation) from error
 
@@ -114,7 +115,7 @@ def _counted(value: Any) -> Any:
 
 def _fitting(kind: Any, value: Any, name: str) -> Any:
     try:
-        return msgspec.convert(value, kind, strict=False)
+        return fitted(value, kind, strict=False)
     except msgspec.ValidationError as error:
         told = f"{name}: {error}" if name else str(error)
         raise UsageError(told, unchanged="nothing was changed.", hint="see /api/docs") from error
