@@ -125,3 +125,33 @@ async def test_half_a_file_is_put_back_only_if_the_git_that_died_may_have_writte
         await landing.put_back_what_was_cut_off(project.root)
 
     assert project.read("a.txt") == ("one\ntwo\nthree\n" if put_back else "one\ntwo\n")
+
+
+async def test_files_of_any_name_and_kind_are_the_users_own_again_too(project: Project) -> None:
+    names = ["plain.txt", "with space.txt", "two\nlines.txt", '"quoted".txt', "naïve.txt"]
+    for name in names:
+        project.write(name, "before\n")
+    (project.root / "link").symlink_to("plain.txt")
+    proposal = await _proposed(project)
+    project.git("switch", "-q", "work")
+    for name in names:
+        project.write(name, "after\n")
+    (project.root / "link").unlink()
+    (project.root / "link").symlink_to("naïve.txt")
+    project.commit("Change all")
+    commit, tree = project.git("rev-parse", "work"), project.git("rev-parse", "work^{tree}")
+    project.git("switch", "-q", "main")
+    (project.root / ".git" / "index.lock").touch()
+    layout = await RepositoryLayout.find(project.root)
+    async with held(layout.repository_lock, "test") as lock:
+        landing = Landing(layout, lock)
+        changes = await landing.changes(proposal.base, commit)
+
+        result = await landing.fast_forward(
+            project.root, "refs/heads/main", Proposal(base=proposal.base, commit=commit, tree=tree), changes
+        )
+
+    assert len(changes) == len(names) + 2
+    assert result is not None
+    assert "index.lock" in result.detail
+    assert not landing.record.exists()

@@ -84,11 +84,8 @@ class Landing:
         """Whether git refused before it changed anything, so that there is nothing to put back, now or later."""
         if not await self._is_staged(checkout, git_dir, base):
             return False
-        for change in changes:
-            there = await self._blob(checkout, git_dir, change.path) if _exists(checkout / change.path) else ""
-            if there != ("" if change.status == "A" else change.old_blob):
-                return False
-        return True
+        found = await self._blobs(checkout, git_dir, changes)
+        return all(found.get(each.path, "") == ("" if each.status == "A" else each.old_blob) for each in changes)
 
     async def _is_staged(self, checkout: Path, git_dir: Path, commit: str) -> bool:
         """Whether the index is that of a commit."""
@@ -134,8 +131,8 @@ class Landing:
 
         What somebody has written since may look like a beginning too: that is told apart by when it was written.
         """
-        there = [change for change in changes if _exists(checkout / change.path)]
-        found = {change.path: await self._blob(checkout, git_dir, change.path) for change in there}
+        found = await self._blobs(checkout, git_dir, changes)
+        there = [change for change in changes if change.path in found]
         others = [change for change in there if found[change.path] not in (change.old_blob, change.new_blob)]
         if not others:
             return True
@@ -151,8 +148,19 @@ class Landing:
         later = path.lstat().st_mtime - self.record.stat().st_mtime
         return not path.is_symlink() and -_CLOCK_STEP <= later <= _WRITING_SECONDS
 
+    async def _blobs(self, checkout: Path, git_dir: Path, changes: list[Change]) -> dict[str, str]:
+        """What git would store of each file that is there, as it lies there: of the plain ones by one git."""
+        there = [change.path for change in changes if _exists(checkout / change.path)]
+        plain = [name for name in there if _is_one_line(name) and not (checkout / name).is_symlink()]
+        asked = ("hash-object", "--stdin-paths")
+        told = "".join(f"{name}\n" for name in plain)
+        done = await self.git.run(*asked, tree=checkout, git_dir=git_dir, stdin=told, allow=(0, 128))
+        blobs = done.stdout.split() if done.returncode == 0 else [""] * len(plain)
+        others = {name: await self._blob(checkout, git_dir, name) for name in there if name not in set(plain)}
+        return dict(zip(plain, blobs, strict=True)) | others
+
     async def _blob(self, checkout: Path, git_dir: Path, name: str) -> str:
-        """What git would store of a file as it lies there."""
+        """The same of one whose name or kind wants a git of its own."""
         path = checkout / name
         link = os.readlink(path) if path.is_symlink() else None  # noqa: PTH115  (as it stands there)
         words = ("hash-object", "--", name) if link is None else ("hash-object", "--stdin")
@@ -192,6 +200,11 @@ class Landing:
     def _write(self, record: _Record) -> None:
         self.record.parent.mkdir(parents=True, exist_ok=True)
         put(self.record, msgspec.json.encode(record))
+
+
+def _is_one_line(name: str) -> bool:
+    """Whether git takes a line for this name. One that begins with a quote is taken for a quotation."""
+    return "\n" not in name and not name.startswith('"')
 
 
 def _exists(path: Path) -> bool:
