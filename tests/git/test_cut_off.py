@@ -178,3 +178,16 @@ async def test_a_private_repository_that_is_broken_is_told_with_the_way_on(floor
 
     assert (await later.inside(again, "git status --porcelain; cat work.txt")).stdout == "?? work.txt\nwork\n"
     later.trees.release()
+
+
+async def test_a_lock_that_a_git_of_the_host_left_on_the_branch_is_no_fault_of_the_instance(floor: Floor) -> None:
+    workspace = await floor.open()
+    await floor.inside(workspace, "echo w > w.txt && git add -A && git commit -qm work")
+    left = floor.project.root / ".git" / f"refs/heads/{workspace.branch}.lock"
+    left.touch()
+
+    facts = await floor.trees.observe(workspace)
+
+    assert [commit.subject for commit in facts.commits] == ["work"]
+    assert floor.project.git("rev-parse", workspace.branch) == facts.head
+    assert not left.exists()
