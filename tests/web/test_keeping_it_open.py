@@ -43,6 +43,7 @@ def test_a_page_that_nobody_sees_holds_no_line_and_catches_up_when_it_is_seen(
     page.evaluate(_HIDE, True)
 
     until(lambda: served.hub.listeners == 0)
+    expect(page.locator(".htmx-request")).to_have_count(0)  # what it had asked before may still be on its way
     add(served, "Make tea")
     expect(page.locator("#card-1")).to_have_count(0)
     page.evaluate(_HIDE, False)
