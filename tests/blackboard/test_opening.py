@@ -308,6 +308,27 @@ def test_a_connection_that_was_lost_in_the_middle_of_many_rows_is_made_again_and
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
+@pytest.mark.parametrize("how", ["write", "write_with"])
+def test_all_connections_that_were_cut_at_once_cost_one_attempt(postgres: Postgres, how: str) -> None:
+    address = postgres.database()
+    times = 0
+
+    def work(tx: Transaction, *_connection: object) -> str:
+        nonlocal times
+        times += 1
+        tx.one(Statement("SELECT 1 AS number"))
+        return "done"
+
+    with Blackboard.open(address, "x") as board:
+        with board.store.engine.connect(), board.store.engine.connect(), board.store.engine.connect():
+            pass  # three that wait for their next use
+        name = make_url(address).database
+        postgres.run(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")
+        done = board.store.write(work) if how == "write" else board.store.write_with(work)
+
+    assert (done, times) == ("done", 2)
+
+
 def test_a_project_has_a_name(tmp_path: Path) -> None:
     with pytest.raises(GenbaError):
         Blackboard.open(str(tmp_path / "b.db"), " ")

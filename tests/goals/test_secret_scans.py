@@ -147,6 +147,20 @@ async def test_a_gitleaks_that_cannot_even_say_its_version_is_done_without(
     assert (result.status, result.detail) == (CheckStatus.PASSED, "detect-secrets, 1 commit")
 
 
+async def test_a_gitleaks_that_waits_for_something_is_done_without(
+    by_gitleaks: Scan, repository: Repository, tmp_path: Path
+) -> None:
+    by_gitleaks.binary = tmp_path / "gitleaks"
+    by_gitleaks.binary.write_text("#!/bin/sh\nexec sleep 600\n")
+    by_gitleaks.binary.chmod(0o755)
+    repository.commit({"x.py": "x = 1\n"})
+
+    result = await by_gitleaks()
+
+    assert (result.status, result.detail) == (CheckStatus.PASSED, "detect-secrets, 1 commit")
+    assert living(by_gitleaks.mark) == set()
+
+
 async def test_a_branch_without_a_secret_passes_and_says_who_looked(scan: Scan, repository: Repository) -> None:
     repository.commit({
         "a.py": "import uuid\nID = '0b9a5d0e-8f14-4d3c-9d3b-0d3f6c2f7a11'\nEXAMPLE = 'AKIAIOSFODNN7EXAMPLE'\n",
