@@ -98,6 +98,7 @@ def test_what_kills_its_process_again_and_again_is_not_started_any_more(executor
     last = executor()
     until(lambda: orders.status(last, "bad") == "poisoned")
 
+    assert [line for line in last.said() if line.startswith("engine.")] == [], "its row tells it"
     assert orders.count("begin bad second") == 6
     unfinished = orders.ask(last, {"do": "unfinished", "executor": "one"})
     assert [(one["id"], one["status"]) for one in unfinished] == [("bad", "poisoned")]

@@ -5,6 +5,7 @@ import logging
 import sqlite3
 
 import pytest
+from dbos import error as faults
 from sqlalchemy.exc import OperationalError
 
 from genba.coordination.engine_news import News, quieten
@@ -19,16 +20,23 @@ CUT = OperationalError("SELECT 1", {}, sqlite3.OperationalError("server closed t
         (CUT, ["the database did not answer the engine, which asks again: server closed the connection"]),
         (KeyError("x"), ["the engine met an error that nobody foresaw: KeyError: 'x'"]),
         (GitError("how a workflow ended"), []),
+        (faults.MaxRecoveryAttemptsExceededError("a workflow", 5), []),
     ],
-    ids=["cut", "unforeseen", "ended"],
+    ids=["cut", "unforeseen", "ended", "poisoned"],
 )
-async def test_what_goes_wrong_in_the_engine_is_told_as_what_it_is(error: Exception, told: list[str]) -> None:
+@pytest.mark.parametrize("words_only", [False, True])
+async def test_what_goes_wrong_in_the_engine_is_told_as_what_it_is(
+    error: Exception, told: list[str], words_only: bool
+) -> None:
     logger, heard = logging.getLogger("dbos"), list[News]()
     before = (logger.handlers[:], logger.level, logger.propagate)
     try:
         quieten(asyncio.get_running_loop(), heard.append)
 
-        logger.error("it went wrong", exc_info=(type(error), error, None))
+        try:
+            raise error
+        except Exception:
+            logger.error("it went wrong: %s", error, exc_info=not words_only)  # noqa: TRY400  (as DBOS does it)
 
         await asyncio.sleep(0)
     finally:

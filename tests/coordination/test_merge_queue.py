@@ -414,6 +414,16 @@ async def test_fifty_branches_land_in_the_order_in_which_they_came(floor: QueueF
     assert floor.project.git("status", "--porcelain") == ""
 
 
+async def test_a_turn_after_a_death_ends_with_what_the_dead_one_had_in_hand(floor: QueueFloor) -> None:
+    for task in range(1, 5):
+        floor.entry(task, {f"{task}.txt": "x\n"})
+    floor.board.take([1])
+
+    reports = [await floor.run(), await floor.run()]
+
+    assert [(report.merged, report.more) for report in reports] == [((1,), True), ((2, 3, 4), False)]
+
+
 async def test_each_entry_is_tried_once_in_a_turn(floor: QueueFloor) -> None:
     floor.entry(1, {"one.txt": "1\n"})
     floor.machinery_breaks = {1}

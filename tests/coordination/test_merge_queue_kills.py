@@ -46,6 +46,11 @@ async def _dies(floor: QueueFloor, history: MergeHistory, steps: Remembered, bat
     return False
 
 
+async def _rest(floor: QueueFloor, history: MergeHistory, batch: int) -> None:
+    """The turn after the one that made a death good: it has ended with what the dead one had in hand."""
+    assert not await _dies(floor, history, Remembered(), batch)
+
+
 def _check(floor: QueueFloor, history: MergeHistory) -> None:
     assert {task: floor.status(task) for task in AFTERWARDS} == AFTERWARDS
     assert floor.board.merges == [1, 4], "each merge is written down once"
@@ -79,6 +84,7 @@ async def test_a_turn_that_is_killed_anywhere_goes_on_where_it_was(
 
         assert await _dies(floor, history, steps, batch)
         assert not await _dies(floor, history, steps, batch)
+        await _rest(floor, history, batch)
 
         _check(floor, history)
 
@@ -94,6 +100,7 @@ async def test_a_turn_that_nobody_remembers_is_made_good_by_the_next_one(
 
         assert await _dies(floor, history, steps, 1)
         assert not await _dies(floor, history, Remembered(), 1)
+        await _rest(floor, history, 1)
 
         _check(floor, history)
 
@@ -109,4 +116,5 @@ async def test_who_dies_again_and_again_still_merges_each_once(project: Project,
         deaths += 1
 
     assert deaths > 5
+    await _rest(floor, history, 1)
     _check(floor, history)

@@ -6,6 +6,7 @@ Law: DBOS writes nothing to the terminal. What it holds for an error becomes new
 import asyncio
 import contextlib
 import logging
+import sys
 from collections.abc import Callable
 
 import msgspec
@@ -31,7 +32,7 @@ class _Listening(logging.Handler):
         self._say = say
 
     def emit(self, record: logging.LogRecord) -> None:
-        error = record.exc_info[1] if record.exc_info else None
+        error = record.exc_info[1] if record.exc_info else sys.exception()  # it often tells only the words of one
         # How a workflow ended stands in its row; that another one has it, or that it was cancelled, is no fault.
         if isinstance(error, GenbaError) or type(error).__module__.partition(".")[0] == "dbos":
             return

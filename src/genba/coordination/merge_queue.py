@@ -2,7 +2,8 @@
 
 One turn is one durable workflow. Its steps are `take`, `prove`, `land` and `settle`; each is safe to repeat, whether
 or not somebody remembers the ones before. Who dies in the middle leaves entries that are `merging`. The next turn, or
-this one when it begins anew, looks at the target first: what is there was merged, and the rest is queued again.
+this one when it begins anew, looks at the target first: what is there was merged, and the rest is queued again. It
+ends after one batch: too many deaths of one turn are held against what it has in hand, and not against a long day.
 
 Entries whose goals are quick are taken several at one time: each is put on the one before it and verified as it stands
 there, and the target moves once for all of them. Those whose goals take their time go one by one.
@@ -84,6 +85,8 @@ class _Taken(msgspec.Struct, frozen=True, kw_only=True):
     entries: Entries = ()
     ends: tuple[EntryEnd, ...] = ()
     """What a dead turn had landed, and what is stale: they need no proof."""
+    after_a_death: bool = False
+    """Somebody died with entries in hand."""
     more: bool = False
     closed: str = ""
 
@@ -178,7 +181,7 @@ class _Turn:
             if not taken.entries and not taken.ends:
                 break
             await self._group(f"{number}", taken.entries)
-            if self.closed:
+            if self.closed or taken.after_a_death:
                 break
             self._pace(len(taken.entries))
         return TurnReport(
@@ -274,7 +277,7 @@ class _Turn:
     async def _take(self, tried: frozenset[int]) -> _Taken:
         """The next batch. What a dead turn left is looked at first, and what is stale goes out of the queue."""
         try:
-            ends, queued = await self._after_a_death()
+            left, ends, queued = await self._after_a_death()
             batch = next_batch(queued, self.at_once if self._in_line else self.order.batch, tried)
             over = [end for end in await asyncio.gather(*map(self._over_already, batch)) if end is not None]
         except GenbaError as error:  # such as a remote that cannot be reached: what is `merging` stays so
@@ -288,7 +291,7 @@ class _Turn:
         passed = [entry.id for entry in queued if waits(entry) and entry.id not in {*wanted, *gone, *tried}]
         now = {entry.id: entry for entry in await asyncio.to_thread(self._begin, wanted, passed)} if wanted else {}
         taken = tuple(now[number] for number in wanted if number in now)
-        return _Taken(entries=taken, ends=(*ends, *over), more=bool(passed))
+        return _Taken(entries=taken, ends=(*ends, *over), after_a_death=left, more=bool(passed))
 
     def _begin(self, wanted: Sequence[int], passed: Sequence[int]) -> Sequence[MergeEntry]:
         taken = self.board.take(wanted)
@@ -296,21 +299,21 @@ class _Turn:
             self.board.passed_by(passed)
         return taken
 
-    async def _after_a_death(self) -> tuple[list[EntryEnd], Sequence[MergeEntry]]:
-        """What a dead turn had landed, and the queue without it.
+    async def _after_a_death(self) -> tuple[bool, list[EntryEnd], Sequence[MergeEntry]]:
+        """Whether a dead turn left anything, what of it had landed, and the queue without that.
 
         One target has one turn at a time, so whatever is `merging` now belongs to one that died.
         """
         queue = await self._open()
         left = [entry for entry in queue if entry.status is EntryStatus.MERGING]
         if not left:
-            return [], queue
+            return False, [], queue
         ends = [end for entry in left if (end := await self._landed_before(entry)) is not None]
         known = {end.entry.id for end in ends}
         again = [entry.id for entry in left if entry.id not in known]
         if again:
             await asyncio.to_thread(self.board.release, again)
-        return ends, await self._open()
+        return True, ends, await self._open()
 
     async def _landed_before(self, entry: MergeEntry) -> EntryEnd | None:
         landed = await self.target.landed(self.order.target, _work(entry), self.order.history)
