@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from playwright.sync_api import Browser, ConsoleMessage, Error, Page, expect
+from playwright.sync_api import Browser, ConsoleMessage, Error, Page, TimeoutError, expect  # noqa: A004
 
 from tests.web.serving import OPERATOR, Dashboard
 
@@ -52,6 +52,15 @@ class Looker:
         self.page.goto(f"{self.dashboard.url}{path}")
         expect(self.page.locator("#line[data-state=live]")).to_be_visible()
         return self.page
+
+    def keys(self, first: str, second: str, url: str) -> None:
+        """Press two keys that belong together until they lead there: a busy machine may let too long pass between."""
+        while True:
+            self.page.keyboard.press(first)
+            self.page.keyboard.press(second)
+            with contextlib.suppress(TimeoutError):
+                self.page.wait_for_url(url, timeout=10_000)
+                return
 
     def _heard(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning") and not message.text.startswith(_LEFT_BEHIND):

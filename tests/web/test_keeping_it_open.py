@@ -51,7 +51,55 @@ def test_a_page_that_nobody_sees_holds_no_line_and_catches_up_when_it_is_seen(
     expect(page.locator("#line")).to_have_attribute("data-state", "live")
     add(served, "Drink it")
     expect(page.locator("#card-2")).to_be_visible()
-    assert served.hub.listeners == 1
+    until(lambda: served.hub.listeners == 1)
+
+
+def test_a_press_does_not_wait_for_a_page_that_is_asked_for_anew(looker: Looker, served: Dashboard) -> None:
+    page = looker.go("/board")
+    page.route("**/board", lambda _route: None)  # it is held
+    with page.expect_request("**/board"):
+        add(served, "Make tea")
+
+    page.get_by_role("button", name="Pause").click()
+
+    expect(page.locator("#told")).to_contain_text("paused")
+    assert served.board.field().paused
+    expect(page.get_by_role("button", name="Pause")).to_be_enabled()
+    page.unroute("**/board")
+    expect(page.locator(".sum strong")).to_have_text("paused")
+
+
+def test_the_button_of_a_form_that_is_under_way_stays_shut_when_the_page_is_drawn_anew(
+    looker: Looker, served: Dashboard
+) -> None:
+    page = looker.go("/board")
+    held: list[Route] = []
+    page.route("**/pause", lambda route: held.append(route))  # noqa: PLW0108 (no built-in is taken)
+    page.get_by_role("button", name="Pause").click()
+    add(served, "Make tea")
+    expect(page.locator("#card-1")).to_be_visible()
+    expect(page.get_by_role("button", name="Pause")).to_be_disabled()
+
+    held[0].continue_()
+
+    expect(page.locator("#told")).to_contain_text("paused")
+    expect(page.locator(".sum strong")).to_have_text("paused")
+
+
+def test_what_was_asked_for_before_a_column_was_unfolded_does_not_fold_it(looker: Looker, served: Dashboard) -> None:
+    add(served, *(f"Task {number}" for number in range(1, 61)))
+    page = looker.go("/board")
+    page.route("**/board", lambda _route: None)  # it is held
+    with page.expect_request("**/board"):
+        add(served, "One more")
+    cards = page.locator(".cards[data-status=open] .card-item")
+    page.locator(".cards[data-status=open] .more button").click()
+    expect(cards).to_have_count(61)
+
+    page.unroute("**/board")
+
+    expect(page.locator("#column-open .count")).to_have_text("61")
+    expect(cards).to_have_count(61)
 
 
 def test_what_needs_you_is_counted_on_pages_that_show_nothing_else_of_it(looker: Looker, served: Dashboard) -> None:
@@ -134,9 +182,7 @@ def test_pages_are_reached_and_walked_by_keys(looker: Looker, served: Dashboard)
     add(served, "One", "Two", "Three")
     page = looker.go("/")
     for key, path in (("b", "/board"), ("a", "/approvals"), ("w", "/workers"), ("q", "/queue"), ("b", "/board")):
-        page.keyboard.press("g")
-        page.keyboard.press(key)
-        page.wait_for_url(f"**{path}")
+        looker.keys("g", key, f"**{path}")
         expect(page.locator("#line[data-state=live]")).to_be_visible()
     page.keyboard.press("Tab")
     assert at(page) == "#main", "the first is the way past the navigation"

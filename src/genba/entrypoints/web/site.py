@@ -59,6 +59,8 @@ _LIVE = "live"
 _LOOKS, _DEEDS = 16, 8
 """So many at once; whoever comes then waits for one of them."""
 _NOTHING_NEW = 204
+_TO_THE_PAGE = {"target": "body"}
+"""Who hears what a button has done. The button itself may be gone by then: the page was drawn anew meanwhile."""
 
 
 class Site:
@@ -149,7 +151,7 @@ class Site:
 
     async def _told(self, request: Request, told: Told, back: str) -> Response:
         if request.headers.get("hx-request"):
-            said = {"told": {"sentence": told.sentence, "hint": told.hint}}
+            said = {"told": {"sentence": told.sentence, "hint": told.hint, **_TO_THE_PAGE}}
             headers = {"hx-trigger": json.dumps(said)}
             if told.leads_to:
                 headers["hx-redirect"] = quote(told.leads_to, safe="/?=&#%-._~")
@@ -161,8 +163,8 @@ class Site:
         status = status_of(error)
         problems = [str(problem) for problem in error.problems] if isinstance(error, ConfigurationError) else []
         if request.headers.get("hx-request"):
-            said = {"refused": {"sentence": error.message, "unchanged": error.unchanged, "hint": error.hint}}
-            return Response(status_code=status, headers={"hx-trigger": json.dumps(said)})
+            told = {"sentence": error.message, "unchanged": error.unchanged, "hint": error.hint, **_TO_THE_PAGE}
+            return Response(status_code=status, headers={"hx-trigger": json.dumps({"refused": told})})
         return await self.page(request, "failed.html", "", status, error=error, problems=problems)
 
 

@@ -89,15 +89,28 @@
   document.body.addEventListener("told", (event) => tell("told", event.detail));
   document.body.addEventListener("refused", (event) => tell("refused", event.detail));
   document.body.addEventListener("htmx:sendError", () => tell("refused", { sentence: "The server does not answer.", hint: "genba serve" }));
+  // The page may be drawn anew while a form is under way: its button stays as it is, unless it has become another one.
+  const underWay = new Map();
+  const hold = (form, held) => {
+    const button = form.querySelector("button[type=submit]");
+    if (button) button.disabled = held;
+  };
   document.body.addEventListener("htmx:beforeRequest", (event) => {
-    const button = event.detail.elt.matches("form") && event.detail.elt.querySelector("button[type=submit]");
-    if (button) button.disabled = true;
-  });
-  document.body.addEventListener("htmx:afterRequest", (event) => {
     const form = event.detail.elt;
     if (!form.matches("form")) return;
-    const button = form.querySelector("button[type=submit]");
-    if (button) button.disabled = false;
+    underWay.set(form, form.getAttribute("hx-post"));
+    hold(form, true);
+  });
+  document.body.addEventListener("htmx:afterSwap", () => {
+    for (const [form, address] of underWay) if (form.getAttribute("hx-post") === address) hold(form, true);
+  });
+  document.body.addEventListener("htmx:afterRequest", (event) => {
+    const form = event.detail.requestConfig?.elt;
+    if (!form?.matches("form")) return;
+    const isStill = underWay.get(form) === form.getAttribute("hx-post");
+    underWay.delete(form);
+    if (!isStill) return;
+    hold(form, false);
     if (event.detail.successful) form.reset();
   });
 
@@ -161,10 +174,10 @@
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || help?.open) return;
     if (event.target.closest("input, textarea, select, [contenteditable]")) return;
-    const soon = performance.now() - going < 1500;
+    const soon = event.timeStamp - going < 1500;
     going = -Infinity;
     if (soon && places[event.key]) location.assign(places[event.key]);
-    else if (event.key === "g") going = performance.now();
+    else if (event.key === "g") going = event.timeStamp;
     else if (event.key === "?") help.showModal();
     else if (event.key === "t") turn();
     else if (event.key === "j") step(1);

@@ -14,6 +14,8 @@
     const last = all[all.length - 1];
     const focused = document.activeElement?.closest?.("#gantt .bar");
     if (last) choose(focused || last);
+    const meant = focused || document.querySelector("#gantt .bar:hover");
+    if (meant) say(meant);
   };
   document.addEventListener("mouseover", (event) => {
     const bar = event.target.closest?.("#gantt .bar");
