@@ -135,7 +135,7 @@ def test_ctrl_c_parks_a_run(project: Project, tmp_path: Path) -> None:
     parked = _start(project, "worker")
     until((tmp_path / "seen").exists)
     parked.send_signal(signal.SIGINT)
-    assert parked.wait(20) == 1
+    assert parked.wait(90) == 1
     run = _newest_run(project)
 
     assert _marked(run) == []
@@ -150,7 +150,7 @@ def test_a_terminated_run_ends_its_agent(project: Project, tmp_path: Path) -> No
     ended = _start(project, "worker")
     until((tmp_path / "seen").exists)
     ended.send_signal(signal.SIGTERM)
-    ended.wait(20)
+    ended.wait(90)
 
     assert _marked(_newest_run(project)) == []
 
@@ -310,7 +310,7 @@ def test_a_wish_to_stop_is_heard_while_what_would_land_is_checked(project: Proje
     stopped = _start(project, "worker")
     until((tmp_path / "checking").exists)
     stopped.send_signal(signal.SIGINT)
-    assert stopped.wait(20) == 1
+    assert stopped.wait(90) == 1
     (tmp_path / "hold").unlink()
     run = _newest_run(project)
     assert project.steps_walked(run) == ["work"]

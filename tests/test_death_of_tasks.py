@@ -74,7 +74,7 @@ def test_ctrl_c_ends_a_verification_with_all_that_it_started(project: Project, t
     until((tmp_path / "seen").exists)
     stopped.send_signal(signal.SIGINT)
 
-    assert stopped.wait(20) == 1
+    assert stopped.wait(90) == 1
     assert below(project.root) == []
     assert checkouts(project) == []
 
@@ -219,7 +219,7 @@ def test_a_task_that_is_taken_away_while_it_is_verified_lands_nothing(
     project.genba("task", verb, "1", "--reason", "not now", check=0)
     (tmp_path / "go").touch()
 
-    assert run.wait(30) == 1
+    assert run.wait(90) == 1
     assert project.task(1).status is {"cancel": TaskStatus.CANCELLED, "block": TaskStatus.BLOCKED}[verb]
     assert project.git("rev-parse", "main") == before
     assert "work" in project.git("log", "--all", "--format=%s").splitlines()

@@ -125,17 +125,17 @@ def test_resuming_a_run_that_is_running_does_it_no_harm(project: Project, tmp_pa
     gate.write_text("go\n")
 
     assert "is in use by" in refused.err
-    assert running.wait(30) == 0
+    assert running.wait(90) == 0
     assert inside.read_text() == "x\n"
 
 
 def test_a_child_that_holds_the_pipes_open_does_not_hold_up_the_run(project: Project) -> None:
-    _custom(project, f"sleep 1000 & echo x > x; {COMMIT}; echo done", limits={"idleTimeoutSeconds": 30})
+    _custom(project, f"sleep 1000 & echo x > x; {COMMIT}; echo done", limits={"idleTimeoutSeconds": 300})
 
     result = project.run("worker")
 
     assert result["outcome"] == "completed"
-    assert result["seconds"] < 20
+    assert result["seconds"] < 200
     assert project.git("log", "--format=%s", "--no-merges").splitlines().count("work") == 1
 
 

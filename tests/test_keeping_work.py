@@ -135,7 +135,7 @@ def test_a_branch_in_use_is_refused(project: Project, tmp_path: Path) -> None:
     assert 'the branch "genba/one" is in use by worker-' in second.err
     assert "one branch has one agent" in second.err
     assert len(list((project.root / "tmp/logs/agents/worker").glob("*.jsonl"))) == 1
-    assert first.wait(30) == 0
+    assert first.wait(90) == 0
 
 
 def test_a_branch_that_the_user_has_checked_out_is_left_alone(project: Project, tmp_path: Path) -> None:

@@ -45,7 +45,8 @@ def test_who_hides_what_it_is_for_good_is_ended() -> None:
 def test_an_orphan_with_an_empty_environment_is_ended_and_our_own_is_not(tmp_path: Path) -> None:
     script = f"""
 own = subprocess.Popen(["sleep", "600"])
-subprocess.run(["sh", "-c", "env -i sh -c 'echo $$ > {tmp_path}/orphan; exec sleep 600' & sleep 0.2"])
+there = "until [ -s {tmp_path}/orphan ]; do sleep 0.02; done"
+subprocess.run(["sh", "-c", "env -i sh -c 'echo $$ > {tmp_path}/orphan; exec sleep 600' & " + there])
 ended, orphan = end_orphans(), int(open("{tmp_path}/orphan").read())
 try:
     os.waitpid(orphan, 0)

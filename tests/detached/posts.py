@@ -156,7 +156,7 @@ def cleared(project: Project) -> Iterator[None]:
                     holder.signal(signal.SIGTERM)
 
 
-async def when(holds: Callable[[], object], seconds: float = 30.0) -> None:
+async def when(holds: Callable[[], object], seconds: float = 90.0) -> None:
     """Wait for something that will happen, and let others go on meanwhile."""
     async with asyncio.timeout(seconds):
         while not holds():  # noqa: ASYNC110  (what happens does so in other processes)

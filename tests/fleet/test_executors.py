@@ -208,7 +208,7 @@ def test_a_server_that_is_gone_for_a_while_is_told_once_and_the_work_goes_on(ser
 
 
 def test_a_file_that_somebody_else_holds_is_told_once_and_the_work_goes_on(small_yard: Yard) -> None:
-    small_yard.set(database={"busy_seconds": 0.1})
+    small_yard.set(database={"busy_seconds": 1})
     small_yard.agent()
     worker = small_yard.start()
     until(lambda: "opened" in small_yard.log())

@@ -153,7 +153,7 @@ async def test_a_suite_that_cannot_be_narrowed_is_run_whole(engine: GoalEngine, 
 
 
 async def test_a_test_that_hangs_on_the_base_is_red_there(engine: GoalEngine, branch: Branch, mark: str) -> None:
-    goal = TestAddedGoal(must_fail_on_base=True, command="grep -q 'a + b' adding.py || sleep 600", timeout_seconds=2)
+    goal = TestAddedGoal(must_fail_on_base=True, command="grep -q 'a + b' adding.py || sleep 600", timeout_seconds=10)
 
     assert (await engine.run(goal, branch(TEST), mark)).status is PASSED
 

@@ -24,7 +24,7 @@ from tests.project import Project, furnish
 OPERATOR = "operator-of-the-tests"
 VIEWER = "viewer-of-the-tests-x"
 PERSON = Actor(ActorKind.HUMAN, "tester")
-_PATIENCE = 20.0
+PATIENCE = 90.0
 
 
 @dataclass
@@ -43,13 +43,13 @@ class Dashboard:
     def client(self, token: str = OPERATOR) -> httpx.Client:
         """A program with a token."""
         headers = {"authorization": f"Bearer {token}"} if token else {}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=_PATIENCE)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=PATIENCE)
 
     def visitor(self, token: str = OPERATOR) -> httpx.Client:
         """A browser without a script: it came in by the form, and has a cookie."""
-        answer = httpx.post(f"{self.url}/enter", data={"token": token}, timeout=_PATIENCE)
+        answer = httpx.post(f"{self.url}/enter", data={"token": token}, timeout=PATIENCE)
         assert answer.status_code == 303
-        return httpx.Client(base_url=self.url, cookies=answer.cookies, timeout=_PATIENCE)
+        return httpx.Client(base_url=self.url, cookies=answer.cookies, timeout=PATIENCE)
 
 
 @contextlib.contextmanager
@@ -86,12 +86,12 @@ def dashboard(project: Project, *, read_only: bool = False, port: int = 0) -> It
     thread = threading.Thread(target=run, name="dashboard")
     thread.start()
     try:
-        assert ready.wait(_PATIENCE)
+        assert ready.wait(PATIENCE)
         if failed:
             raise failed[0]
         yield made[0]
     finally:
         leave.set()
-        thread.join(_PATIENCE)
+        thread.join(PATIENCE)
     if failed:
         raise failed[0]

@@ -10,7 +10,7 @@ import httpx
 from genba.domain.fleet import Escalation, EscalationKind
 from genba.domain.tasks import TaskDraft, TaskStatus
 from genba.entrypoints.web.api import OPERATIONS
-from tests.web.serving import OPERATOR, PERSON, Dashboard
+from tests.web.serving import OPERATOR, PATIENCE, PERSON, Dashboard
 
 ROOT = Path(__file__).parents[2]
 
@@ -110,7 +110,7 @@ def test_a_machine_that_tries_everything_finds_nothing(served: Dashboard, tmp_pa
     words = [
         *("run", f"{served.url}/api/openapi.json", "-H", f"Authorization: Bearer {OPERATOR}"),
         *("--checks", "all", "--phases", "coverage,fuzzing", "--max-examples", "8"),
-        *("--no-color", "--generation-deterministic", "--warnings", "off"),
+        *("--no-color", "--generation-deterministic", "--warnings", "off", "--request-timeout", "60"),
     ]
     program = Path(sys.executable).with_name("schemathesis")
     done = subprocess.run([program, *words], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
@@ -118,4 +118,4 @@ def test_a_machine_that_tries_everything_finds_nothing(served: Dashboard, tmp_pa
     assert f"Tested: {len(OPERATIONS)}" in done.stdout, done.stdout[-3000:]
     after = {task.number: task.title for task in board.find(status=tuple(TaskStatus))}
     assert before.items() <= after.items()
-    assert json.loads(httpx.get(f"{served.url}/healthz").text) == {"status": "ok"}
+    assert json.loads(httpx.get(f"{served.url}/healthz", timeout=PATIENCE).text) == {"status": "ok"}

@@ -15,7 +15,7 @@ from genba.entrypoints.web.security import Passes
 from genba.wiring.web_keys import WebKeys
 from tests.fuzz.outside import everything
 from tests.project import Project
-from tests.web.serving import OPERATOR, PERSON, VIEWER, Dashboard, dashboard
+from tests.web.serving import OPERATOR, PATIENCE, PERSON, VIEWER, Dashboard, dashboard
 
 PAGES = ("/", "/board", "/api/docs", "/live")
 _CSRF = re.compile(r'data-csrf="([0-9a-f]+)"')
@@ -29,26 +29,26 @@ def csrf_of(client: httpx.Client) -> str:
 
 @pytest.mark.parametrize("path", PAGES)
 def test_nobody_sees_a_page_without_a_token(served: Dashboard, path: str) -> None:
-    answer = httpx.get(f"{served.url}{path}")
+    answer = httpx.get(f"{served.url}{path}", timeout=PATIENCE)
     assert (answer.status_code, answer.headers["location"]) == (303, "/enter")
 
 
 @pytest.mark.parametrize("token", ["", "wrong", OPERATOR[:-1], OPERATOR + "x", "é" * 20, "\0"])
 def test_a_wrong_token_opens_nothing(served: Dashboard, token: str) -> None:
-    answer = httpx.post(f"{served.url}/enter", data={"token": token})
+    answer = httpx.post(f"{served.url}/enter", data={"token": token}, timeout=PATIENCE)
     assert answer.status_code == 403
     assert "set-cookie" not in answer.headers
 
 
 def test_the_api_says_how_to_come_in(served: Dashboard) -> None:
-    answer = httpx.get(f"{served.url}/api/tasks")
+    answer = httpx.get(f"{served.url}/api/tasks", timeout=PATIENCE)
     assert answer.status_code == 401
     assert answer.headers["www-authenticate"] == "Bearer"
     assert "Bearer" in answer.json()["error"]["hint"]
 
 
 def test_the_cookie_is_kept_from_scripts_and_other_sites(served: Dashboard) -> None:
-    answer = httpx.post(f"{served.url}/enter", data={"token": OPERATOR})
+    answer = httpx.post(f"{served.url}/enter", data={"token": OPERATOR}, timeout=PATIENCE)
     cookie = answer.headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
@@ -65,7 +65,7 @@ def test_a_cookie_that_was_changed_is_worth_nothing(served: Dashboard, change: s
         "signature": f"{kind}.{until}.{'0' * len(signature)}",
         "cut": f"{kind}.{until}",
     }[change]
-    answer = httpx.get(f"{served.url}/board", cookies={"genba-tests": forged})
+    answer = httpx.get(f"{served.url}/board", cookies={"genba-tests": forged}, timeout=PATIENCE)
     assert answer.status_code == 303
 
 
@@ -222,7 +222,7 @@ def test_no_page_tells_a_token(served: Dashboard) -> None:
 
 @pytest.mark.parametrize("path", ["/mcpx", "/mcp/board", "/favicon.ico", "/mcp%2f..%2fboard", "//enter", "/enter/"])
 def test_what_looks_like_an_open_door_is_none(served: Dashboard, path: str) -> None:
-    answer = httpx.get(f"{served.url}{path}")
+    answer = httpx.get(f"{served.url}{path}", timeout=PATIENCE)
     assert (answer.status_code, answer.headers["location"]) == (303, "/enter")
 
 
@@ -230,7 +230,7 @@ def test_what_looks_like_an_open_door_is_none(served: Dashboard, path: str) -> N
 def test_strangers_are_not_told_whose_dashboard_it_is(served: Dashboard, path: str) -> None:
     with served.client() as client:
         assert served.site.lookout.project in client.get("/board").text
-    assert served.site.lookout.project not in httpx.get(f"{served.url}{path}").text
+    assert served.site.lookout.project not in httpx.get(f"{served.url}{path}", timeout=PATIENCE).text
 
 
 def test_a_plain_form_of_our_own_page_is_taken(served: Dashboard) -> None:
@@ -253,7 +253,7 @@ def test_cookies_of_other_ports_lock_nobody_out(served: Dashboard, strange: str)
     with served.visitor() as client:
         mine = client.cookies["genba-tests"]
     for cookie in (f"{strange}; genba-tests={mine}", f"genba-tests={mine}; {strange}"):
-        answer = httpx.get(f"{served.url}/board", headers={b"cookie": cookie.encode()})
+        answer = httpx.get(f"{served.url}/board", headers={b"cookie": cookie.encode()}, timeout=PATIENCE)
         assert answer.status_code == 200
 
 

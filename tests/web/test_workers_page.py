@@ -121,8 +121,10 @@ def test_a_day_of_thousands_of_sessions_is_drawn_bounded(served: Dashboard) -> N
 def test_the_same_moment_is_drawn_alike(served: Dashboard) -> None:
     begun(served, add(served, "Make tea"))
     with served.client() as client:
-        first = client.get("/workers?reach=7d", headers={"genba-live": "1"})
-        again = client.get(
-            "/workers?reach=7d", headers={"genba-live": "1", "genba-digest": first.headers["genba-digest"]}
-        )
-    assert again.status_code == 204
+
+        def asked_twice() -> int:
+            first = client.get("/workers?reach=7d", headers={"genba-live": "1"})
+            known = {"genba-live": "1", "genba-digest": first.headers["genba-digest"]}
+            return client.get("/workers?reach=7d", headers=known).status_code
+
+        until(lambda: asked_twice() == 204)  # a machine that is busy may let a moment pass between the two
