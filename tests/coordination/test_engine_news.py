@@ -14,6 +14,24 @@ from genba.domain.errors import GitError
 CUT = OperationalError("SELECT 1", {}, sqlite3.OperationalError("server closed the connection\nThis probably means"))
 
 
+NOT_BEGUN = faults.DBOSRecoveryError("a workflow", "nobody knows its kind")
+
+
+async def heard(error: Exception, *, words_only: bool) -> list[str]:
+    logger, heard = logging.getLogger("dbos"), list[News]()
+    before = (logger.handlers[:], logger.level, logger.propagate)
+    try:
+        quieten(asyncio.get_running_loop(), heard.append)
+        try:
+            raise error
+        except Exception:
+            logger.error("it went wrong: %s", error, exc_info=not words_only)  # noqa: TRY400  (as DBOS does it)
+        await asyncio.sleep(0)
+    finally:
+        logger.handlers[:], logger.level, logger.propagate = before
+    return [news.message for news in heard]
+
+
 @pytest.mark.parametrize(
     ("error", "told"),
     [
@@ -28,17 +46,10 @@ CUT = OperationalError("SELECT 1", {}, sqlite3.OperationalError("server closed t
 async def test_what_goes_wrong_in_the_engine_is_told_as_what_it_is(
     error: Exception, told: list[str], words_only: bool
 ) -> None:
-    logger, heard = logging.getLogger("dbos"), list[News]()
-    before = (logger.handlers[:], logger.level, logger.propagate)
-    try:
-        quieten(asyncio.get_running_loop(), heard.append)
+    assert await heard(error, words_only=words_only) == told
 
-        try:
-            raise error
-        except Exception:
-            logger.error("it went wrong: %s", error, exc_info=not words_only)  # noqa: TRY400  (as DBOS does it)
 
-        await asyncio.sleep(0)
-    finally:
-        logger.handlers[:], logger.level, logger.propagate = before
-    assert [news.message for news in heard] == told
+async def test_a_workflow_that_cannot_begin_is_not_kept_silent() -> None:
+    (told,) = await heard(NOT_BEGUN, words_only=True)
+
+    assert "nobody knows its kind" in told

@@ -4,7 +4,8 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from playwright.sync_api import Browser, ConsoleMessage, Error, Page, TimeoutError, expect  # noqa: A004
+from playwright.sync_api import Browser, ConsoleMessage, Error, Page, expect
+from playwright.sync_api import TimeoutError as TookTooLong
 
 from tests.web.serving import OPERATOR, Dashboard
 
@@ -55,12 +56,12 @@ class Looker:
 
     def keys(self, first: str, second: str, url: str) -> None:
         """Press two keys that belong together until they lead there: a busy machine may let too long pass between."""
-        while True:
+        for _ in range(5):
             self.page.keyboard.press(first)
             self.page.keyboard.press(second)
-            with contextlib.suppress(TimeoutError):
-                self.page.wait_for_url(url, timeout=10_000)
-                return
+            with contextlib.suppress(TookTooLong):
+                return self.page.wait_for_url(url, timeout=PATIENCE_MS / 5)
+        raise AssertionError(f"{first} {second} does not lead to {url}")
 
     def _heard(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning") and not message.text.startswith(_LEFT_BEHIND):

@@ -1,11 +1,12 @@
 """A button that is pressed before the page is ready does what it would have done a moment later."""
 
 import threading
+import time
 
 from playwright.sync_api import Browser, Dialog, Page, Route, expect
 
 from tests.project import Project
-from tests.web.looking import Looker
+from tests.web.looking import PATIENCE_MS, Looker
 from tests.web.serving import dashboard
 
 
@@ -65,7 +66,9 @@ def test_a_form_that_has_just_come_asks_before_it_acts(project: Project, chromiu
                 form.requestSubmit(form.querySelector("button[type=submit]"));
             }"""
         )
+        deadline = time.monotonic() + PATIENCE_MS / 1000
         while not asked.is_set():
+            assert time.monotonic() < deadline, "nobody was asked"
             page.wait_for_timeout(50)
         page.wait_for_timeout(300)
         assert page.url.endswith("/tasks/1")

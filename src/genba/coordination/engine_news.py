@@ -14,6 +14,8 @@ import msgspec
 from genba.coordination import checkpoints
 from genba.domain.errors import GenbaError
 
+_POISONED = "MaxRecoveryAttemptsExceededError"
+
 
 class News(msgspec.Struct, frozen=True):
     """What happened to the engine itself."""
@@ -34,7 +36,9 @@ class _Listening(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else sys.exception()  # it often tells only the words of one
         # How a workflow ended stands in its row; that another one has it, or that it was cancelled, is no fault.
-        if isinstance(error, GenbaError) or type(error).__module__.partition(".")[0] == "dbos":
+        # Of what is told in words alone this holds for one that is poisoned: one that cannot begin has no other sign.
+        of_workflow = type(error).__module__.partition(".")[0] == "dbos"
+        if isinstance(error, GenbaError) or (of_workflow and (record.exc_info or type(error).__name__ == _POISONED)):
             return
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._say, News("engine.error", _told(error) or _unforeseen(error, record)))
