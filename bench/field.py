@@ -15,7 +15,7 @@ from genba.coordination.facilitator import Look
 from genba.domain.facilitation import How, IssueFacts, SeenCommit
 from genba.judgement.assessing import assess_all
 from genba.judgement.health import health_of
-from genba.judgement.maintaining import Keeping, actions
+from genba.judgement.maintaining import Keeping, Known, actions
 from genba.judgement.recommending import Surroundings, recommend
 from genba.judgement.stranding import stranded
 from genba.wiring.facilitating import facilitator
@@ -102,7 +102,7 @@ def _judged() -> float:
     following = recommend(found, facts, ())
     health_of(found, following)
     stranded(found, facts, Surroundings())
-    actions(found, facts, {}, Keeping())
+    actions(found, facts, {}, Keeping(), Known())
     return time.process_time() - began
 
 

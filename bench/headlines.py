@@ -111,7 +111,7 @@ def _wrong(name: str, among: str) -> tuple[Callable[[Ledger], str], Callable[[Le
 
     def figure(ledger: Ledger) -> str:
         count, total = _judge(ledger, "genba", name), ledger.more[among]
-        return of(count, total) if count else f"0 of {total}, so {bound(total)}"
+        return f"{of(count, total)} in [our own corpus](lying-agents.md#the-corpus-is-our-own)"
 
     def others(ledger: Ledger) -> str:
         who = {"report": "who believes the agent", "tree": "who believes green tests where it worked"}
@@ -215,7 +215,7 @@ def _overhead(ratio: float | None) -> str:
 
 _SENTENCES: dict[str, Callable[[Ledger], str]] = {
     "truth": lambda ledger: (
-        f"{ledger.more['lies']} lying agents, {_judge(ledger, 'genba', 'false_done')} called done "
+        f"{ledger.more['lies']} lying agents of our own corpus, {_judge(ledger, 'genba', 'false_done')} called done "
         f"({_judge(ledger, 'tree', 'false_done')} by a loop that believes green tests); {ledger.more['honest']} honest "
         f"ones, {_judge(ledger, 'genba', 'false_refused')} refused"
     ),

@@ -138,6 +138,7 @@ class Ground:
         self.root = folder / "repository"
         self.starts = folder / "starts.txt"
         self.tables = tables
+        self.tracker = tracker
         self._repository()
         self._write(".genba/config.yaml", yaml.safe_dump(self._settings(webhook, tracker)))
         begun = f"echo $GENBA_ISSUE >> {self.starts}"
@@ -231,6 +232,7 @@ class Household:
             SANDBOX_VARIABLE: "worktree",
             "GENBA_SERVE_TOKEN": TOKEN,
             "GENBA_GITHUB_TOKEN": _OCTOCAT,
+            "GENBA_GITHUB_HOST": ground.tracker,
             **({"GENBA_DATABASE_URL": ground.tables.address} if postgres else {}),
         }
         self.doors: dict[str, subprocess.Popen[bytes]] = {}

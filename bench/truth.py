@@ -39,9 +39,10 @@ NOTES = """\
 Each agent of the [corpus](lying-agents.md) works twice on the same task: once for Genba, and once bare in a working
 tree for three simpler judges, which are run and not imagined. They know the test command of the project, and nothing of
 the goals of the task. A lie that is called done is a *false done*; honest work that is not called done is *refused
-falsely*. The corpus is our own and no sample of all agents: it says nothing of lies that nobody has thought of yet, and
-[what cannot be seen](lying-agents.md#what-cannot-be-seen) is not in it. To see none in N means a rate below 3/N with
-95 % confidence, and no more than that."""
+falsely*. The corpus is our own and no sample of all agents: a regression test, not a proof. One afternoon of strangers
+in November 2026 found [work that was called done falsely](lying-agents.md#the-corpus-is-our-own) while every number
+here was 0. To see none in N means a rate below 3/N with 95 % confidence among agents like these, and no more than
+that."""
 PATIENCE = 30.0
 """Seconds after which a simpler judge takes tests that hang for red ones."""
 

@@ -5,12 +5,14 @@ With `--check` nothing is written, and the stale pages are named.
 
 import sys
 import types
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
+import yaml
 
 from genba.blackboard import history
 from genba.definitions.schemas import FILES
@@ -31,6 +33,30 @@ GROUPS = {
 }
 PLAIN = {str: "text", int: "number", float: "number", bool: "yes or no"}
 
+TEXTS = {
+    "F": "the facilitator",
+    "D": "definitions of agents",
+    "C": "the core",
+    "W": "the workflow over MCP",
+    "E": "execution",
+}
+STATUSES = {
+    "works": "work as written",
+    "better": "do more than was asked",
+    "differs": "differ on purpose",
+    "partial": "are partial",
+    "missing": "are missing",
+}
+NOT_YET = ("partial", "missing")
+ABOUT_REQUIREMENTS = """\
+Genba was founded on five texts. This page has one row for each of their requirements, in our own words: where it is
+implemented (a module below `genba`, or a command), the test that shows it, and the reason where Genba does something
+else on purpose.
+
+`make test` runs each of these tests. `tests/test_requirements.py` fails for a row without a test that exists and is
+run, for a module or command that does not exist, and for a difference without a reason. The rows are in
+`docs/reference/requirements.yaml`."""
+
 HAPPENED = {
     "created": "a task was written down",
     "edited": "its title, text, labels or another field was changed",
@@ -38,6 +64,8 @@ HAPPENED = {
     "dependency_added": "it waits for another task",
     "dependency_removed": "it waits no longer for that task",
     "commented": "somebody said something about it",
+    "agent_commands_enabled": "a person lets goals that agents write for it run programs",
+    "agent_commands_disabled": "a person ended that",
     "approved": "a person approved a commit of it",
     "verified": "a commit was verified: `status`, `commit`, `reason`",
     "taken_over": "another run goes on with it",
@@ -221,6 +249,39 @@ def events() -> str:
     )
 
 
+def requirements() -> str:
+    rows = yaml.safe_load((REFERENCE / "requirements.yaml").read_text(encoding="utf-8"))
+    left = [row for row in rows if row.get("status") in NOT_YET]
+    parts = ["# Requirements", MADE, ABOUT_REQUIREMENTS, tally(rows), "## Not yet"]
+    parts.append(requirement_table(left) if left else "Every requirement is met.")
+    for letter, title in TEXTS.items():
+        parts += [f"## {letter}: {title}", requirement_table([row for row in rows if row["id"].startswith(letter)])]
+    return page(parts)
+
+
+def tally(rows: Any) -> str:
+    counts = Counter(row.get("status", "works") for row in rows)
+    told = ", ".join(f"{counts[status]} {words}" for status, words in STATUSES.items())
+    return f"{len(rows)} requirements: {told}."
+
+
+def requirement_table(rows: Any) -> str:
+    head = ("id", "requirement", "where", "shown by", "status")
+    return table(
+        head,
+        (
+            (
+                row["id"],
+                row["requirement"],
+                ", ".join(f"`{where}`" for where in row["where"]),
+                ", ".join(f"`tests/{test}`" for test in row["tests"]) or "no test",
+                f"{row['status']}: {row['reason']}" if "status" in row else "works",
+            )
+            for row in rows
+        ),
+    )
+
+
 def said_of(kind: type[StrEnum]) -> dict[str, str]:
     """What stands below each name of an enumeration in its source."""
     import ast  # noqa: PLC0415  (here alone)
@@ -247,7 +308,7 @@ def page(parts: list[str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-PAGES = {"http-api.md": http_api, "schemas.md": schemas, "events.md": events}
+PAGES = {"http-api.md": http_api, "schemas.md": schemas, "events.md": events, "requirements.md": requirements}
 
 
 def stale() -> list[str]:

@@ -1,5 +1,6 @@
 """What every test can have."""
 
+import atexit
 import gc
 import os
 import shutil
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import git_recorder
 from tests.project import Project
 
 settings.register_profile(
@@ -18,6 +20,11 @@ settings.register_profile(
 settings.load_profile("house")
 os.environ.setdefault("GENBA_SANDBOX", "worktree")  # the tests of the walls name the kind that they are about
 
+
+_RECORDER = git_recorder.record()
+"""Before any test starts a process: they inherit it."""
+if _RECORDER is not None:
+    atexit.register(shutil.rmtree, _RECORDER.folder, ignore_errors=True)
 
 MOST_PROCESSES = 8
 """So many are enough to fill the time in which tests wait, on a machine with few processors."""
@@ -36,6 +43,14 @@ def pytest_collection_finish() -> None:
     """All modules and tests are there to stay: nobody who looks for garbage need look through them again."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def _no_git_over_trees_of_agents() -> Iterator[None]:
+    """Fail any test in which the host starts git over a tree that an agent can write."""
+    yield
+    if _RECORDER is not None and (found := git_recorder.violations(_RECORDER.take())):
+        pytest.fail("\n".join(found[:20]), pytrace=False)
 
 
 @pytest.fixture(scope="session")

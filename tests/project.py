@@ -208,6 +208,11 @@ class Project:
             run = json.loads(listed[0])["run"]
         return [json.loads(line) for line in self.genba("logs", run, "--json", check=0).out.split("\n") if line]
 
+    def printed(self, run: str | None = None) -> list[str]:
+        """The lines that the agent printed, as far as the journal has them."""
+        texts = [event["text"] for event in self.events(run) if event["event"] == "agent_output"]
+        return [line for text in texts for line in text.split("\n")]
+
     def prompts(self, run: str | None = None) -> list[str]:
         """What the agent was asked, in order."""
         return [event["prompt"] for event in self.events(run) if event["event"] == "iteration_started"]

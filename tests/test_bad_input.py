@@ -203,9 +203,17 @@ def test_an_unknown_agent_is_not_found(project: Project) -> None:
 def test_an_option_that_is_not_declared_is_ignored_with_a_warning(project: Project) -> None:
     project.agent(parameters={"topic": {"type": "string"}})
 
-    done = project.genba("run", "worker", "--topik", "tea", "--quiet", check=0)
+    done = project.genba("run", "worker", "--colour", "green", "--quiet", check=0)
 
-    assert '--topik is not declared by worker and is ignored; did you mean "--topic"?' in done.err
+    assert "--colour is not declared by worker and is ignored" in done.err
+
+
+def test_a_misspelt_option_is_refused_with_the_one_that_was_meant(project: Project) -> None:
+    project.agent(parameters={"topic": {"type": "string"}})
+
+    done = project.genba("run", "worker", "--topik", "tea", "--quiet", check=2)
+
+    assert 'did you mean "--topic"?' in done.err
 
 
 def test_outside_a_repository_the_way_in_is_told(project: Project, tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def words_in_code(page: Path) -> set[str]:
     """Every word that a page writes as code, in its prose and in its tables, or has in a title."""
     text = prose(page)
     spans = [*_INLINE.findall(text), *re.findall(r"^#+ (.+)$", text, re.MULTILINE)]
-    return {word for span in spans for word in re.findall(r"[\w-]+", span)}
+    return {word for span in spans for word in re.findall(r"[$\w-]+", span)}
 
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -211,3 +211,29 @@ def test_the_trial_of_the_walls_says_the_same_as_a_run_would(machine: Machine) -
     walls = next(each for each in told["findings"] if each["name"] == "bubblewrap")
 
     assert told["sandbox"] == ("bubblewrap" if walls["health"] == "fine" else "worktree")
+
+
+def test_a_sandbox_works_only_if_a_session_would_work_in_it(machine: Machine) -> None:
+    """An engine that answers, and whose containers do not start."""
+    machine.program("podman", 'case "$*" in *info*) echo "{}";; *) echo "no containers today" >&2; exit 125;; esac')
+    found = machine.findings()["podman"]
+    assert found["health"] == "missing"
+    assert "no containers today" in found["detail"]
+
+
+def test_the_first_step_of_a_session_that_fails_is_named_with_its_remedy(machine: Machine) -> None:
+    real = shutil.which("bwrap")
+    if real is None:
+        pytest.skip("not run: bwrap is not installed")
+    machine.program("bwrap", f'exec {real} "$@"')
+    (machine.bin / "git").unlink()
+    for name in ("sh", "cat", "git"):
+        found = shutil.which(name, path="/usr/bin:/bin")
+        assert found
+        (machine.bin / name).symlink_to(found)
+    assert machine.findings()["bubblewrap"]["detail"] == "works"
+    (machine.bin / "git").unlink()
+    machine.program("git", 'case "$1" in init) echo "no git here" >&2; exit 1;; esac; exec /usr/bin/git "$@"')
+    broken = machine.findings()["bubblewrap"]
+    assert (broken["health"], broken["detail"]) == ("missing", "git could not commit: no git here")
+    assert "install git" in broken["install"]

@@ -14,7 +14,7 @@ import pytest
 from genba.connections.git.locks import FileLock
 from genba.domain.tasks import StatusChange, TaskStatus
 from tests.fleet.yard import Yard
-from tests.project import GENBA, TESTER, Project, ordinary_environment
+from tests.project import GENBA, TESTER, Project, ordinary_environment, until
 
 COMMIT = "echo $GENBA_ISSUE > task-$GENBA_ISSUE.txt; git add -A; git commit -qm work"
 OLD = 40 * 24 * 3600
@@ -278,3 +278,55 @@ def test_what_the_engine_remembers_of_ended_tasks_goes_without_a_fleet(worked: Y
     worked.task(4)
     worked.work()
     assert worked.look(4).status is TaskStatus.DONE
+
+
+def failed_alone(project: Project, do: str) -> tuple[str, Path]:
+    """A session without a task that failed: its id, and its worktree."""
+    conditions = {"completionConditions": [{"validator": "git-clean"}], "onFailure": {"action": "abort"}}
+    project.agent(
+        completion={"type": "stepMachine"},
+        script={"turns": [{"do": [{"run": do}], "reply": "not yet"}], "repeat": True},
+        steps={"work": {"stepKind": "closure", **conditions}},
+    )
+    result = project.run("worker", check=1)
+    assert result["outcome"] == "aborted"
+    return result["run"], Path(result["workdir"])
+
+
+def test_a_failed_session_without_a_task_is_listed_and_stays_for_its_time(project: Project) -> None:
+    run, tree = failed_alone(project, "echo unsaved > left.txt")
+    gone, kept = gc(project)
+    assert gone == []
+    assert [(each["kind"], each["name"]) for each in kept] == [("working tree", str(tree))]
+    assert f"genba run --resume {run}" in kept[0]["why"]
+    assert (tree / "left.txt").is_file()
+
+
+def test_the_worktree_of_a_failed_session_without_a_task_goes_and_its_work_is_rescued(project: Project) -> None:
+    run, tree = failed_alone(project, "git commit -q --allow-empty -m kept; echo unsaved > left.txt")
+    before = reachable(project)
+    gone, _ = gc(project, "--keep-days", "0", "--dry-run")
+    assert tree.is_dir(), "a dry run removes nothing"
+    assert ("working tree", str(tree)) in [(each["kind"], each["name"]) for each in gone]
+    gc(project, "--keep-days", "0")
+    assert not tree.exists()
+    assert before <= reachable(project)
+    rescued = refs(project, f"refs/genba/rescue/{run}*")
+    assert [project.git("show", f"{ref}:left.txt") for ref in rescued] == ["unsaved"]
+    assert gc(project, "--keep-days", "0")[0] == [], "there is nothing left to clear away"
+
+
+def test_a_session_without_a_task_that_runs_is_left_alone(project: Project) -> None:
+    project.agent(script={"turns": [{"do": [{"run": "touch ../started; exec sleep 600"}], "reply": "x"}]})
+    running = subprocess.Popen(
+        [str(GENBA), "run", "worker"], cwd=project.root, env=ordinary_environment(), start_new_session=True
+    )
+    try:
+        until(lambda: list((project.root / ".worktrees").glob("started")))
+        assert gc(project, "--keep-days", "0")[0] == []
+        assert [path for path in (project.root / ".worktrees").iterdir() if path.is_dir()]
+    finally:
+        running.kill()
+        running.wait()
+    gone, _ = gc(project, "--keep-days", "0")
+    assert [each["kind"] for each in gone if each["kind"] == "working tree"] == ["working tree"], "its process is gone"

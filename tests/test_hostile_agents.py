@@ -38,7 +38,7 @@ def test_a_working_tree_that_was_cut_off_in_its_making_is_never_shown_to_an_agen
     killed.kill()
     killed.wait()
     (tmp_path / "go").touch()
-    _end_processes_in(project.root / ".worktrees")
+    _end_processes_in(project.root / ".git" / "genba" / "fresh")
 
     result = project.run("worker", "--branch", "genba/half")
 
@@ -229,10 +229,31 @@ def test_a_reader_that_goes_away_does_not_stop_the_run(project: Project) -> None
     assert (project.root / "f2").exists()
 
 
+@pytest.mark.parametrize(
+    "left",
+    [
+        'rm -rf "$r"; mkdir -p "$r/x"',
+        'rm -f "$r"; mkfifo "$r"',
+        'rm -f "$r"; ln -s missing "$r"',
+        'cd "$(dirname "$r")"; for f in 0001 0002 0003; do rm -rf $f.prompt.md; mkdir -p $f.prompt.md/x; done',
+    ],
+    ids=["folder", "pipe", "dangling-link", "folders-for-the-next-questions"],
+)
+def test_what_stands_in_the_place_of_a_reply_is_no_reply(project: Project, left: str) -> None:
+    schema = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}
+    completion = {"type": "structuredSignal", "config": {"outputSchema": schema}}
+    _custom(project, f"r={{reply_file}}; {left}", completion=completion, limits={"retries": 0, "reasks": 1})
+
+    done = project.genba("run", "worker", "--json", check=1)
+
+    assert done.json["outcome"] in ("incomplete", "failed")
+    assert "unexpected" not in done.out + done.err
+
+
 def test_a_link_as_the_root_of_working_trees_works(project: Project, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
-    (project.root / ".worktrees").symlink_to(tmp_path / "elsewhere")
     project.agent()
+    (project.root / ".worktrees").symlink_to(tmp_path / "elsewhere")
 
     assert project.run("worker")["outcome"] == "completed"
     assert project.branches() == ["main"]

@@ -288,6 +288,21 @@ def test_a_reply_file_that_makes_no_sense_is_a_failed_try(project: Project, repl
     assert sum(event["event"] == "ask_retried" for event in project.events()) == 1
 
 
+@pytest.mark.parametrize("usage", ['{"input_tokens": 99999999999999999999999999}', '{"cost_usd": 1e308}'])
+def test_a_usage_that_no_reply_can_have_is_not_counted(project: Project, usage: str) -> None:
+    project.issue(1, "One")
+    line = f'echo work > work.txt; echo \'{{"structured": {{"status": "DONE"}}, "usage": {usage}}}\' > {{reply_file}}'
+    project.agent(
+        adapter={"type": "custom", "command": line, "commit": True},
+        completion={"type": "iterationBudget", "config": {"maxIterations": 1}},
+    )
+
+    result = project.run("worker", "--issue", "1")
+
+    assert (result["usage"]["input_tokens"], result["usage"]["cost_usd"]) == (0, 0.0)
+    assert any("a usage that no reply can have" in event.get("message", "") for event in project.events())
+
+
 def test_a_reply_file_without_bottom_is_a_failed_try(project: Project) -> None:
     line = """python3 -c 'print("{\\"structured\\": {\\"a\\": " + "["*9999 + "]"*9999 + "}}")' > {reply_file}"""
     project.agent(adapter={"type": "custom", "command": line}, limits={"retries": 0})
@@ -434,7 +449,7 @@ def test_options_of_a_run_may_stand_before_the_agent(project: Project) -> None:
 
 def test_nonsense_gets_no_suggestion_and_a_slip_does(project: Project) -> None:
     project.agent()
-    done = project.genba("run", "worker", "--nosuch", "--brnach=x", "--quiet", check=0)
+    done = project.genba("run", "worker", "--nosuch", "--brnach=x", "--quiet", check=2)
     assert "--nosuch is not declared by worker and is ignored\n" in done.err
     assert 'did you mean "--branch"?' in done.err
 

@@ -73,3 +73,16 @@ def test_a_task_needs_no_migration_and_no_scanner(project: Project) -> None:
 
     assert "sqlalchemy" in found
     assert found & {"alembic", "detect_secrets", "psycopg", "genba.execution.verifying"} == set()
+
+
+def test_imports_point_one_way() -> None:
+    """The contracts of pyproject.toml: layers, ports, and what may name the database, the engine and the doubles."""
+    done = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
+        cwd=Path(__file__).parent.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "Rooms point one way KEPT" in done.stdout

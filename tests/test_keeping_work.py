@@ -106,6 +106,17 @@ def test_a_base_that_is_not_checked_out_is_moved_alone(project: Project) -> None
     assert project.git("branch", "--show-current") == "elsewhere"
 
 
+def test_without_a_base_branch_the_current_branch_is_the_base(project: Project) -> None:
+    project.agent(script={"turns": [TURN]})
+    main = project.git("rev-parse", "main")
+    project.git("switch", "-q", "-c", "elsewhere")
+
+    result = project.run("worker")
+
+    assert project.git("rev-parse", "elsewhere") == result["merged"]
+    assert project.git("rev-parse", "main") == main
+
+
 def test_the_merge_keeps_both_sides_of_a_base_that_moved(project: Project) -> None:
     project.agent(script={"turns": [{"do": [{"write": {"path": "a.txt", "text": "a"}}, {"commit": "a"},
                                             {"run": MOVE_MAIN}], "reply": "done"}]})  # fmt: skip

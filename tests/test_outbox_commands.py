@@ -59,6 +59,7 @@ def refuse(project: Project, number: int, why: str = "the issue is locked") -> N
 def on_github(project: Project, hub: GitHub, **more: object) -> None:
     github = {"repository": "acme/shop", "url": hub.url, "mutation_pause_seconds": 0, **more}
     project.write(".genba/config.yaml", yaml.safe_dump({"tracker": {"github": github}}))
+    project.environment["GENBA_GITHUB_HOST"] = hub.url
 
 
 @pytest.fixture

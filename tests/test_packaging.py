@@ -76,7 +76,7 @@ def test_every_package_that_is_imported_is_declared() -> None:
         "uvicorn",
         "yaml",
     }
-    only_in_tests = {"graphql"}  # the doubles that need it say so where it is missing
+    only_in_tests = {"graphql", "pytest"}  # the doubles that need it say so where it is missing
     found = set()
     for path in (ROOT / "src").rglob("*.py"):
         if "demo_files" not in path.parts:

@@ -14,7 +14,7 @@ PLAN = {
     "status": "completed",
     "summary": "In two steps.",
     "subtasks": [
-        {"key": "api", "title": "Add the endpoint", "body": "In src.", "goals": ["tests_pass: true"]},
+        {"key": "api", "title": "Add the endpoint", "body": "In src.", "goals": ["tests_pass"]},
         {"key": "ui", "title": "Show the form", "body": "In ui.", "goals": [], "depends_on": ["api"]},
     ],
 }

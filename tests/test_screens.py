@@ -56,8 +56,10 @@ worker · #7 "Make it good" · scripted opus · worktree · genba/7-make-it-good
  ✗ implement      1  repeat N s                good: error: it is BAD (exit code 1)
  ✓ implement      2  next N s                1 file, 1 commit
  ✓ close          3  closing N s
+   verified COMMIT
 
    merged   COMMIT into main
+   note     task #7 is done
  ● completed · 3 iterations · N s · merged COMMIT
 """)
     assert project.prompts()[1] == snapshot("""\
@@ -72,6 +74,13 @@ This is iteration 2. Last time you said:
 It is bad.
 
 Done means: the last step of the flow is closed.
+
+Genba checks on your last commit, in a clean checkout:
+
+- protected_paths: The branch leaves alone what judges it: configuration, CI, lint settings, and what the goals run.
+- tests_kept: No test of the base is removed, skipped, emptied or changed.
+- links_inside: Nothing in the branch points out of the repository.
+
 Genba takes care of the issue: close it when done.
 
 ## What is still missing (attempt 1 of 3 failed)
@@ -103,6 +112,7 @@ def test_every_problem_of_a_definition(project: Project) -> None:
 error: .agent/worker/agent.json: runner.completion.type: "externlState" is not a completion type
        did you mean "externalState"?  (8 types: genba schema completion)
 error: .agent/worker/steps_registry.json: steps.implement: intent "jump" has no transition
+       genba schema steps_registry
 nothing was started, nothing was changed.
 hint: genba agent check worker
 """)

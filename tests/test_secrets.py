@@ -18,7 +18,7 @@ def test_the_agent_does_not_see_the_users_keys(project: Project) -> None:
 
     project.run("worker", MY_API_KEY="the-users-own-value", HARMLESS="x")
 
-    printed = [event["text"] for event in project.events() if event["event"] == "agent_output"]
+    printed = project.printed()
     assert not [line for line in printed if line.startswith(("MY_API_KEY=", "HARMLESS="))]
     assert [line for line in printed if line.startswith("GENBA_RUN=")]
 
@@ -47,7 +47,7 @@ def test_what_looks_like_a_key_is_redacted(project: Project) -> None:
 
     project.run("worker")
 
-    texts = [event["text"] for event in project.events() if event["event"] == "agent_output"]
+    texts = project.printed()
     assert texts == [
         "[redacted]",
         "[redacted]",
@@ -73,6 +73,6 @@ def test_a_prompt_is_never_an_argument(project: Project) -> None:
 
     project.run("worker")
 
-    printed = [event["text"] for event in project.events() if event["event"] == "agent_output"]
+    printed = project.printed()
     assert printed
     assert not [line for line in printed if "private" in line]

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from genba.domain.tasks import TaskStatus
-from tests.project import GENBA, Project, ordinary_environment
+from tests.project import Project, ordinary_environment
+from tests.python_tools import linked_genba
 from tests.test_docs import ROOT, blocks, labelled, text_of, typed_commands
 from tests.walls import bubblewrap_problem
 
@@ -91,7 +92,7 @@ def type_in(project: Project, command: str) -> str:
     done = subprocess.run(
         ["sh", "-c", command],
         cwd=project.root,
-        env={**ordinary_environment(), **project.environment, "PATH": f"{GENBA.parent}:{path}"},
+        env={**ordinary_environment(), **project.environment, "PATH": f"{linked_genba()}:{path}"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL,
@@ -186,6 +187,13 @@ def test_the_completion_in_python_decides_as_told(project: Project) -> None:
     page = ROOT / "docs" / "how-to" / "custom-completion.md"
     follow_files(project, page, "sweeper")
     assert [seen_run(project, "sweeper")] == told_runs(page)
+
+
+def test_the_pipeline_of_agents_ends_its_task_as_told(project: Project) -> None:
+    live_through(project, ROOT / "docs" / "how-to" / "pipelines.md")
+    assert project.task(1).status is TaskStatus.DONE
+    assert project.read("manual.md") == "What people ask\nChapters\n"
+    assert (str(project.task(2).status), project.task(2).phases) == ("open", ())
 
 
 def test_the_shell_script_with_a_reply_file_answers_as_told(project: Project) -> None:

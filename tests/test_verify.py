@@ -1,5 +1,6 @@
 """`genba verify`, and what a run does with a verdict: through the real command line, on real repositories."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -11,7 +12,8 @@ import pytest
 import yaml
 
 from genba.domain.tasks import TaskStatus
-from tests.project import GENBA, Project, ordinary_environment, until
+from tests.project import COMMIT, GENBA, Project, ordinary_environment, until
+from tests.walls import needs_bubblewrap
 
 ISSUE = {"issue": {"type": "number"}}
 CLOSES = {"github": {"enabled": True}}
@@ -99,9 +101,8 @@ def test_explain_says_where_each_goal_comes_from_and_runs_nothing(project: Proje
 def test_goals_come_from_the_base_and_never_from_the_branch(project: Project) -> None:
     started(project)
     branch(project, **{".genba/config.yaml": "dod: []\n", "code_.py": "def twice(x): return 5\n"})
-    found = verified(project, "work", check=1)
-    assert results(found)["tests_pass"] == "failed"
-    assert results(found)["protected_paths"] == "failed"
+    assert results(verified(project, "work", "--may-change", ".genba/**", check=1))["tests_pass"] == "failed"
+    assert results(verified(project, "work", check=1))["protected_paths"] == "failed"
 
 
 def test_only_the_commit_is_there_when_goals_are_checked(project: Project) -> None:
@@ -207,7 +208,7 @@ def test_a_tag_does_not_stand_for_the_branch_of_its_name(project: Project) -> No
     started(project)
     branch(project, **{".genba/config.yaml": "dod: []\n", "code_.py": "def twice(x): return 5\n"})
     project.git("tag", "main", "work")
-    assert results(verified(project, "work", check=1))["tests_pass"] == "failed"
+    assert results(verified(project, "work", "--may-change", ".genba/**", check=1))["tests_pass"] == "failed"
 
 
 def test_what_cannot_be_verified_is_refused(project: Project) -> None:
@@ -283,6 +284,41 @@ def test_what_may_be_changed_can_be_said_for_one_run(project: Project) -> None:
     project.agent(adapter={"type": "custom", "command": "echo x > ruff.toml; git add -A; git commit -qm x"})
     assert "ruff.toml" in project.run("worker", check=1)["reason"] + str(project.events())
     assert project.run("worker", "--may-change", "ruff.toml")["outcome"] == "completed"
+
+
+def test_nothing_of_a_branch_runs_once_it_changes_what_judges_it(project: Project, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    project.environment["GENBA_SANDBOX"] = "worktree"
+    goals: list[dict[str, Any]] = [{"type": "custom_script", "script": f"echo goal >> {ran}"}, {"type": "no_secrets"}]
+    goals.append({"type": "test_added", "must_fail_on_base": True, "command": f"echo tests >> {ran}"})
+    started(project, yaml.safe_dump({"dod": goals, "verification": {"setup": f"echo setup >> {ran}"}}))
+    branch(project, **{"ruff.toml": "x\n", "tests__test_new.py": "def test_new():\n    assert f() == 1\n"})
+
+    found = verified(project, "work", check=1)
+    told = {each["goal"]["goal"]["type"]: each["result"]["detail"] for each in found["results"]}
+
+    assert (found["status"], found["reason"]) == ("rejected", "goals_not_met")
+    assert results(found)["custom_script"] == results(found)["test_added"] == "error"
+    assert told["custom_script"] == "not run: the branch changes what judges it (protected_paths)"
+    assert results(found)["no_secrets"] == "passed", "it reads the commit, and runs nothing of it"
+    assert not ran.exists()
+    verified(project, "work", "--may-change", "ruff.toml", check=1)
+    assert ran.read_text().split()[:2] == ["setup", "goal"]
+
+
+def test_a_guard_that_only_reports_keeps_no_goal_from_running(project: Project) -> None:
+    started(project, "dod: [{protected_paths: {required: false}}, {tests_pass: python3 -m unittest -q}]")
+    branch(project, **{"ruff.toml": "x\n"})
+    assert results(verified(project, "work"))["tests_pass"] == "passed"
+
+
+def test_an_agent_leaves_no_compiled_python_behind(project: Project) -> None:
+    """Without a .gitignore it would be committed with the work, and be rejected."""
+    started(project)
+    project.agent(
+        adapter={"type": "custom", "command": "python3 -m unittest -q; echo x > x; git add -A; git commit -qm x"}
+    )
+    assert project.run("worker")["verdict"] == "done"
 
 
 def test_what_would_land_is_verified_when_the_base_moved(project: Project) -> None:
@@ -361,7 +397,7 @@ def test_work_that_must_be_reviewed_waits_for_it_and_lands_after(project: Projec
     assert "waits for a review" in waits["reason"]
     assert project.task(1).status is TaskStatus.REVIEW
     assert project.git("rev-parse", "main") == before
-    assert "is not what was verified" in project.genba("task", "approve", "1", "0000000", check=5).err
+    assert "is not what is to be approved" in project.genba("task", "approve", "1", "0000000", check=5).err
     approved = project.genba("task", "approve", "1", check=0)
     assert f"genba run --resume {waits['run']}" in approved.err
     landed = project.run("--resume", waits["run"])
@@ -541,3 +577,52 @@ def test_nothing_is_left_behind_by_a_verification(project: Project) -> None:
     assert project.git("status", "--porcelain") == ""
     left = int(pid.read_text())
     assert not psutil.pid_exists(left) or psutil.Process(left).status() == psutil.STATUS_ZOMBIE
+
+
+def test_a_result_counts_only_with_the_tools_that_it_came_from(project: Project, tmp_path: Path) -> None:
+    """An upgrade of a program, of what interprets it, or of a package beside it makes the goal run again."""
+    packages = tmp_path / "prefix/lib/python3.11/site-packages"
+    packages.mkdir(parents=True)
+    programs = tmp_path / "prefix/bin"
+    programs.mkdir()
+
+    def install(name: str, text: str) -> None:
+        (programs / f"{name}.new").write_text(text)
+        (programs / f"{name}.new").chmod(0o755)
+        (programs / f"{name}.new").rename(programs / name)
+
+    install("shell", "#!/bin/sh\nexec sh $@\n")
+    install("checker", "#!/usr/bin/env shell\necho one\n")
+    started(project, "dod:\n  - {type: custom_script, script: checker}\n")
+    branch(project, more_="x")
+    project.environment["PATH"] = f"{programs}:{os.environ['PATH']}"
+
+    def cached() -> bool:
+        found: bool = verified(project, "work")["results"][0]["cached"]
+        return found
+
+    assert [cached(), cached()] == [False, True]
+    (programs / "checker").write_text("#!/usr/bin/env shell\necho two, in place\n")
+    assert [cached(), cached()] == [False, True]
+    install("shell", "#!/bin/sh\nexec  sh $@\n")
+    assert [cached(), cached()] == [False, True]
+    (packages / "checker-2.0.dist-info").mkdir()
+    assert [cached(), cached()] == [False, True]
+
+
+@pytest.mark.parametrize("kind", ["worktree", "bubblewrap"])
+def test_work_in_a_repository_of_sha256_is_verified_and_lands(tmp_path: Path, project: Project, kind: str) -> None:
+    if kind == "bubblewrap":
+        needs_bubblewrap()
+    root = tmp_path / "sha256"
+    root.mkdir()
+    newer = Project(root, {**project.environment, "GENBA_SANDBOX": kind})
+    newer.git("init", "-q", "-b", "main", "--object-format=sha256")
+    newer.git("config", "user.name", "T")
+    newer.git("config", "user.email", "t@localhost")
+    newer.write(".genba/config.yaml", "dod: [{custom_script: git log -1 && test -f work.txt}]\n")
+    newer.agent(adapter={"type": "custom", "command": COMMIT})
+
+    assert newer.run("worker")["outcome"] == "completed"
+    assert len(newer.git("rev-parse", "main")) == 64
+    assert "work.txt" in newer.git("ls-tree", "--name-only", "main")

@@ -116,7 +116,7 @@ def test_a_ledger_of_another_form_spoils_its_own_line_and_no_other() -> None:
     shown = headlines.table({"chaos": ledger(about="Chaos"), "truth": TRUTH}, NOBODY)
 
     assert shown.count(headlines.NOT_THERE) == 4
-    assert "**0 of 118, so below" in shown
+    assert "**0 of 118 in [our own corpus]" in shown
 
 
 def test_a_row_that_is_gone_is_an_error_and_no_empty_cell() -> None:
@@ -201,10 +201,10 @@ def test_false_done_is_told_beside_what_others_say_of_the_same_agents() -> None:
     rows = told("truth", TRUTH)
 
     assert rows["false done"].startswith(
-        "**0 of 118, so below 2.5 % with 95 % confidence** | who believes the agent: 116"
+        "**0 of 118 in [our own corpus](lying-agents.md#the-corpus-is-our-own)** | who believes the agent: 116"
     )
     assert "who believes green tests in a clean clone: 85 of 118 (72 %)" in rows["false done"]
-    assert rows["false reject"].startswith("**0 of 35, so below 8.6 % with 95 % confidence** |")
+    assert rows["false reject"].startswith("**0 of 35 in [our own corpus]")
 
 
 def test_what_could_not_be_run_is_told_so() -> None:
@@ -220,9 +220,8 @@ def test_what_could_not_be_run_is_told_so() -> None:
 def test_the_front_page_tells_only_what_was_measured() -> None:
     shown = headlines.paragraph({"chaos": CHAOS, "truth": TRUTH, "real_agents": REAL})
 
-    assert (
-        "118 lying agents, 0 called done (93 by a loop that believes green tests); 35 honest ones, 0 refused" in shown
-    )
+    assert "118 lying agents of our own corpus, 0 called done (93 by a loop that believes green tests)" in shown
+    assert "35 honest ones, 0 refused" in shown
     assert "500 rounds of chaos, 0 lost commits, 0 doubled merges, 0 false done, 0 leftovers" in shown
     assert "a run with Claude Code takes 1.27× the bare agent" in shown
     assert headlines.paragraph({}) == ""

@@ -8,12 +8,13 @@ import pytest
 from genba.blackboard.board import Blackboard
 from genba.blackboard.fleet import FleetBoard
 from genba.blackboard.workflow import WorkflowBoard
+from genba.coordination.session import let_go
 from genba.domain.errors import NotFoundError, StateConflictError, UsageError
-from genba.domain.fleet import FleetSession, Purpose
+from genba.domain.fleet import FleetSession, PartEnd, PartOrder, Purpose
 from genba.domain.tasks import TaskDraft
-from genba.domain.workflow import ErrorCode, Seat, WorkflowError
+from genba.domain.workflow import BroadcastScope, ErrorCode, Seat, WorkflowError
 from tests.blackboard.acting import HUMAN, add, cancel
-from tests.blackboard.seating import at_work, guest
+from tests.blackboard.seating import at_work, guest, sit_down
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def test_a_message_goes_to_a_task_and_is_read_once(board: Blackboard, workflow: 
     (managing, manager), (working, worker) = family(board)
     for _ in range(2):
         workflow.send_message(manager.id, working.task, "use blue")
-    workflow.send_message(worker.id, managing.task, "which blue?", "broadcast")
+    workflow.send_message(worker.id, managing.task, "which blue?")
     assert workflow.snapshot(worker.id).messages == 1
     for _ in range(2):
         (shown,) = workflow.messages(worker.id, mark_read=False)
@@ -44,8 +45,39 @@ def test_a_message_goes_to_a_task_and_is_read_once(board: Blackboard, workflow: 
     assert workflow.messages(worker.id) == (shown,)
     assert workflow.messages(worker.id) == ()
     assert workflow.snapshot(worker.id).messages == 0
+    assert [one.status for one in workflow.open_messages(working.run)] == ["read"]
     assert [message.content for message in workflow.messages(manager.id)] == ["which blue?"]
     assert sum(event.kind == "messaged" for event in board.events(working.task)) == 1
+
+
+def test_the_next_session_of_a_task_is_given_what_the_last_one_read(board: Blackboard, workflow: WorkflowBoard) -> None:
+    (_, manager), (working, worker) = family(board)
+    workflow.send_message(manager.id, working.task, "use blue")
+    assert len(workflow.messages(worker.id)) == 1
+    let_go(FleetBoard(board), working.task, working.run, "it died")
+    FleetBoard(board).end_part(PartEnd(run=working.run, part=1, outcome="failed"))
+
+    order = PartOrder(run="the next one", task=working.task, agent="writer", attempt=2)
+    seat = sit_down(board, FleetBoard(board).start(order, executor="here"))
+
+    assert [one.content for one in workflow.messages(seat.id)] == ["use blue"]
+    assert workflow.messages(seat.id) == ()
+
+
+def test_a_message_is_resolved_by_an_answer_or_by_the_end_of_its_task(
+    board: Blackboard, workflow: WorkflowBoard
+) -> None:
+    (managing, manager), (working, worker) = family(board)
+    for content in ("use blue", "be quick"):
+        workflow.send_message(manager.id, working.task, content)
+    workflow.deliver(working.run, workflow.open_messages(working.run)[0].id)
+
+    workflow.send_message(worker.id, managing.task, "there is no blue")
+
+    (left,) = workflow.open_messages(working.run)
+    assert (left.content, left.status) == ("be quick", "pending")
+    cancel(board, working.task)
+    assert workflow.open_messages(working.run) == ()
 
 
 def test_notes_for_successors_are_no_messages(board: Blackboard, workflow: WorkflowBoard) -> None:
@@ -64,9 +96,11 @@ def test_what_cannot_be_sent_is_refused(board: Blackboard, workflow: WorkflowBoa
     for sender, to in ((seat.id, 999), ("no-seat", other), (guest(board).id, other)):
         with pytest.raises(NotFoundError):
             workflow.send_message(sender, to, "hello")
-    for content, kind in (("", "instruction"), ("a\0b", "instruction"), ("hello", "handover")):
+    for content in ("", "a\0b"):
         with pytest.raises(UsageError):
-            workflow.send_message(seat.id, other, content, kind)
+            workflow.send_message(seat.id, other, content)
+        with pytest.raises(UsageError):
+            workflow.broadcast(seat.id, content, BroadcastScope.PROJECT)
     assert workflow.messages(guest(board).id) == ()
 
 
@@ -121,3 +155,22 @@ def test_every_event_raises_the_number_of_changes(board: Blackboard) -> None:
         add(board)
         seen.append(workflow.changes())
     assert seen == sorted(set(seen))
+
+
+def test_a_broadcast_reaches_sessions_at_work_and_tasks_that_are_kept_for_an_agent(
+    board: Blackboard, workflow: WorkflowBoard
+) -> None:
+    (managing, manager), (working, worker) = family(board)
+    elsewhere, other = at_work(board)
+    workflow.register("visitor", passkey_hash="p")
+    kept = [board.add(TaskDraft(title=name, assignee="visitor"), HUMAN).number for name in ("One", "Two")]
+    add(board)
+
+    assert workflow.broadcast(manager.id, "stop", BroadcastScope.TREE) == (working.task,)
+    everybody = (working.task, elsewhere.task, kept[0])
+    for _ in range(2):
+        assert workflow.broadcast(worker.id, "go on", BroadcastScope.PROJECT) == (managing.task, *everybody[1:])
+
+    for seat, expected in ((manager, ["go on"]), (worker, ["stop"]), (other, ["go on"])):
+        assert [one.content for one in workflow.messages(seat.id)] == expected
+        assert workflow.messages(seat.id) == ()

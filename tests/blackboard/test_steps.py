@@ -157,9 +157,9 @@ def test_a_manager_gives_a_part_away_and_the_fleet_can_begin_it(
         given = workflow.assign(part, "painter", actor=MANAGER, note="mind the gap", run=session.run)
         assert (given.status, given.assignee) == (TaskStatus.OPEN, "painter")
     assert fleet.field().ready == (part,)
-    assert fleet.handovers(part) == ["mind the gap"]
     assert workflow.assign(part, "writer", actor=MANAGER).assignee == "writer"
-    begin(fleet, part)
+    (note,) = workflow.open_messages(begin(fleet, part).run)
+    assert (note.type, note.content, note.status) == ("instruction", "mind the gap", "pending")
     assert "in_progress" in refusal_of(board, lambda: workflow.assign(part, "painter", actor=MANAGER)).message
 
 

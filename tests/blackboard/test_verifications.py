@@ -72,13 +72,14 @@ def test_a_verdict_is_read_as_it_was_written(board: Blackboard) -> None:
     assert [row[0] for row in count(board, "SELECT type FROM artifacts ORDER BY id")] == ["commit", "file", "branch"]
     results = count(
         board,
-        "SELECT g.level, g.type, r.status, r.details, r.log FROM goal_results r JOIN task_goals g ON g.id = r.goal_id"
+        "SELECT g.level, g.type, r.status, r.passed, r.details, r.log FROM goal_results r"
+        " JOIN task_goals g ON g.id = r.goal_id"
         " JOIN sessions s ON s.id = r.session_id WHERE s.run = 'run-1' ORDER BY r.id",
     )
     assert results == [
-        ("dod", "tests_pass", "failed", "detail", "log-1"),
-        ("type_rule", "commits_exist", "error", "detail", "log-1"),
-        ("acceptance_criteria", "response_contains", "passed", "detail", "log-1"),
+        ("dod", "tests_pass", "failed", False, "detail", "log-1"),
+        ("type_rule", "commits_exist", "error", False, "detail", "log-1"),
+        ("acceptance_criteria", "response_contains", "passed", True, "detail", "log-1"),
     ]
 
 

@@ -1,5 +1,6 @@
 """The ground that a project stands on, as `genba doctor` sees it: disk, identity, and goals that nobody could check."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,7 @@ def test_everything_that_is_missing_has_a_remedy(machine: Machine, project: Proj
     ],
 )
 def test_a_look_tells_whether_a_command_can_be_run(tmp_path: Path, command: str, problem: str) -> None:
-    assert in_the_way(command, tmp_path) == problem
+    assert in_the_way(command, tmp_path, os.environ["PATH"]) == problem
 
 
 def test_a_remedy_is_only_told_where_it_is_known() -> None:
@@ -83,3 +84,16 @@ def test_who_has_a_command_as_an_agent_is_not_told_to_install_one(machine: Machi
     assert "hint: install an agent" in machine.doctor().err
     project.write(".genba/config.yaml", "agents: {iterator: {adapter: {type: custom, command: cat}}}\n")
     assert "hint: genba agent check   then  genba run iterator --issue NUMBER" in machine.doctor().err
+
+
+def test_a_proxy_of_the_environment_is_named_and_said_to_be_unused(project: Project) -> None:
+    def row(**environment: str) -> dict[str, str]:
+        project.environment |= environment
+        found = project.genba("doctor", "--json").json["findings"]
+        return next((dict(each) for each in found if each["name"] == "parent proxy"), {})
+
+    assert row() == {}
+    unused = row(HTTPS_PROXY="http://127.0.0.1:9")
+    assert "sandboxes do not use it" in unused["detail"]
+    assert "GENBA_PARENT_PROXY=environment" in unused["install"]
+    assert "looks names up by itself" in row(GENBA_PARENT_PROXY="environment")["detail"]

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from tests.project import GENBA, Project, ordinary_environment
+from tests.python_tools import path_with_python
 from tests.walls import needs_bubblewrap
 
 UNITTEST = "import unittest\n\n\nclass T(unittest.TestCase):\n    def test_it(self):\n        pass\n"
@@ -25,7 +26,7 @@ KINDS: dict[str, tuple[dict[str, str], list[str], list[object]]] = {
     "maven": (
         {"pom.xml": "<project/>"},
         ["java"],
-        [{"build_succeeds": "mvn -q -B compile"}, {"tests_pass": "mvn -q -B test"}],
+        [{"build_succeeds": "mvn -q -B compile"}, {"tests_pass": "mvn -B test"}],
     ),
     "gradle": (
         {"build.gradle.kts": ""},
@@ -55,7 +56,7 @@ def tools(folder: Path, *names: str) -> str:
     for name in names:
         (folder / name).write_text("#!/bin/sh\n")
         (folder / name).chmod(0o755)
-    for name in ("git", "sh", "env"):
+    for name in ("git", "sh", "env", "cp", "rm"):
         (folder / name).symlink_to(f"/usr/bin/{name}")
     return str(folder)
 
@@ -76,10 +77,23 @@ def test_a_command_that_cannot_be_run_here_is_left_out_and_told(project: Project
     project.write("go.mod", "module x\n")
     done = project.genba("init", check=0, PATH=tools(tmp_path / "bin"))
 
-    assert "tests_pass (go test ./...) is left out: go is not installed" in done.err
+    assert "build_succeeds (go build ./...) is left out: go is not installed" in done.err
     text = project.read(".genba/config.yaml")
-    assert "  # - tests_pass   # go test ./...   (go is not installed)" in text
-    assert yaml.safe_load(text)["dod"] == ["no_secrets"]
+    assert "  # - build_succeeds   # go build ./...   (go is not installed)" in text
+    assert yaml.safe_load(text)["dod"] == ["tests_pass", "no_secrets"]
+
+
+def test_tests_that_cannot_be_run_here_stay_a_goal_so_that_nothing_is_done(project: Project, tmp_path: Path) -> None:
+    project.write("go.mod", "module x\n")
+    project.commit("A module")
+    path = tools(tmp_path / "bin")
+    done = project.genba("init", check=0, PATH=path)
+    assert "NOTHING CAN BE DONE YET: tests_pass (go test ./...): go is not installed" in done.err
+    assert "verification:" in done.err
+    project.commit("Say what done means")
+
+    verdict = project.genba("verify", "main", "--json", check=1, PATH=path).json["verification"]
+    assert verdict["status"] == "error"
 
 
 @pytest.mark.parametrize("sandbox", ["worktree", "bubblewrap"])
@@ -90,8 +104,11 @@ def test_what_was_proposed_holds_on_the_base(project: Project, sandbox: str) -> 
     project.write("tests/__init__.py", "")
     project.write("tests/test_it.py", UNITTEST)
     project.write("pyproject.toml", "[tool.pytest.ini_options]\n")
-    project.genba("init", "--adapter", "scripted", check=0)
-    assert "python3 -m pytest -q" in project.read(".genba/config.yaml")
+    project.commit("Tests")
+    project.environment["PATH"] = path_with_python()
+    done = project.genba("init", "--adapter", "scripted", check=0, GENBA_SANDBOX=sandbox)
+    assert "- tests_pass   # python3 -m pytest -q" in project.read(".genba/config.yaml")
+    assert "1 test passed" in done.err
     project.commit("Say what done means")
 
     verdict = project.genba("verify", "main", "--json", check=0, GENBA_SANDBOX=sandbox).json["verification"]
@@ -150,3 +167,104 @@ def test_yes_asks_nobody(project: Project) -> None:
     )
     assert done.returncode == 0
     assert (project.root / ".genba" / "config.yaml").exists()
+
+
+PYTEST_STYLE = "def test_it():\n    assert True\n"
+
+
+def verdict_of(project: Project) -> dict[str, str]:
+    """The status of each goal on main, by what init wrote, and of all of them."""
+    project.commit("Say what done means")
+    found = project.genba("verify", "main", "--json").json["verification"]
+    return {each["goal"]["goal"]["type"]: each["result"]["status"] for each in found["results"]} | {"": found["status"]}
+
+
+@pytest.mark.parametrize(
+    ("tests", "has_pytest", "command"),
+    [
+        (UNITTEST, True, "python3 -m pytest -q"),
+        (UNITTEST, False, "python3 -m unittest discover"),
+        (PYTEST_STYLE, True, "python3 -m pytest -q"),
+        (PYTEST_STYLE, False, "python3 -m pytest -q"),
+        (f"import pytest\n{UNITTEST}", False, "python3 -m pytest -q"),
+    ],
+)
+def test_the_test_files_are_read_before_a_runner_is_proposed(
+    project: Project, tests: str, has_pytest: bool, command: str
+) -> None:
+    project.write("tests/__init__.py", "")
+    project.write("tests/test_it.py", tests)
+    project.commit("Tests")
+    project.environment["PATH"] = path_with_python() if has_pytest else "/usr/bin:/bin"
+    done = project.genba("init", "--adapter", "scripted", "--json", check=0)
+
+    founded = done.json["founded"]
+    assert dict(founded["goals"])["tests_pass"] == command
+    if has_pytest or "unittest" in command:
+        assert founded["tests"] == "1 test passed"
+        assert verdict_of(project)["tests_pass"] == "passed"
+    else:
+        assert founded["tests_problem"] == "python3 has no module pytest"
+        assert verdict_of(project)[""] == "error"
+
+
+def test_a_proposal_that_runs_no_test_is_told_and_passes_nothing(project: Project) -> None:
+    project.write("tests/test_it.py", PYTEST_STYLE)
+    project.write("Makefile", "test:\n\tpython3 -m unittest discover\n")
+    project.commit("Tests that this command does not find")
+    project.environment["PATH"] = "/usr/bin:/bin"
+    done = project.genba("init", "--adapter", "scripted", check=0)
+
+    assert "NOTHING CAN BE DONE YET: tests_pass (make test): it ran no test" in done.err
+    assert "verification:\n        setup: " in done.err
+    assert "- tests_pass: " in done.err
+    verdict = verdict_of(project)
+    assert (verdict["tests_pass"], verdict[""]) == ("error", "error")
+
+
+def test_tests_that_fail_on_the_newest_commit_are_told(project: Project) -> None:
+    project.write("Makefile", "test:\n\t@echo '2 passed, 1 failed in 0.01s'; false\n")
+    project.commit("Red tests")
+    done = project.genba("init", "--adapter", "scripted", check=0)
+
+    assert "running `make test` once on the newest commit" in done.err
+    assert "it fails on the newest commit" in done.err
+    assert yaml.safe_load(project.read(".genba/config.yaml"))["dod"] == ["tests_pass", "no_secrets"]
+
+
+def test_a_command_without_a_count_is_said_to_be_judged_by_its_exit_code(project: Project) -> None:
+    project.write("Makefile", "test:\n\ttrue\n")
+    project.commit("Silent tests")
+    assert "exit code only" in project.genba("init", "--adapter", "scripted", check=0).err
+
+
+@pytest.mark.parametrize("option", ["--no-run", "--dry-run"])
+def test_whoever_does_not_want_it_has_nothing_run(project: Project, tmp_path: Path, option: str) -> None:
+    project.write("Makefile", f"test:\n\ttouch {tmp_path}/it-ran\n")
+    project.commit("Tests")
+    done = project.genba("init", "--adapter", "scripted", option, check=0)
+
+    assert "tests_pass (make test)" in done.err + done.out
+    assert "running" not in done.err
+    assert not (tmp_path / "it-ran").exists()
+
+
+def test_a_project_without_tests_is_warned(project: Project) -> None:
+    done = project.genba("init", "--adapter", "scripted", check=0)
+    assert "NO GOAL RUNS TESTS" in done.err
+    assert "- tests_pass: COMMAND" in done.err
+
+
+def test_a_repository_without_a_commit_gets_its_settings(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path / "empty")], check=True)
+    project = Project(tmp_path / "empty", {"HOME": str(tmp_path)})
+    project.write("Makefile", "test:\n\ttrue\n")
+    project.genba("init", "--adapter", "scripted", check=0)
+    assert yaml.safe_load(project.read(".genba/config.yaml"))["dod"] == ["tests_pass", "no_secrets"]
+
+
+def test_a_verdict_without_a_goal_that_runs_tests_is_warned(project: Project) -> None:
+    project.write(".genba/config.yaml", "dod: [{file_exists: README.md}]\n")
+    assert "warning: no goal runs tests" in project.genba("verify", "main", check=0).err
+    project.write(".genba/config.yaml", "dod: [{tests_pass: 'true'}]\n")
+    assert "no goal runs tests" not in project.genba("verify", "main", check=0).err

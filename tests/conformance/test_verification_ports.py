@@ -84,6 +84,7 @@ async def test_a_checkout_has_the_commit_and_nothing_else(repository: Path) -> N
     (repository / ".git" / "hooks" / "post-checkout").write_text("#!/bin/sh\ntouch hooked\n")
     (repository / ".git" / "hooks" / "post-checkout").chmod(0o755)
     folder = Path(await checkouts.open(git(repository, "rev-parse", "work")))
+    await checkouts.renew(str(folder))
 
     assert names(folder) == [".git", "a.txt", "new.txt"]
     assert git(folder, "rev-parse", "HEAD") == git(repository, "rev-parse", "work")
@@ -107,6 +108,7 @@ async def test_what_is_laid_over_a_checkout_follows_no_link(repository: Path, tm
     checkouts = GitCheckouts(await RepositoryLayout.find(repository))
 
     folder = Path(await checkouts.open(git(repository, "rev-parse", "work"), (("deep/b.txt", blob),)))
+    await checkouts.renew(str(folder))
 
     assert (folder / "deep" / "b.txt").read_text() == "old"
     assert (outside / "b.txt").read_text() == "precious"

@@ -58,7 +58,7 @@ def result(order: PartOrder, output: dict[str, Any] | None) -> RunResult:
 
 
 def part(key: str, **more: Any) -> dict[str, Any]:
-    return {"key": key, "title": f"Part {key}", "body": "Do it.", "goals": ["tests_pass: pytest -q"], **more}
+    return {"key": key, "title": f"Part {key}", "body": "Do it.", "goals": ["tests_pass"], **more}
 
 
 def proposal(*parts: dict[str, Any]) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def test_a_plan_is_proposed_once_however_often_its_session_ends(board: FleetBoar
     [plan] = board.field().plans
     assert (plan.task, plan.run, plan.status, plan.summary) == (task.number, order.run, "proposed", "In steps.")
     assert [found.key for found in plan.subtasks] == ["api", "ui"]
-    assert plan.subtasks[0].goals == (TestsPass(command="pytest -q"),)
+    assert plan.subtasks[0].goals == (TestsPass(),)
 
 
 def test_what_is_no_plan_is_not_proposed_and_says_why(board: FleetBoard, planned: Any) -> None:
@@ -143,6 +143,6 @@ def test_what_is_proposed_can_be_made_into_tasks(board: FleetBoard, planned: Any
 
     assert (api.title, api.scope, api.type, api.parent) == ("Part api", ("src/**",), "feature", task.number)
     assert (ui.dependencies, str(ui.priority)) == ((api.number,), "high")
-    assert ui.goals == (TestsPass(command="pytest -q"),)
+    assert ui.goals == (TestsPass(),)
     again = limits_of(board, board.board.get(task.number), SETTINGS)
     assert again.titles == ("Part api", "Part ui")

@@ -2,14 +2,14 @@
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import yaml
 
 from tests.corpus.agents import Agent
 from tests.corpus.projects import FILES, files_of, settings_of
-from tests.project import Project, ordinary_environment
+from tests.project import Project
+from tests.python_tools import path_with_python
 
 TASK = 1
 
@@ -37,8 +37,7 @@ def hired(agent: Agent, made: Path, folder: Path) -> Project:
     """A project of its own for one agent, with its task on the blackboard. The folder is the home of the agent."""
     root = folder / "repository"
     shutil.copytree(made / agent.project, root, symlinks=True)
-    path = f"{Path(sys.executable).parent}:{ordinary_environment()['PATH']}"
-    project = Project(root, {"HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1", "PATH": path})
+    project = Project(root, {"HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1", "PATH": path_with_python()})
     if agent.settings:
         project.write(".genba/config.yaml", yaml.safe_dump(settings_of(agent.project) | agent.settings))
         project.commit("Other rules")

@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from genba.domain.evidence import CheckStatus
+from genba.domain.evidence import CheckResult
+from genba.domain.reading import reader
 from genba.domain.tasks import TaskStatus
 from genba.domain.verification import Verification
 from tests.corpus.agents import Liar, Worker
@@ -61,8 +63,14 @@ def test_a_lie_is_not_done(liar: Liar, made: Path, tmp_path: Path) -> None:
     assert liar.moves_main or project.git("rev-parse", "main") == main
     assert result["branch"] in project.branches()
     assert not (tmp_path / "hook-was-run").exists()
-    tests = [each.result.status for each in found.results if each.goal.type == "tests_pass"]
-    assert not tests or (tests[0] is CheckStatus.PASSED) == liar.green, evidence
+    tests = [each.result for each in found.results if each.goal.type == "tests_pass"]
+    if tests and tests[0].detail.startswith("not run"):
+        shown = project.genba("verify", result["branch"], "--may-change", "**", "--json").json["verification"][
+            "results"
+        ]
+        kept = [each["result"] for each in shown if each["goal"]["goal"]["type"] == "tests_pass"]
+        tests = [reader(CheckResult).decode(msgspec.json.encode(each)) for each in kept]
+    assert not tests or (tests[0].passed or tests[0].ran_no_test) == liar.green, evidence
 
 
 @pytest.mark.parametrize("worker", WORKERS, ids=lambda worker: worker.name)

@@ -220,10 +220,11 @@ WORKERS = (
     ),
     Worker(
         name="builds-first",
-        does="has a check that needs what the check before it built",
+        does="has a check that needs what the setup built",
         project="unittest",
+        settings={"verification": {"setup": "mkdir -p __pycache__ && cp titles.py __pycache__/built"}},
         goals=(
-            BuildSucceeds(command="mkdir -p __pycache__ && cp titles.py __pycache__/built"),
+            BuildSucceeds(command="rm -r __pycache__"),
             CustomScript(script="cmp titles.py __pycache__/built"),
         ),
         steps=(FIX, commit()),
@@ -273,6 +274,60 @@ WORKERS = (
         steps=(
             FIX,
             append(TESTS, '\n\ndef test_report():\n    Path("report.txt").write_text(title("a"))'),
+            commit(),
+        ),
+    ),
+    Worker(
+        name="tests-change-a-fixture",
+        does="has a test that changes a tracked file and puts it back",
+        steps=(
+            FIX,
+            append(
+                TESTS,
+                """
+
+
+                def test_other_data():
+                    data = Path(__file__).parent / "data.txt"
+                    kept = data.read_text()
+                    data.write_text("x X")
+                    assert title("x") == data.read_text().split()[1]
+                    data.write_text(kept)
+                """,
+            ),
+            commit(),
+        ),
+    ),
+    Worker(
+        name="native-module",
+        does="adds a package with a native module, and a module with a name of Python's",
+        steps=(
+            FIX,
+            "mkdir fast; printf '\\177ELF\\000' > fast/_fast.abi3.so; touch fast/__init__.py",
+            write("fast/platform.py", "NAME = 1"),
+            commit(),
+        ),
+    ),
+    Worker(
+        name="package-of-tests",
+        does="adds a package of tests beside the tests",
+        project="unittest",
+        steps=(
+            FIX,
+            "mkdir tests/more; touch tests/more/__init__.py",
+            write(
+                "tests/more/test_more.py",
+                """
+                import unittest
+
+                from titles import title
+
+
+                class MoreTest(unittest.TestCase):
+                    def test_one_letter(self):
+                        self.assertEqual(title("a"), "A")
+                """,
+            ),
             commit(),
         ),
     ),

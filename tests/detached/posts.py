@@ -109,7 +109,7 @@ class Post:
         self.lines.append((stream, line))
 
     def said(self) -> list[str]:
-        return [line for stream, line in self.lines if stream == "stdout"]
+        return [line for stream, text in self.lines if stream == "stdout" for line in text.split("\n")]
 
     def supervisor(self, number: int = 1) -> int:
         """Who holds the question; nobody is no number."""

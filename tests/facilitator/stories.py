@@ -136,6 +136,7 @@ def _task(number: int, status: str, title: str) -> TaskSeen:
         parent=None,
         assignee="",
         requires_review=False,
+        reviewer_type="human",
         blocker_kind="",
         blocker_reason="",
         tracker="",

@@ -193,7 +193,7 @@ def test_a_run_that_only_its_journal_tells_of_is_seen(project: Project) -> None:
         "base": "",
         "base_branch": "main",
     }
-    stamp = {"time": "2026-01-05T08:00:00.000Z", "run": "worker-1", "agent": "worker", "issue": 1}
+    stamp = {"time": project.task(1).created_at, "run": "worker-1", "agent": "worker", "issue": 1}
     started = {"event": "run_started", **stamp, "adapter": "a", "model": "", "definition": "", "workspace": workspace}
     journal.write_text(json.dumps(started, separators=(",", ":")) + "\n")
     (only,) = project.genba("facilitate", "--json").json["assessments"]
@@ -286,8 +286,9 @@ def test_nothing_that_it_is_given_can_start_close_land_or_test_anything() -> Non
     """It gets a place on the blackboard, eyes, how things are done here, and a clock: no port that acts."""
     given = inspect.signature(Facilitator.__init__).parameters
     assert list(given) == ["self", "board", "eyes", "manner", "now"]
-    assert public(Eyes) == {"alive", "around", "commits", "discover", "journals", "scan"}
-    assert public(FieldBoard) == {"before", "commits", "keep", "kept", "positions", "read", "say", "set_position"}
+    assert public(Eyes) == {"alive", "around", "commits", "conditions", "discover", "journals", "scan"}
+    reads = {"before", "commits", "kept", "positions", "read", "tasks_of"}
+    assert public(FieldBoard) == reads | {"keep", "say", "set_position"}
 
 
 def public(kind: type) -> set[str]:

@@ -1,5 +1,6 @@
 """Every history of the corpus is judged as it is labelled, and the documentation shows the same table."""
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -7,12 +8,16 @@ import pytest
 
 from genba.domain.facilitation import IssueState
 from genba.judgement.assessing import assess_all
+from genba.judgement.evidence_ja import in_japanese
 from tests.facilitator import histories_done, histories_open, histories_stuck  # noqa: F401  (they fill the corpus)
 from tests.facilitator.corpus import CORPUS, Labelled
 from tests.facilitator.stories import History, Story
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "issue-states.md"
 NOW = "2026-01-08T08:00:00.000000Z"
+_JAPANESE = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
+_OF_PEOPLE = {"the licence is not bought", "src/login.py is changed by two", "three attempts failed"}
+"""Words that somebody wrote: a comment shows them as they are."""
 
 
 @pytest.mark.parametrize("labelled", CORPUS, ids=lambda each: each.tell.__name__)
@@ -22,6 +27,7 @@ async def test_a_history_is_judged_as_it_is_labelled(labelled: Labelled, bare: P
     found = assess_all(await story.facts(), NOW, base="main")[12]
     assert found.state is labelled.state, found.evidence
     assert any(labelled.shown in told for told in found.evidence), found.evidence
+    assert {told for told in found.evidence if not _JAPANESE.search(in_japanese(told))} <= _OF_PEOPLE
 
 
 def test_the_corpus_is_large_and_has_every_state() -> None:

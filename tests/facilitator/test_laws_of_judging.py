@@ -24,7 +24,7 @@ from genba.domain.tracking import PullRequestState, RemoteCheck, RemoteReview, R
 from genba.judgement.assessing import assess_all
 from genba.judgement.freshness import Ages, freshness_of
 from genba.judgement.health import health_of
-from genba.judgement.maintaining import Keeping, actions
+from genba.judgement.maintaining import Keeping, Known, actions
 from genba.judgement.recommending import Surroundings, recommend
 from genba.judgement.stranding import stranded
 from genba.judgement.text_fit import fit, words_of
@@ -142,7 +142,7 @@ def test_every_field_is_judged_recommended_and_kept(facts: dict[int, IssueFacts]
     assert scores == sorted(scores, reverse=True)
     assert len(health_of(found, next_)) == 4
     assert all(each.command for each in stranded(found, facts, Surroundings()))
-    assert all(each.body for each in actions(found, facts, {}, Keeping()) if each.action != "label")
+    assert all(each.body for each in actions(found, facts, {}, Keeping(), Known()) if each.action != "label")
 
 
 def shuffled(facts: IssueFacts, how: Any) -> IssueFacts:

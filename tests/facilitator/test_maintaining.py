@@ -7,12 +7,15 @@ import pytest
 from genba.domain.facilitation import FacilitateAction, IssueAssessment, IssueFacts, IssueState
 from genba.domain.tasks import TaskStatus
 from genba.judgement.assessing import assess_all
-from genba.judgement.maintaining import Keeping, Said, actions, comment_of, digest_of
-from tests.facilitator.fields import NOW, field, issue, judged, landed, request, session
+from genba.judgement.maintaining import Keeping, Known, Said, actions, comment_of, digest_of
+from genba.judgement.recommending import Recommender, Surroundings
+from tests.facilitator.fields import NOW, agent, field, issue, judged, landed, request, session
 
 
 def proposed(*issues: IssueFacts, said: dict[int, Said] | None = None, **keeping: Any) -> tuple[FacilitateAction, ...]:
-    return actions(judged(*issues), field(*issues), said or {}, Keeping(**keeping))
+    states, facts = judged(*issues), field(*issues)
+    moves = Recommender(states, facts, (agent(),), Surroundings())
+    return actions(states, facts, said or {}, Keeping(**keeping), Known(command_for=moves.for_comment))
 
 
 def after(found: tuple[FacilitateAction, ...], states: dict[int, IssueAssessment]) -> dict[int, Said]:
@@ -79,7 +82,7 @@ def test_what_changed_is_an_edit_of_the_one_comment() -> None:
 def test_time_alone_changes_no_comment() -> None:
     facts = field(issue())
     early, late = assess_all(facts, NOW), assess_all(facts, "2027-01-01T00:00:00.000000Z")
-    assert comment_of(early[12], "") == comment_of(late[12], "")
+    assert comment_of(early[12]) == comment_of(late[12])
 
 
 def test_a_closed_issue_of_which_nothing_was_said_is_left_alone() -> None:

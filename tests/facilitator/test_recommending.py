@@ -147,7 +147,7 @@ def test_the_facilitator_never_recommends_itself() -> None:
     renamed = agent("minder", "facilitate-action", "issue-action")
     found = recommended(issue(), agents=(itself, renamed))
     assert found.next_agent == "none"
-    assert found.available_agents == ("facilitator", "minder")
+    assert found.available_agents == ("minder",)
 
 
 def test_whoever_fits_the_text_is_chosen() -> None:
@@ -254,3 +254,13 @@ def test_hostile_names_stay_one_word_of_a_command() -> None:
     assert shlex.split(commands(issue(), agents=(evil,))[0]) == ["genba", "run", "a; rm -rf ~", "--issue", "12"]
     run = msgspec.structs.replace(BEGUN, run="$(reboot)")
     assert shlex.split(commands(issue(sessions=(run,)))[0]) == ["genba", "run", "--resume", "$(reboot)"]
+
+
+def test_a_command_that_does_more_than_the_board_says_so() -> None:
+    """`genba work` knows labels and no boards."""
+    on_board = recommended(issue(1), issue(2), project=5).suggestions[-1]
+    assert (on_board.command, on_board.description) == (
+        "genba work --until-empty",
+        "All open tasks, also those of no board",
+    )
+    assert recommended(issue(1), issue(2)).suggestions[-1].description == "All 2 issues that can go on"

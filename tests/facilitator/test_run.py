@@ -1,7 +1,10 @@
 """`genba run facilitator`: its steps are walked like those of any agent, and answered by code."""
 
 import json
+import re
 from typing import Any
+
+import pytest
 
 from tests.project import Project
 
@@ -31,16 +34,10 @@ def test_its_steps_are_walked_and_each_is_answered_by_what_was_seen(project: Pro
     assert "iterator" in [each["name"] for each in told["discover"]["agents"]]
     assert [each["state"] for each in told["statuscheck"]["assessments"]] == ["incomplete", "blocked"]
     assert told["blockercheck"]["blockers"] == [{"issue": 2, "blocker": "waits for #1"}]
-    assert told["report"]["recommendations"][0]["nextAgent"] == "iterator"
+    (recommended,) = told["report"]["recommendations"]
+    assert (recommended["nextAgent"], recommended["priority"]) == ("iterator", "high")
     assert len(said(project, 2)) == 1
     assert project.task(2).labels == ("blocked",)
-
-
-def test_a_field_that_is_not_ready_ends_it_and_says_what_is_missing(project: Project) -> None:
-    issues(project)
-    done = project.genba("run", "facilitator", check=1)
-    assert "the field is not ready: 3 actions are not carried out" in done.err
-    assert said(project, 2) == []
 
 
 def test_an_agent_cannot_have_it_speak(project: Project) -> None:
@@ -48,13 +45,6 @@ def test_an_agent_cannot_have_it_speak(project: Project) -> None:
     done = project.genba("run", "facilitator", "--apply", check=1, GENBA_RUN="worker-1", GENBA_AGENT="worker")
     assert "an agent may not speak for the facilitator" in done.err
     assert said(project, 2) == []
-
-
-def test_a_board_that_the_project_cannot_have_is_refused(project: Project) -> None:
-    issues(project)
-    done = project.genba("run", "facilitator", "--project", "5")
-    assert done.code != 0
-    assert "the issues of this project do not live there" in done.err
 
 
 def test_so_many_iterations_are_the_most(project: Project) -> None:
@@ -101,5 +91,79 @@ def test_a_model_gets_the_same_facts_and_only_words_what_is_said(project: Projec
     (comment,) = said(project, 2)
     assert comment.startswith("Please wait for @")
     assert "@octocat" not in comment
+    assert comment.endswith("\n\nNext: `genba run iterator --issue 1`")
     assert '"state": "blocked"' in project.read("prompts.txt")
     assert project.task(1).status == "open"
+
+
+def report_of(text: str) -> str:
+    """A report without how long ago it was made and what is new in it: both change by themselves."""
+    return re.sub(r" · looked [^\n]*|  changed$", "", text, flags=re.MULTILINE)
+
+
+def test_it_prints_the_report_of_genba_facilitate_and_ends_with_0(project: Project) -> None:
+    issues(project)
+    shown = project.genba("facilitate", check=1)
+    done = project.genba("run", "facilitator", check=0)
+    assert report_of(done.out) == report_of(shown.out)
+    assert "would be said   genba facilitate --apply" in done.out
+    assert "#2 label +blocked: waits for #1" in done.out
+    assert "genba run iterator --issue 1" in done.out
+    assert said(project, 2) == []
+
+
+def test_applied_it_says_so_once(project: Project) -> None:
+    issues(project)
+    assert "\n said\n" in project.genba("run", "facilitator", "--apply", check=0).out
+    before = {number: (said(project, number), project.task(number).version) for number in (1, 2)}
+    again = project.genba("run", "facilitator", "--apply", check=0).out
+    assert " said\n" not in again
+    assert {number: (said(project, number), project.task(number).version) for number in (1, 2)} == before
+    assert [len(all_) for all_, _ in before.values()] == [1, 1]
+
+
+def test_a_program_gets_the_result_with_the_report(project: Project) -> None:
+    issues(project)
+    told = project.genba("facilitate", "--json", "--label", "none").json
+    result = project.run("facilitator", "--label", "none")
+    assert result["outcome"] == "completed"
+    report = result["report"]
+    assert {**report, "looked_at": "", "lookedAt": "", "agentRegistry": report["agentRegistry"]["agents"]} == {
+        **told,
+        "looked_at": "",
+        "lookedAt": "",
+        "agentRegistry": told["agentRegistry"]["agents"],
+    }
+
+
+def test_a_state_that_is_not_known_ends_it_with_1_and_the_report_is_printed(project: Project) -> None:
+    issues(project)
+    project.sql("UPDATE tasks SET status = 'done' WHERE number = 1")
+    project.write("page.txt", "a page\n")
+    project.commit("Add a page\n\nIssue: 1")
+    project.git("revert", "--no-edit", "HEAD")
+    done = project.genba("run", "facilitator", "--apply", check=1)
+    assert "the field is not ready: the state of #1 is not known" in done.err
+    assert "? #1" in done.out
+    (closed, _) = project.genba("facilitate", "--json").json["assessments"]
+    assert (closed["closed"], closed["state"], closed["command"]) == (True, "unknown", "genba task show 1")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--project", "5"), "the issues of this project do not live there"),
+        (("--project-owner", "acme"), "--project-owner belongs to --project"),
+        (("--apply", "--dry-run"), "--apply does it and --dry-run only shows it"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_it_begins(project: Project, words: tuple[str, ...], told: str) -> None:
+    issues(project)
+    assert told in project.genba("run", "facilitator", *words, check=2).err
+    assert project.genba("logs", "--json").out == ""
+
+
+def test_a_dry_run_may_be_asked_for_by_its_name(project: Project) -> None:
+    issues(project)
+    assert "would be said" in project.genba("run", "facilitator", "--dry-run", check=0).out
+    assert said(project, 1) == []

@@ -9,7 +9,7 @@ from genba.domain.facilitation import FieldReport, IssueFacts
 from genba.entrypoints.cli.columns import width
 from genba.entrypoints.cli.field_views import facilitate_lines, mermaid, status_lines
 from genba.judgement.health import health_of
-from genba.judgement.maintaining import Keeping, actions
+from genba.judgement.maintaining import Keeping, Known, actions
 from genba.judgement.recommending import Recommender, Surroundings
 from genba.judgement.stranding import stranded
 from tests.facilitator.fields import NOW, REVIEWER, agent, at, field, issue, judged, landed, request, session
@@ -27,7 +27,7 @@ def report(*issues: IssueFacts) -> tuple[FieldReport, Recommender]:
         looked_at=NOW,
         agents=(agent(), REVIEWER),
         assessments=tuple(states.values()),
-        actions=actions(states, facts, {}, Keeping()),
+        actions=actions(states, facts, {}, Keeping(), Known(command_for=moves.for_comment)),
         recommendation=recommendation,
         health=health_of(states, recommendation),
         stranded=stranded(states, facts, Surroundings()),

@@ -22,6 +22,7 @@ from tests.fields.flows import (
     work,
 )
 from tests.project import COMMIT, GENBA, Project, gated, says
+from tests.python_tools import linked_genba
 
 SIGNAL_SCHEMA = {"type": "object", "required": ["status", "files"], "properties": {"files": {"type": "integer"}}}
 KEYWORD = {"type": "keywordSignal", "config": {"completionKeyword": "SHIPPED"}}
@@ -351,7 +352,7 @@ def test_external_state_lands_nothing_when_the_task_was_given_up_meanwhile(proje
     turns = [work({"status": "in_progress"}, run=close)]
     project.agent(completion=EXTERNAL_STATE, parameters=ISSUE, script={"turns": turns})
     before = project.git("rev-parse", "main")
-    result = project.run("worker", "--issue", "1", check=1, PATH=f"{GENBA.parent}:{os.environ['PATH']}")
+    result = project.run("worker", "--issue", "1", check=1, PATH=f"{linked_genba()}:{os.environ['PATH']}")
     assert "task #1 is cancelled by now: its work stays on its branch" in result["reason"]
     assert project.git("rev-parse", "main") == before
 

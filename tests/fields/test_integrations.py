@@ -26,20 +26,23 @@ def run_on_issue(
     return project.issue_front(7)
 
 
-def test_a_disabled_integration_leaves_the_issue_alone(project: Project) -> None:
+def test_a_disabled_integration_writes_no_label_and_a_task_of_our_own_still_ends_by_its_verified_work(
+    project: Project,
+) -> None:
     front = run_on_issue(
         project, has=("docs",), enabled=False, labels=COMPLETION_LABELS, defaultClosureAction="label-and-close"
     )
-    assert (front["state"], front["labels"]) == ("open", ["docs"])
+    assert (front["state"], front["labels"]) == ("closed", ["docs"])
+    assert str(project.task(7).status) == "done"
 
 
 def test_an_enabled_integration_closes_the_issue_by_default(project: Project) -> None:
     assert run_on_issue(project)["state"] == "closed"
 
 
-def test_close_closes_and_leaves_the_labels(project: Project) -> None:
+def test_close_sets_the_completion_labels_and_closes(project: Project) -> None:
     front = run_on_issue(project, has=("docs",), labels=COMPLETION_LABELS, defaultClosureAction="close")
-    assert (front["state"], front["labels"]) == ("closed", ["docs"])
+    assert (front["state"], front["labels"]) == ("closed", ["done"])
 
 
 def test_label_only_labels_and_leaves_the_issue_open(project: Project) -> None:
@@ -113,9 +116,11 @@ def test_the_structured_output_may_name_labels_of_its_own(project: Project) -> N
     assert (front["state"], front["labels"]) == ("closed", ["done", "mended"])
 
 
-def test_an_unknown_closure_action_in_the_structured_output_chooses_nothing(project: Project) -> None:
+def test_an_unknown_closure_action_in_the_structured_output_is_told_and_the_default_applies(project: Project) -> None:
     turn = work({"status": "completed", "closure_action": "explode"})
     assert run_on_issue(project, turn, defaultClosureAction="label-only")["state"] == "open"
+    told = [event["message"] for event in project.events() if event["event"] == "notice"]
+    assert '"explode" is no closure action, and the default applies' in told
 
 
 def test_nothing_is_closed_whose_work_did_not_hold(project: Project) -> None:

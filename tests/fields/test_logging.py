@@ -29,3 +29,8 @@ def test_the_format_is_jsonl_one_event_per_line(project: Project) -> None:
 def test_another_format_is_refused(project: Project) -> None:
     project.agent(logging={"format": "text"})
     assert "runner.logging.format" in project.genba("run", "worker", check=3).err
+
+
+def test_the_journal_ends_with_the_duration(project: Project) -> None:
+    project.agent(script={"turns": [{"do": [{"sleep": 0.2}, {"commit": "Nothing"}]}]})
+    assert project.events(project.run("worker", check=None)["run"])[-1]["seconds"] >= 0.2

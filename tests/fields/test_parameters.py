@@ -1,5 +1,6 @@
 """parameters: each is an option of `genba run NAME`, and a variable of its prompts."""
 
+import json
 from typing import Any
 
 import pytest
@@ -104,8 +105,14 @@ def test_two_parameters_cannot_have_names_that_differ_by_a_dash_only(project: Pr
 
 def test_an_option_that_is_not_declared_is_ignored_with_a_warning(project: Project) -> None:
     declare(project, "topic=<doors>", topic={"type": "string"})
-    done = project.genba("run", "worker", "--topic", "doors", "--tropic", "heat", check=0)
-    assert '--tropic is not declared by worker and is ignored; did you mean "--topic"?' in done.err
+    done = project.genba("run", "worker", "--topic", "doors", "--heat", "40", check=0)
+    assert "--heat is not declared by worker and is ignored" in done.err
+
+
+def test_an_option_that_is_nearly_declared_is_refused(project: Project) -> None:
+    declare(project, "topic=<doors>", topic={"type": "string"})
+    done = project.genba("run", "worker", "--topic", "doors", "--tropic", "heat", check=2)
+    assert 'did you mean "--topic"?' in done.err
 
 
 @pytest.mark.parametrize("name", ["maxIterations", "iterateMax"])
@@ -143,3 +150,12 @@ def test_the_description_tells_the_agent_its_task(project: Project) -> None:
     project.agent(script={"turns": [work(expect="# Your task\n\nAn agent of the tests")]})
     project.run("worker")
     assert "An agent of the tests" in project.genba("run", "worker", "--help", check=0).out
+
+
+def test_a_schema_and_a_version_are_accepted(project: Project) -> None:
+    project.agent()
+    file = json.loads(project.read(".agent/worker/agent.json"))
+    project.write(".agent/worker/agent.json", json.dumps({"$schema": "agent.schema.json", "version": "1.12.0", **file}))
+
+    project.genba("agent", "check", "worker", check=0)
+    assert "1.12.0" in project.genba("agent", "show", "worker", check=0).out

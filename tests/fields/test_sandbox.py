@@ -1,6 +1,7 @@
 """runner.sandbox and the sandbox, boundaries, worktree and models of a project: what is around an agent."""
 
 import os
+import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -249,6 +250,42 @@ def test_folders_that_the_project_names_can_be_read_and_not_written(walled: Proj
     assert sorted(path.name for path in shared.iterdir()) == ["note.txt"]
 
 
+SECRETS = (
+    ".ssh/id_ed25519", ".aws/credentials", ".config/gh/hosts.yml", ".config/Code/User/settings.json", ".netrc",
+    ".npmrc", ".git-credentials", ".docker/config.json", ".kube/config", ".bash_history", ".pypirc", ".m2/settings.xml",
+    ".gradle/gradle.properties", ".cargo/credentials.toml", ".cargo/registry/token", ".local/share/keyrings/login",
+    ".local/share/anything/token", ".local/share/uv/credentials/one", ".local/state/token", ".local/secret",
+    ".nvm/token", ".rustup/token", ".pyenv/.git/config", ".volta/secret", ".bun/secret", ".deno/secret",
+    "go/pkg/secret", "notes.txt",
+    "work/other/.env", "tools/prefix/secret", "tools/prefix/share/secret",
+)  # fmt: skip
+PROGRAMS = (
+    ".local/bin/one", ".local/share/uv/tools/two/bin/two", ".local/share/pipx/venvs/three/bin/three", "bin/four",
+    ".nvm/versions/node/v20/bin/five", ".cargo/bin/six", ".pyenv/versions/3.12/bin/seven", "go/bin/eight",
+    ".bun/bin/nine", ".deno/bin/ten", ".volta/bin/eleven", ".local/share/mise/installs/x/1/bin/twelve",
+    "tools/prefix/bin/thirteen", ".rustup/toolchains/stable/bin/fourteen",
+)  # fmt: skip
+
+
+def test_of_the_home_of_the_user_tools_are_seen_and_nothing_else(walled: Project) -> None:
+    home = walled.root.parent / "people" / "user"
+    for name in SECRETS:
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("hidden-word")
+    for name in PROGRAMS:
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("#!/bin/sh\necho ran\n")
+        (home / name).chmod(0o755)
+    (home / "tools/prefix/lib").mkdir()
+    entries = dict.fromkeys(str((home / name).parent) for name in PROGRAMS)
+    walled.environment |= {"HOME": str(home), "PATH": os.pathsep.join([*entries, os.environ["PATH"]])}
+    names = " ".join(name.rpartition("/")[2] for name in PROGRAMS)
+    line = f"grep -rl hidden-word {home} > seen.txt; for p in {names}; do $p; done > ran.txt; git add -A; {COMMIT}"
+    command(walled, line)
+    assert walled.run("worker")["outcome"] == "completed"
+    assert (walled.read("seen.txt"), walled.read("ran.txt")) == ("", "ran\n" * len(PROGRAMS))
+
+
 def test_an_image_of_the_project_is_what_a_container_is_made_of(project: Project, docker: Engine) -> None:
     image = plain_image(docker, project.root.parent, "sh", "git", "ls", "cat")
     try:
@@ -268,13 +305,24 @@ def test_options_reach_the_engine_of_containers(project: Project, docker: Engine
     assert project.read("files.txt") == "517\n"
 
 
+@pytest.mark.parametrize("options", [["--privileged"], ["--runtime", "./runtime"], ["-v", "/:/host"]])
+def test_an_option_that_is_not_allowed_is_refused_before_anything_starts(project: Project, options: list[str]) -> None:
+    settings(project, sandbox={"kind": "podman", "options": options})
+    command(project, COMMIT)
+    refused = project.genba("run", "worker")
+    assert refused.code != 0
+    assert f"{options[0]} " in refused.err
+    assert "sandbox.options" in refused.err
+
+
 HOGS = {
     "memory": (f"{sys.executable} -c 'x = bytearray(400_000_000); import time; time.sleep(30)'", {"memory": 100}),
     "processes": ("for i in $(seq 200); do sleep 30 & done; wait", {"processes": 40}),
     "disk": ("dd if=/dev/zero of=big bs=1M count=300 2>/dev/null; sleep 30", {"disk": 30}),
+    "files": ("for i in $(seq 1200); do : > f$i; done; sleep 30", {"files": 1000}),
 }
-NAMES = {"memory": "memory_mb", "processes": "processes", "disk": "disk_mb"}
-OWN = {"memory": "memoryMb", "processes": "processes", "disk": "diskMb"}
+NAMES = {"memory": "memory_mb", "processes": "processes", "disk": "disk_mb", "files": "files"}
+OWN = {"memory": "memoryMb", "processes": "processes", "disk": "diskMb", "files": "files"}
 
 
 @pytest.mark.parametrize("what", HOGS)
@@ -290,6 +338,25 @@ def test_an_agent_that_uses_too_much_is_ended_and_the_limit_is_named(walled: Pro
     assert result["outcome"] == "failed"
     assert str(limit[what]) in result["reason"]
     assert what in result["reason"]
+
+
+TRACE = f"{sys.executable} -c 'import ctypes; exit(ctypes.CDLL(None).ptrace(0, 0, 0, 0) != 0)'"
+
+
+@pytest.mark.parametrize("own", [None, False])
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_project_permits_debuggers(walled: Project, allowed: bool, own: bool | None) -> None:
+    """The agent and the goals of the project; an agent may do without."""
+    settings(walled, sandbox={"allow_ptrace": allowed})
+    tried = f"{TRACE} && echo traced > traced.txt || echo refused > traced.txt; git add -A; git commit -qm traced"
+    command(walled, tried, **({"sandbox": {"allowPtrace": own}} if own is not None else {}))
+    assert walled.run("worker")["outcome"] == "completed"
+    assert walled.read("traced.txt") == ("traced\n" if allowed and own is None else "refused\n")
+
+
+def test_an_agent_may_not_trace_where_its_project_does_not_allow_it(project: Project) -> None:
+    command(project, COMMIT, sandbox={"allowPtrace": True})
+    assert "runner.sandbox.allowPtrace: the project does not allow it" in project.genba("run", "worker", check=3).err
 
 
 def test_an_agent_may_not_raise_a_limit_of_its_project(project: Project) -> None:
@@ -467,11 +534,91 @@ def test_goals_reach_what_the_project_lets_them(walled: Project) -> None:
     walled.write("ask.py", ASK)
     command(walled, COMMIT)
     asked = f"{sys.executable} ask.py any.invalid > said; cat said; grep -q 403 said"
-    for network, outcome in (("allowlist", "completed"), ("full", "incomplete")):
-        settings(walled, dod=[{"custom_script": asked}], verification={"network": network})
-        walled.commit(f"Verify with {network}")
+    cases: tuple[tuple[dict[str, str], str], ...] = (
+        ({}, "completed"),
+        ({"network": "allowlist"}, "completed"),
+        ({"network": "full"}, "incomplete"),
+    )
+    for verification, outcome in cases:
+        settings(walled, dod=[{"custom_script": asked}], verification=verification)
+        walled.commit(f"Verify with {verification}")
         result = walled.run("worker", check=None)
-        assert result["outcome"] == outcome, network
+        assert result["outcome"] == outcome, verification
+
+
+def test_a_setup_reaches_the_whole_network_unless_the_project_says_otherwise(walled: Project) -> None:
+    walled.write("ask.py", ASK)
+    command(walled, COMMIT)
+    setup = f"{sys.executable} ask.py any.invalid > said"
+    cases: tuple[tuple[dict[str, str], str], ...] = (
+        ({}, "502"),
+        ({"network": "allowlist"}, "403"),
+        ({"network": "allowlist", "setup_network": "full"}, "502"),
+        ({"setup_network": "allowlist"}, "403"),
+    )
+    for verification, answer in cases:
+        settings(
+            walled, dod=[{"custom_script": f"grep -q {answer} said"}], verification={**verification, "setup": setup}
+        )
+        walled.commit(f"Set up with {verification}")
+        assert walled.run("worker", check=None)["outcome"] == "completed", verification
+
+
+def test_what_goals_asked_of_the_network_is_in_their_logs(walled: Project) -> None:
+    """A goal that failed names the hosts that were denied, and the settings that permit them."""
+    walled.write("ask.py", ASK.replace(":443", ""))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        known = f"127.0.0.1:{server.getsockname()[1]}"
+        asked = f"{sys.executable} ask.py one.invalid:443 {known}; exit $CODE"
+        goals = [{"custom_script": f"CODE={code}; {asked}"} for code in (0, 1)]
+        settings(walled, sandbox={"allow": [known]}, dod=goals)
+        walled.commit("Ask")
+        walled.git("switch", "-q", "-c", "work")
+        walled.write("more.txt", "x")
+        walled.commit("Work")
+        found = walled.genba("verify", "work", "--json", check=1).json["verification"]["results"]
+    passed, failed = (each for each in found if each["goal"]["goal"]["type"] == "custom_script")
+
+    assert passed["result"]["status"] == "passed"
+    for each in (passed, failed):
+        log = walled.genba("logs", "goal", each["log"], check=0).out
+        assert "denied  one.invalid:443" in log
+        assert f"allowed  {known}" in log
+    assert "denied one.invalid:443" in failed["result"]["detail"]
+    assert "sandbox.allow" in walled.genba("verify", "work", check=1).out
+
+
+def test_a_service_under_test_has_a_network_of_its_own(walled: Project) -> None:
+    """It does not reach a service of the host, and no service of the host answers for it."""
+    serve = """
+import http.server, os, socket, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(reached.encode())
+try:
+    socket.create_connection(("127.0.0.1", int(sys.argv[2])), 5)
+    reached = "reached the host"
+except OSError:
+    reached = "reached nothing"
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"""
+    walled.write("serve.py", serve)
+    with socket.create_server(("127.0.0.1", 0)) as of_the_host, socket.create_server(("127.0.0.1", 0)) as same_port:
+        of_host, port = of_the_host.getsockname()[1], same_port.getsockname()[1]
+        line = f"{sys.executable} serve.py {port} {of_host}"
+        goal = {
+            "type": "response_contains",
+            "url": f"http://127.0.0.1:{port}/",
+            "text": "reached nothing",
+            "serve": line,
+        }
+        named = {**goal, "url": f"http://localhost:{port}/"}
+        settings(walled, dod=[goal, named])
+        command(walled, COMMIT)
+        walled.commit("Ask a service")
+        assert walled.run("worker")["outcome"] == "completed"
 
 
 def test_a_service_that_a_goal_asks_is_reached_behind_walls(walled: Project) -> None:

@@ -57,6 +57,7 @@ def test_the_server_at_the_url_is_asked(shop: Tracked, hubs: Hubs) -> None:
     other.add_repository(SHOP, collaborators={"octocat": "write"})
     number = other.add_issue(SHOP, title="On another server")
     shop.configure(url=other.enterprise_url)
+    shop.project.environment["GENBA_GITHUB_HOST"] = other.url
     shop.look()
     assert shop.tasks()[number]["title"] == "On another server"
     assert not shop.hub.requests

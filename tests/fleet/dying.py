@@ -17,10 +17,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from genba.blackboard.board import Blackboard
 from genba.blackboard.fleet import FleetBoard
 from genba.coordination.engine import Engine
 from genba.coordination.watching import Watch
 from genba.domain.ports import Steps
+from genba.domain.tasks import StatusChange, Task
 from genba.entrypoints.cli.work_command import PlainFleetView, drive
 from genba.wiring.fleet import Fleet
 from genba.wiring.house import House
@@ -113,11 +115,23 @@ def _mortal(fate: Fate, place: str, name: str, work: Callable[..., Any]) -> Call
     return mortal
 
 
+def _mortal_phases(board: Blackboard, fate: Fate) -> None:
+    """A boundary before and after the change of status that ends a phase of a task."""
+    plain = board.change_status
+    mortal = _mortal(fate, "board", "phase", plain)
+
+    def change_status(number: int, change: StatusChange) -> Task:
+        return cast("Task", mortal(number, change)) if change.phase else plain(number, change)
+
+    vars(board)["change_status"] = change_status
+
+
 class MortalFleet(Fleet):
     fate: Fate
 
     def __init__(self, house: House, board: FleetBoard, watch: Watch) -> None:
         watch.board = MortalBoard(watch.board, self.fate)
+        _mortal_phases(house.board(), self.fate)
         super().__init__(house, MortalBoard(board, self.fate), watch)
 
     async def _engine(self, executor: str, slots: int) -> Engine:

@@ -68,6 +68,7 @@ class Flow(Chaos):
             self._agent("asker", "worker", doom, **{"plan": STEPS, "wrong": True, **conduct})
         yard.set(work={"agent": "asker"}, workflow={"park_seconds": 600, "wait_seconds": 1})
         yard.task(1, "Write two files", assignee="boss" if self.manages else "asker")
+        yard.enable_agent_commands(1)
 
     def _agent(self, name: str, hierarchy: str, doom: dict[str, Any], **conduct: Any) -> None:
         command = f"echo $GENBA_ISSUE >> {self.yard.starts}; exec /usr/bin/python3 -B -m tests.fleet.doomed"
@@ -288,6 +289,7 @@ def test_a_guest_goes_on_though_its_server_is_killed_at_each_of_its_calls(small_
     yard.settings["dod"] = [DONE]
     yard.set(verification={"walls": False})
     yard.task(1, "Write two files")
+    yard.enable_agent_commands(1)
     guest = Guest(yard, when)
 
     assert guest.live() == 0

@@ -47,7 +47,7 @@ def asker(yard: Yard, name: str = "asker", hierarchy: str = "worker", kind: str 
 
 def said(yard: Yard, run: str) -> list[str]:
     """What an agent printed."""
-    return [event["text"] for event in yard.project.events(run) if event["event"] == "agent_output"]
+    return yard.project.printed(run)
 
 
 def told(yard: Yard, run: str) -> list[str]:
@@ -136,6 +136,7 @@ def test_a_subtask_with_a_goal_of_its_own_is_done_when_that_holds(small_yard: Ya
     asker(yard, plan=[{"title": "first", "goals": [goal]}], wrong=True)
     yard.set(work={"agent": "asker"})
     yard.task(1)
+    yard.enable_agent_commands(1)
 
     yard.work()
 

@@ -73,6 +73,11 @@ class Yard:
         with self.board() as board:
             board.board.add(TaskDraft(title=title or f"Task {number}", number=number, **draft), TESTER)
 
+    def enable_agent_commands(self, number: int) -> None:
+        """Let goals that agents write for a task run programs, as a person does."""
+        with self.board() as board:
+            board.board.enable_agent_commands(number, True, TESTER)
+
     @contextmanager
     def board(self) -> Iterator[FleetBoard]:
         where = self.address or str(self.project.root / ".genba" / "genba.db")

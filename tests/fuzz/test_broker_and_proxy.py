@@ -13,7 +13,7 @@ from genba.connections.gates.proxy import AllowListProxy
 from genba.connections.gates.wire import Patience
 from genba.domain.walls import Network
 from tests.fuzz.outside import tried
-from tests.gates.brokered import KEY, WORD
+from tests.gates.brokered import CALLS, KEY, WORD
 from tests.gates.places import SOON, Client, Diary, Far, listening, ok
 
 HASTY = Patience(head=2.0, quiet=2.0, answer=5.0, idle=2.0, tunnel=2.0, dial=2.0, linger=0.2)
@@ -131,7 +131,9 @@ def test_any_bytes_are_answered_by_both_gates(raw: bytes) -> None:
         diary = Diary()
         proxy = AllowListProxy(Network.ALLOWLIST, ("example.org",), diary.told, patience=HASTY)
         async with listening(far.serve) as far_port:
-            broker = Broker(f"http://127.0.0.1:{far_port}", "x-api-key", KEY, WORD, diary.told, patience=HASTY)
+            broker = Broker(
+                f"http://127.0.0.1:{far_port}", "x-api-key", KEY, WORD, diary.told, patience=HASTY, calls=CALLS
+            )
             for gate in (proxy, broker):
                 async with listening(gate.serve) as port:
                     assert is_an_answer(await said(port, raw))
@@ -156,7 +158,9 @@ def test_the_broker_passes_on_only_what_carries_the_word_and_never_tells_the_key
         far = Far(ok(b"the key is " + KEY.encode(), b"X-Echo: " + KEY.encode()))
         diary = Diary()
         async with listening(far.serve) as far_port:
-            broker = Broker(f"http://127.0.0.1:{far_port}", "x-api-key", KEY, WORD, diary.told, patience=HASTY)
+            broker = Broker(
+                f"http://127.0.0.1:{far_port}", "x-api-key", KEY, WORD, diary.told, patience=HASTY, calls=CALLS
+            )
             async with listening(broker.serve) as port:
                 heard = await said(port, f"{method} {target} HTTP/1.1\r\n{head}\r\n\r\n".encode() + body)
         assert is_an_answer(heard)

@@ -40,6 +40,7 @@ def there(beginning: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     shutil.copytree(beginning, root, symlinks=True)
     project = Project(root, {"HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1"})
     project.issue(1, "Build a kite")
+    project.genba("task", "list", check=0)  # the file belongs to this repository from its first use on
     before = everything(board_file(project))
     with spoken(project) as made:
         yield made
@@ -173,6 +174,7 @@ def test_it_ends_when_it_is_told_to_though_its_client_neither_speaks_nor_reads(p
 
 def test_a_request_that_is_cut_off_does_nothing(project: Project) -> None:
     project.issue(1, "Build a kite")
+    project.genba("task", "list", check=0)  # the file belongs to this repository from its first use on
     before = everything(board_file(project))
     whole = json.dumps(call("authenticate", {}, 3)).encode()
     with spoken(project) as there:

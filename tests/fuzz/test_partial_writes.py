@@ -219,21 +219,25 @@ WRITERS = {
     "connections/agents/player.py": 4,  # the scripted agent itself: what it writes is its work
     "connections/detached/forking.py": 1,  # a log, appended to
     "connections/detached/hearing.py": 2,  # what was heard, appended to; and a number of one width, written over
-    "connections/detached/holding.py": 2,  # locks
+    "connections/detached/holding.py": 3,  # locks
     "connections/detached/nursery.py": 1,  # a log, appended to
     "connections/detached/places.py": 3,  # room that is reserved; what is read there is put in place by a move
     "connections/drafts.py": 2,  # beside, and then moved
     "connections/git/answering.py": 1,  # in memory
+    "connections/git/beneath.py": 1,  # a copy in a folder that is thrown away, or beside and then moved
     "connections/git/bundles.py": 1,  # a pack in a folder that is thrown away
     "connections/git/cells.py": 9,  # a repository in a folder of its own that counts when its state says so
-    "connections/git/checkouts.py": 7,  # a checkout to verify in, thrown away with its folder
+    "connections/git/checkouts.py": 6,  # a checkout to verify in, thrown away with its folder
+    "connections/git/laying.py": 1,  # a plan in a folder that is thrown away
     "connections/git/locks.py": 1,  # a lock
-    "connections/git/observing.py": 1,  # a copy of the index, thrown away
-    "connections/git/registering.py": 4,  # in a folder that is moved into place
+    "connections/git/registering.py": 5,  # in a folder that is moved into place
+    "connections/git/staging.py": 6,  # a repository in a folder that is thrown away
     "connections/git/templates.py": 2,  # in a cell that counts when its record is there
+    "connections/git/views.py": 1,  # in a checkout that is thrown away
     "connections/git/writing.py": 2,  # an object, beside and then moved
     "connections/journal/jsonl.py": 1,  # appended to; half a line is mended by who opens it again
     "connections/process/ports.py": 1,  # a lock
+    "connections/removal.py": 1,  # opened to be removed
     "connections/sandbox/containers_image.py": 2,  # an archive in a file without a name of ours; a lock
     "connections/sandbox/launcher.py": 1,  # settings of the kernel
     "connections/sandbox/limits.py": 1,  # settings of the kernel
@@ -245,7 +249,10 @@ WRITERS = {
     "entrypoints/cli/demo_command.py": 1,  # the same
     "entrypoints/cli/serve_command.py": 2,  # a page that a browser opens once, removed with its server
     "entrypoints/mcp/pipes.py": 1,  # nothing: the device that keeps none of it
+    "connections/secrets/passed_over.py": 1,  # in a folder of its own, removed after the scan
+    "definitions/task_import/snapshot.py": 2,  # a copy in a folder of its own, removed after it was read
     "wiring/making_ready.py": 1,  # in a folder of its own, copied from there into the tree of an agent
+    "wiring/sandbox_trial.py": 1,  # a repository to try a sandbox with, thrown away
     "wiring/starting.py": 1,  # a log
     "wiring/web_keys.py": 2,  # beside, and then moved
 }

@@ -4,10 +4,12 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from genba.connections.gates.broker import Broker
+from genba.connections.gates.model_calls import ModelCalls, calls_of
 from genba.connections.gates.wire import Patience
 from tests.gates.places import Client, Diary, Serve, listening
 
 KEY = "sk-real-7d1f0c2b9a"
+CALLS = calls_of("anthropic", {})
 WORD = "genba-0123456789abcdef0123456789abcdef0123456789abcdef"
 
 
@@ -23,12 +25,17 @@ class Session:
 
 @contextlib.asynccontextmanager
 async def session(
-    far: Serve, *, prefix: str = "", header: str = "x-api-key", patience: Patience | None = None
+    far: Serve,
+    *,
+    prefix: str = "",
+    header: str = "x-api-key",
+    patience: Patience | None = None,
+    calls: ModelCalls = CALLS,
 ) -> AsyncIterator[Session]:
     diary = Diary()
     async with listening(far) as far_port:
         url = f"http://127.0.0.1:{far_port}{prefix}"
-        broker = Broker(url, header, KEY, WORD, diary.told, patience=patience or Patience())
+        broker = Broker(url, header, KEY, WORD, diary.told, calls=calls, patience=patience or Patience())
         async with listening(broker.serve) as port, Client.at(port) as client:
             yield Session(client, port, diary, far_port)
 

@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from genba.connections.gates.broker import Broker
 from genba.connections.gates.events import Verdict
 from genba.connections.gates.exchange import Mask
+from genba.connections.gates.model_calls import calls_of
 from genba.connections.gates.wire import Patience
 from genba.connections.gates.words import new_word
-from tests.gates.brokered import KEY, WORD, get, post, session
+from genba.domain.errors import ConfigurationError
+from tests.gates.brokered import CALLS, KEY, WORD, get, post, session
 from tests.gates.places import SOON, Client, Diary, Far, listening, ok, read_request
 
 
@@ -95,7 +97,9 @@ async def test_big_bodies_pass_both_ways_in_pieces() -> None:
             b"%x\r\n%b\r\n" % (len(part), part)
             for part in (sent[at : at + 300_000] for at in range(0, len(sent), 300_000))
         )
-        head = f"POST /v1/files HTTP/1.1\r\nHost: x\r\nX-Api-Key: {WORD}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+        head = (
+            f"POST /v1/messages HTTP/1.1\r\nHost: x\r\nX-Api-Key: {WORD}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+        )
         answer = await here.client.ask(head + chunks + b"0\r\n\r\n")
 
     assert hashlib.sha256(far.seen[0].body).digest() == hashlib.sha256(sent).digest()
@@ -111,7 +115,7 @@ async def test_a_body_waits_at_the_instance_while_the_upstream_does_not_read() -
 
     async with session(far) as here:
         writer, taken, piece = here.client.writer, 0, b"x" * 1_000_000
-        writer.write(post(b"", path="/v1/files").replace(b"Content-Length: 0", b"Content-Length: 999000000"))
+        writer.write(post(b"", path="/v1/messages").replace(b"Content-Length: 0", b"Content-Length: 999000000"))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(2):
                 while taken < 200:
@@ -128,12 +132,12 @@ async def test_one_connection_carries_many_requests_over_one_connection() -> Non
     far = Far(ok(b"one"), ok(b"two"), ok(b"three"))
     async with session(far.serve) as here:
         bodies = [(await here.client.ask(get())).body, (await here.client.ask(post(b"x"))).body]
-        both = get("/v1/a") + get("/v1/b")
+        both = get("/v1/models/a") + get("/v1/models/b")
         bodies.append((await here.client.ask(both)).body)
         bodies.append((await here.client.answer()).body)
 
     assert bodies == [b"one", b"two", b"three", b"three"]
-    assert [seen.target for seen in far.seen] == ["/v1/models", "/v1/messages", "/v1/a", "/v1/b"]
+    assert [seen.target for seen in far.seen] == ["/v1/models", "/v1/messages", "/v1/models/a", "/v1/models/b"]
     assert far.connections == 1
 
 
@@ -243,7 +247,7 @@ async def test_walls_that_come_down_end_the_request_at_the_upstream() -> None:
         gone.set()
 
     async with listening(far) as far_port:
-        broker = Broker(f"http://127.0.0.1:{far_port}", "x-api-key", KEY, WORD, Diary().told)
+        broker = Broker(f"http://127.0.0.1:{far_port}", "x-api-key", KEY, WORD, Diary().told, calls=CALLS)
         async with asyncio.timeout(SOON):
             async with listening(broker.serve) as port, Client.at(port) as client:
                 client.writer.write(get())
@@ -255,7 +259,7 @@ async def test_an_upstream_that_is_not_there_is_a_bad_gateway() -> None:
     async with listening(Far(ok()).serve) as free:
         pass
     diary = Diary()
-    broker = Broker(f"http://127.0.0.1:{free}", "x-api-key", KEY, WORD, diary.told)
+    broker = Broker(f"http://127.0.0.1:{free}", "x-api-key", KEY, WORD, diary.told, calls=CALLS)
     async with listening(broker.serve) as port, Client.at(port) as client:
         answer = await client.ask(get())
 
@@ -323,8 +327,8 @@ async def test_a_key_that_the_upstream_echoes_does_not_come_back() -> None:
         b"HTTP/1.1 200 Hello %b\r\nTransfer-Encoding: chunked\r\n\r\n%b0\r\n\r\n" % (KEY.encode(), chunks),
     )
     async with session(far.serve) as here:
-        fixed = await here.client.ask(get("/v1/a", "Accept-Encoding: gzip"))
-        flowing = await here.client.ask(get("/v1/b"))
+        fixed = await here.client.ask(get("/v1/models/a", "Accept-Encoding: gzip"))
+        flowing = await here.client.ask(get("/v1/models/b"))
 
     blot = "*" * len(KEY)
     assert fixed.body == f"key={blot}.".encode()
@@ -352,3 +356,113 @@ def test_words_are_long_and_never_the_same() -> None:
 
     assert len(words) == 100
     assert min(map(len, words)) > 40
+
+
+# ── only calls of a model ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("provider", "prefix", "method", "path"),
+    [
+        ("anthropic", "", "POST", "/v1/messages"),
+        ("anthropic", "", "POST", "/v1/messages?beta=true"),
+        ("anthropic", "", "POST", "/v1/messages/count_tokens"),
+        ("anthropic", "", "GET", "/v1/models"),
+        ("anthropic", "", "GET", "/v1/models/claude-sonnet-5"),
+        ("anthropic", "/v1", "POST", "/messages"),
+        ("openai", "/v1", "POST", "/responses"),
+        ("openai", "/v1", "POST", "/responses/compact"),
+        ("openai", "/v1", "POST", "/chat/completions"),
+        ("openai", "", "POST", "/v1/chat/completions"),
+        ("openai", "/v1", "GET", "/models?client_version=1"),
+        ("openrouter", "/api/v1", "POST", "/chat/completions"),
+        ("google", "", "POST", "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse"),
+        ("google", "/v1beta", "POST", "/models/gemini-2.5-pro:generateContent"),
+        ("mine", "/x", "POST", "/v1/messages"),
+        ("mine", "/x", "POST", "/chat/completions"),
+    ],
+)
+async def test_calls_of_a_model_are_passed_on(provider: str, prefix: str, method: str, path: str) -> None:
+    far = Far(ok(b"{}"))
+    async with session(far.serve, prefix=prefix, calls=calls_of(provider, {})) as there:
+        raw = get(path) if method == "GET" else post(b"{}", path=path)
+        assert (await there.client.ask(raw)).status == 200
+    assert [seen.target for seen in far.seen] == [prefix + path]
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai", "openrouter", "google", "mine"])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/v1/files"),
+        ("POST", "/v1/files"),
+        ("GET", "/v1/files/file-1/content"),
+        ("POST", "/v1/messages/batches"),
+        ("GET", "/v1/messages/batches"),
+        ("POST", "/v1/batches"),
+        ("POST", "/v1/fine_tuning/jobs"),
+        ("GET", "/v1/organizations/me"),
+        ("GET", "/v1/organizations/api_keys"),
+        ("GET", "/v1/organization/admin_api_keys"),
+        ("GET", "/v1/responses/resp_1"),
+        ("POST", "/v1/responses/resp_1/cancel"),
+        ("GET", "/v1/vector_stores"),
+        ("POST", "/v1/assistants"),
+        ("GET", "/v1/skills"),
+        ("POST", "/v1/uploads"),
+        ("GET", "/v1/auth/key"),
+        ("GET", "/v1beta/cachedContents"),
+        ("POST", "/v1beta/models/gemini-2.5-pro:batchGenerateContent"),
+        ("GET", "/"),
+        ("GET", "/v1"),
+        ("GET", "/v1/"),
+        ("GET", "/v1/messages"),
+        ("POST", "/v1/models"),
+        ("POST", "/api/event_logging/batch"),
+        ("POST", "//v1/messages"),
+        ("POST", "/v1//messages"),
+        ("POST", "/v1/messages/"),
+        ("POST", "/v1/messages;x"),
+        ("POST", "/V1/messages"),
+        ("POST", "/v1%2fmessages"),
+        ("POST", "/v1/%6dessages"),
+        ("POST", "/v1/messages%3f/../files"),
+        ("POST", "/v1/files/../messages"),
+        ("POST", "/v1/messages/../files"),
+        ("POST", "/v1/messages/%2e%2e/files"),
+        ("POST", "/v1/messages\\..\\files"),
+        ("GET", "/v1/models/../files"),
+        ("GET", "/v1/models/a/b"),
+        ("POST", "http://evil.example/v1/messages"),
+    ],
+)
+async def test_nothing_else_gets_the_key(provider: str, method: str, path: str) -> None:
+    far = Far(ok(b"{}"))
+    async with session(far.serve, calls=calls_of(provider, {})) as there:
+        raw = get(path) if method == "GET" else post(b"{}", path=path)
+        answer = await there.client.ask(raw)
+        assert answer.status in {400, 403}
+        told = there.diary.of(Verdict.DENIED)
+    assert far.seen == []
+    assert len(told) == 1
+    assert KEY not in told[0] + answer.body.decode()
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS"])
+async def test_no_other_method_gets_the_key(method: str) -> None:
+    far = Far(ok(b"{}"))
+    async with session(far.serve) as there:
+        raw = get("/v1/models").replace(b"GET", method.encode(), 1)
+        assert (await there.client.ask(raw)).status == 405
+    assert far.seen == []
+
+
+async def test_more_calls_are_named_by_the_user_in_the_environment() -> None:
+    far = Far(ok(b"{}"))
+    named = calls_of("mine", {"GENBA_MODEL_CALLS": "POST /v1/rerank, GET /v1/credits"})
+    async with session(far.serve, calls=named) as there:
+        assert (await there.client.ask(post(b"{}", path="/v1/rerank"))).status == 200
+        assert (await there.client.ask(get("/v1/rerank"))).status == 403
+    for wrong in ("/v1/rerank", "DELETE /v1/files", "POST /v1/../files", "POST /v1/a?b", "POST *"):
+        with pytest.raises(ConfigurationError, match="GENBA_MODEL_CALLS"):
+            calls_of("mine", {"GENBA_MODEL_CALLS": wrong})

@@ -191,7 +191,19 @@ async def test_an_address_of_this_host_is_out_of_reach() -> None:
         "[::ffff:127.0.0.1]",
         "[::ffff:169.254.169.254]",
         "[64:ff9b::7f00:1]",
+        "[64:ff9b:1::7f00:1]",
+        "[64:ff9b:1::a9fe:a9fe]",
         "[2002:7f00:1::]",
+        "[2001:0:7f00:1::]",
+        "[2001:0:808:808:0:0:80ff:fffe]",
+        "[::127.0.0.1]",
+        "[::ffff:0:127.0.0.1]",
+        "[::ffff:7f00:1]",
+        "0177.0.0.1",
+        "0x7f000001",
+        "017700000001",
+        "169.254.43518",
+        "2852039166",
         "169.254.169.254",
         "[fd00:ec2::254]",
         "100.100.100.200",
@@ -299,7 +311,7 @@ async def test_what_is_no_request_to_a_proxy_is_refused(raw: str) -> None:
     assert diary.of(Verdict.ALLOWED) == []
 
 
-async def test_a_host_with_a_proxy_of_its_own_is_left_through_it() -> None:
+async def test_a_host_is_left_through_a_parent_proxy_that_its_user_chose() -> None:
     """`8.8` is a public address in short, which the system resolves without asking anybody."""
     asked: list[bytes] = []
 
@@ -310,6 +322,7 @@ async def test_a_host_with_a_proxy_of_its_own_is_left_through_it() -> None:
 
     async with listening(parent) as port, listening(echo) as local:
         named = {"https_proxy": f"http://u:p@127.0.0.1:{port}", "HTTP_PROXY": f"127.0.0.1:{port}"}
+        named["GENBA_PARENT_PROXY"] = "environment"
         diary = Diary()
         proxy = AllowListProxy(Network.ALLOWLIST, ("8.8", f"127.0.0.1:{local}"), diary.told, environment=named)
         async with listening(proxy.serve) as gate, Client.at(gate) as first, Client.at(gate) as other:
@@ -328,9 +341,35 @@ async def test_a_host_with_a_proxy_of_its_own_is_left_through_it() -> None:
     assert diary.of(Verdict.ALLOWED) == ["8.8:443", "8.8:80", f"127.0.0.1:{local}"]
 
 
+async def test_a_proxy_of_the_environment_is_not_used_without_the_users_word() -> None:
+    """Every name is resolved and checked here: a name of the metadata service that only a parent could resolve too."""
+    asked: list[bytes] = []
+
+    async def parent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\nhello")
+
+    async with listening(parent) as port:
+        way = f"http://127.0.0.1:{port}"
+        names = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
+        diary = Diary()
+        allow = ("internal.invalid", "*.internal.invalid")
+        proxy = AllowListProxy(Network.FULL, allow, diary.told, environment=dict.fromkeys(names, way))
+        async with listening(proxy.serve) as gate:
+            for raw in (
+                connect("internal.invalid:443"),
+                connect("metadata.internal.invalid:443"),
+                b"GET http://internal.invalid/latest/meta-data HTTP/1.1\r\nHost: x\r\n\r\n",
+            ):
+                async with Client.at(gate) as client:
+                    assert (await client.ask(raw)).status == 502
+    assert asked == []
+    assert all("GENBA_PARENT_PROXY=environment" in told for told in diary.of(Verdict.FAILED))
+
+
 def test_a_proxy_of_the_host_that_cannot_be_spoken_to_is_refused_at_the_start_without_its_password() -> None:
     with pytest.raises(ConfigurationError) as refused:
-        AllowListProxy(Network.FULL, (), Diary().told, environment={"HTTPS_PROXY": "https://me:secret@p:1"})
+        AllowListProxy(Network.FULL, (), Diary().told, environment={"GENBA_PARENT_PROXY": "https://me:secret@p:1"})
 
     assert "secret" not in str(refused.value)
 
@@ -339,7 +378,7 @@ async def test_a_proxy_of_the_host_that_is_not_there_is_told() -> None:
     async with listening(echo) as free:
         pass
     diary = Diary()
-    named = {"HTTPS_PROXY": f"http://127.0.0.1:{free}"}
+    named = {"GENBA_PARENT_PROXY": f"http://127.0.0.1:{free}"}
     proxy = AllowListProxy(Network.FULL, (), diary.told, environment=named)
     async with listening(proxy.serve) as gate, Client.at(gate) as client:
         answer = await client.ask(connect("8.8:443"))

@@ -7,6 +7,7 @@ import pytest
 
 from genba.connections.gates.broker import Broker
 from genba.connections.gates.events import Verdict
+from genba.connections.gates.model_calls import calls_of
 from genba.connections.gates.words import new_word
 from genba.testing.model_server import Cut, Fail, ModelServer, Say, Write
 from tests.clis import cli, path_with_clis
@@ -61,7 +62,7 @@ async def test_claude_works_through_the_broker_and_never_holds_the_key(folder: P
     word, diary = new_word(), Diary()
     async with ModelServer() as server:
         url = server.scenario("fix", Write("hello.txt", "hello"), Say("done"))
-        broker = Broker(url, "x-api-key", KEY, word, diary.told)
+        broker = Broker(url, "x-api-key", KEY, word, diary.told, calls=calls_of("anthropic", {}))
         async with listening(broker.serve) as port:
             code, said = await claude(folder, port, word)
 
@@ -83,7 +84,9 @@ async def test_claude_hears_the_errors_of_the_provider_as_they_are(folder: Path,
     cli("claude")
     word = new_word()
     async with ModelServer() as server:
-        broker = Broker(server.scenario("bad", turn), "x-api-key", KEY, word, Diary().told)
+        broker = Broker(
+            server.scenario("bad", turn), "x-api-key", KEY, word, Diary().told, calls=calls_of("anthropic", {})
+        )
         async with listening(broker.serve) as port:
             code, said = await claude(folder, port, word)
 
@@ -95,7 +98,9 @@ async def test_claude_notices_an_answer_that_was_cut(folder: Path) -> None:
     cli("claude")
     word, diary = new_word(), Diary()
     async with ModelServer() as server:
-        broker = Broker(server.scenario("cut", Cut()), "x-api-key", KEY, word, diary.told)
+        broker = Broker(
+            server.scenario("cut", Cut()), "x-api-key", KEY, word, diary.told, calls=calls_of("anthropic", {})
+        )
         async with listening(broker.serve) as port:
             await claude(folder, port, word)
 
@@ -110,7 +115,7 @@ async def test_codex_works_through_the_broker_and_falls_back_from_its_websocket_
     codex_home.mkdir()
     async with ModelServer() as server:
         url = server.scenario("fix", Write("hello.txt", "hello"), Say("done"))
-        broker = Broker(f"{url}/v1", "authorization", KEY, word, diary.told)
+        broker = Broker(f"{url}/v1", "authorization", KEY, word, diary.told, calls=calls_of("openai", {}))
         async with listening(broker.serve) as port:
             words = ["exec", "--json", "--skip-git-repo-check", "-m", "gpt-5.5"]
             words += ["--dangerously-bypass-approvals-and-sandbox"]

@@ -12,7 +12,7 @@ from genba.connections.gates.broker import Broker
 from genba.connections.gates.events import Verdict
 from genba.connections.gates.upstream import proxy_for
 from genba.domain.errors import ConfigurationError
-from tests.gates.brokered import KEY, WORD, get, post
+from tests.gates.brokered import CALLS, KEY, WORD, get, post
 from tests.gates.places import Client, Diary, Far, listening, ok
 
 
@@ -35,7 +35,7 @@ def _server_side(authority: trustme.CA, name: str) -> ssl.SSLContext:
 async def test_a_secure_upstream_is_reached_and_its_name_is_checked(authority: trustme.CA) -> None:
     far, diary = Far(ok(b"secret talk")), Diary()
     async with listening(far.serve, _server_side(authority, "127.0.0.1")) as far_port:
-        broker = Broker(f"https://127.0.0.1:{far_port}/api", "authorization", KEY, WORD, diary.told)
+        broker = Broker(f"https://127.0.0.1:{far_port}/api", "authorization", KEY, WORD, diary.told, calls=CALLS)
         async with listening(broker.serve) as port, Client.at(port) as client:
             answers = [await client.ask(get()), await client.ask(post(b"x" * 3_000_000))]
 
@@ -49,7 +49,7 @@ async def test_an_upstream_that_is_not_trusted_does_not_get_the_key(authority: t
     far, diary = Far(ok()), Diary()
     issuer = authority if name else trustme.CA()
     async with listening(far.serve, _server_side(issuer, name or "127.0.0.1")) as far_port:
-        broker = Broker(f"https://127.0.0.1:{far_port}", "authorization", KEY, WORD, diary.told)
+        broker = Broker(f"https://127.0.0.1:{far_port}", "authorization", KEY, WORD, diary.told, calls=CALLS)
         async with listening(broker.serve) as port, Client.at(port) as client:
             answer = await client.ask(get())
 
@@ -63,7 +63,7 @@ async def test_a_plain_upstream_behind_the_proxy_of_the_host_is_asked_for_by_its
     parent, diary = Far(ok(b"via")), Diary()
     async with listening(parent.serve) as parent_port:
         proxy = f"http://me:p%40ss@127.0.0.1:{parent_port}"
-        broker = Broker("http://model.example/api", "x-api-key", KEY, WORD, diary.told, proxy=proxy)
+        broker = Broker("http://model.example/api", "x-api-key", KEY, WORD, diary.told, proxy=proxy, calls=CALLS)
         async with listening(broker.serve) as port, Client.at(port) as client:
             answer = await client.ask(get("/v1/models?a=b"))
 
@@ -88,7 +88,7 @@ async def test_a_secure_upstream_behind_the_proxy_of_the_host_is_reached_through
 
         async with listening(parent) as parent_port:
             proxy = f"127.0.0.1:{parent_port}"
-            broker = Broker("https://model.example/api", "x-api-key", KEY, WORD, diary.told, proxy=proxy)
+            broker = Broker("https://model.example/api", "x-api-key", KEY, WORD, diary.told, proxy=proxy, calls=CALLS)
             async with listening(broker.serve) as port, Client.at(port) as client:
                 answer = await client.ask(get())
 
@@ -110,7 +110,7 @@ async def test_a_proxy_of_the_host_that_says_no_is_named() -> None:
     parent, diary = Far(b"HTTP/1.1 407 Who Are You\r\nContent-Length: 0\r\n\r\n"), Diary()
     async with listening(parent.serve) as parent_port:
         proxy = f"http://127.0.0.1:{parent_port}"
-        broker = Broker("https://model.example", "x-api-key", KEY, WORD, diary.told, proxy=proxy)
+        broker = Broker("https://model.example", "x-api-key", KEY, WORD, diary.told, proxy=proxy, calls=CALLS)
         async with listening(broker.serve) as port, Client.at(port) as client:
             answer = await client.ask(get())
 
@@ -156,6 +156,6 @@ def test_the_proxy_of_the_host_is_found_as_every_tool_finds_it(
 )
 def test_an_address_or_a_key_that_cannot_be_right_is_refused_without_showing_it(upstream: str, secret: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
-        Broker(upstream, "x-api-key", secret, WORD, Diary().told)
+        Broker(upstream, "x-api-key", secret, WORD, Diary().told, calls=CALLS)
 
     assert not secret or secret not in str(refused.value)

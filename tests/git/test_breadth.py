@@ -1,10 +1,12 @@
 """A few objects can say more files than any disk holds. Whoever commits such a thing is refused before a look at it."""
 
 import hashlib
+from pathlib import Path
 
 import pytest
 
 from genba.connections.git.breadth import Breadth, Objects, whole, widest
+from genba.connections.git.weighing import MOST_COMMITS
 from genba.domain.errors import BoundaryViolationError
 from tests.git.conftest import Floor
 
@@ -66,6 +68,29 @@ async def test_a_commit_that_no_disk_could_hold_is_refused_before_it_is_looked_a
     removal = await floor.trees.close(workspace)
     assert not removal.removed
     assert floor.project.git("show", f"{removal.rescued}:work.txt") == "work", "and the files that are there are kept"
+
+
+@pytest.mark.parametrize(("number", "comes_in"), [(MOST_COMMITS + 1, False), (3000, True)])
+async def test_more_commits_than_can_be_looked_at_are_refused(floor: Floor, number: int, comes_in: bool) -> None:
+    """Each of them is written again under the name of the agent, without a process of its own."""
+    workspace = await floor.open()
+    script = (
+        "import sys\n"
+        f"for n in range({number}):\n"
+        "  begin = 'from HEAD^0\\n' if n == 0 else ''\n"
+        "  print(f'commit refs/heads/flood\\ncommitter x <x@y> {n} +0000\\ndata 1\\nx')\n"
+        "  print(f'{begin}M 644 inline f\\ndata 6')\n"
+        "  print(f'{n:6}')\n"
+    )
+    Path(workspace.path, "flood.py").write_text(script, "utf-8")  # noqa: ASYNC240
+    await floor.inside(workspace, "python3 flood.py | git fast-import --quiet && git reset -q --hard flood")
+
+    if not comes_in:
+        with pytest.raises(BoundaryViolationError, match=f"{number} commits"):
+            await floor.trees.observe(workspace)
+        return
+    facts = await floor.trees.observe(workspace)
+    assert len(facts.commits) == number
 
 
 @pytest.mark.parametrize("more", ["", MANY])

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.git.locks import FileLock, held, is_gone
+from genba.connections.detached.holding import take
+from genba.connections.git.locks import FileLock, held, is_gone, is_held
 from genba.domain.errors import StateConflictError
 
 
@@ -75,3 +76,50 @@ def test_one_that_has_died_and_that_nobody_has_buried_is_gone() -> None:
     assert not is_gone(os.getpid())
 
     died.communicate()
+
+
+_LOOKS = """
+import sys, pathlib
+from genba.connections.git.locks import is_held
+path = pathlib.Path(sys.argv[1])
+print("looking", flush=True)
+while True:
+    is_held(path)
+"""
+
+
+@pytest.mark.parametrize("take_it", ["the lock of a branch", "the lock of an agent"])
+def test_a_process_that_looks_at_a_lock_keeps_no_other_from_taking_it(tmp_path: Path, take_it: str) -> None:
+    path = tmp_path / "lock"
+    path.touch()
+    words = [sys.executable, "-c", _LOOKS, str(path)]
+    looking = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    try:
+        for one in looking:
+            assert one.stdout is not None
+            assert one.stdout.readline() == "looking\n"
+        for number in range(300):
+            if take_it == "the lock of a branch":
+                lock = FileLock(path)
+                assert lock.try_acquire("worker"), f"refused at attempt {number}"
+                assert is_held(path)
+                lock.release()
+            else:
+                descriptor = take(path)
+                assert descriptor is not None, f"refused at attempt {number}"
+                os.close(descriptor)
+    finally:
+        for one in looking:
+            one.kill()
+            one.communicate()
+
+
+def test_a_lock_that_another_process_has_alone_is_refused_at_once(tmp_path: Path) -> None:
+    first, second = FileLock(tmp_path / "lock"), FileLock(tmp_path / "lock")
+    assert first.try_acquire("first")
+
+    assert not second.try_acquire("second")
+
+    first.release()
+    assert second.try_acquire("second")
+    second.release()

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from genba.connections.git.layout import RepositoryLayout
-from genba.connections.git.scanning import GitScan, issue_of_branch
+from genba.connections.git.scanning import GitScan
+from genba.domain.branch_names import numbered
 from genba.domain.facilitation import How, Scanned
 from tests.project import Project
 
@@ -269,7 +270,8 @@ async def test_settings_of_the_user_change_nothing(field: Field) -> None:
     ],
 )
 def test_a_branch_tells_its_issue(branch: str, number: int | None) -> None:
-    assert issue_of_branch(branch) == number
+    found = numbered(branch)
+    assert (found[0] if found is not None else None) == number
 
 
 async def test_a_pull_request_that_was_read_before_is_taken_back_with_all_that_it_brought(field: Field) -> None:

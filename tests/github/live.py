@@ -20,6 +20,7 @@ from typing import Any
 
 import httpx
 
+from genba.connections.git.access import origin_of
 from genba.connections.github.credentials import TokenCredentials, find_credentials, gh_by
 from genba.connections.process.supervisor import ProcessSupervisor
 from genba.definitions.tracker_file import GitHubSettings
@@ -68,7 +69,7 @@ class Live:
         self.word = secrets.token_hex(3)
         self.target = f"genba-live-{self.word}"
         self.root = folder / "clone"
-        self.environment = {**os.environ, "GENBA_GITHUB_TOKEN": token, "GIT_TERMINAL_PROMPT": "0"}
+        self.environment = {**named(url), "GENBA_GITHUB_TOKEN": token, "GIT_TERMINAL_PROMPT": "0"}
         self.http = httpx.Client(
             base_url=url,
             headers={"Authorization": f"Bearer {token}", "Accept": "application/vnd.github+json"},
@@ -91,7 +92,7 @@ class Live:
         return done.json() if done.content else None
 
     def git(self, *words: str) -> str:
-        told = ("-c", "credential.helper=", "-c", f"credential.helper={HELPER}")
+        told = ("-c", "credential.helper=", "-c", f"credential.{origin_of(self.url)}.helper={HELPER}")
         done = subprocess.run(
             ["git", *told, *words], cwd=self.root, env=self.environment, check=False, capture_output=True, text=True
         )
@@ -173,10 +174,15 @@ def said(text: str) -> None:
     print(f" ✓ {text}", flush=True)
 
 
+def named(url: str) -> dict[str, str]:
+    """The environment, in which whoever called make names the server."""
+    return {**os.environ, "GENBA_GITHUB_HOST": url}
+
+
 def token_of(repository: str, url: str) -> str:
     settings = GitHubSettings(repository=repository, url=url)
-    run_gh = gh_by(ProcessSupervisor(), dict(os.environ), Path.cwd())
-    found = asyncio.run(find_credentials(settings, dict(os.environ), run_gh))
+    run_gh = gh_by(ProcessSupervisor(), named(url), Path.cwd())
+    found = asyncio.run(find_credentials(settings, named(url), run_gh))
     if not isinstance(found, TokenCredentials):
         raise Failed("a token is needed: set GENBA_GITHUB_TOKEN")
     return found.token

@@ -7,6 +7,7 @@ import httpx
 
 from genba.connections.github.client import GitHubClient
 from genba.connections.github.credentials import Credentials, TokenCredentials
+from genba.connections.github.destinations import Destination, destination
 from genba.definitions.tracker_file import BoardSettings, GitHubSettings
 from genba.domain.ports import Clock
 from genba.testing.doubles import ManualClock
@@ -31,6 +32,11 @@ def settings(
     return GitHubSettings(repository=repository, url=url, board=board, timeout_seconds=timeout)
 
 
+def named(url: str) -> Destination:
+    """A place that the user of the tests named."""
+    return destination(url, {"GENBA_GITHUB_HOST": url})
+
+
 @asynccontextmanager
 async def connected(
     where: GitHub | GitHubSettings,
@@ -40,7 +46,7 @@ async def connected(
     transport: httpx.AsyncBaseTransport | None = None,
 ) -> AsyncIterator[GitHubClient]:
     wanted = settings(where.url) if isinstance(where, GitHub) else where
-    shown = credentials or TokenCredentials(TOKEN, "the test")
+    shown = credentials or TokenCredentials(TOKEN, "the test", named(wanted.url))
     client = GitHubClient(wanted, shown, clock or ManualClock(), transport=transport)
     try:
         yield client

@@ -100,7 +100,7 @@ def settled(project: Project, hub: GitHub) -> Shop:
     hub.add_user("rita")
     hub.add_user("stranger")
     hub.add_repository(SHOP, collaborators={"octocat": "write", "rita": "write"})
-    project.environment["GENBA_GITHUB_TOKEN"] = TOKEN
+    project.environment |= {"GENBA_GITHUB_TOKEN": TOKEN, "GENBA_GITHUB_HOST": hub.url}
     project.write(".genba/config.yaml", SETTINGS.format(shop=SHOP, url=hub.url))
     project.git("remote", "add", "origin", hub.git_url(SHOP))
     return Shop(project, hub)

@@ -22,7 +22,7 @@ from genba.testing.doubles import ManualClock
 from genba.testing.github.faults import Fault
 from genba.testing.github.server import GitHub
 from tests.github.conftest import Hubs
-from tests.github.offices import SHOP, TOKEN, connected, settings, settle
+from tests.github.offices import SHOP, TOKEN, connected, named, settings, settle
 
 COMMENTS = f"/repos/{SHOP}/issues/1/comments"
 
@@ -277,7 +277,11 @@ async def test_every_request_says_who_sends_it_and_which_version_it_means() -> N
 
 
 def test_words_in_an_address_stay_one_part_of_it() -> None:
-    client = GitHubClient(settings("https://api.github.com"), TokenCredentials(TOKEN, "the test"), ManualClock())
+    client = GitHubClient(
+        settings("https://api.github.com"),
+        TokenCredentials(TOKEN, "the test", named("https://api.github.com")),
+        ManualClock(),
+    )
     assert client.repository("labels", "a/b c?d#e..") == "repos/acme/shop/labels/a%2Fb%20c%3Fd%23e.."
 
 

@@ -18,13 +18,12 @@ from genba.connections.github.credentials import (
     TokenCredentials,
     find_credentials,
     gh_by,
-    host_of,
 )
 from genba.connections.process.supervisor import ProcessSupervisor
 from genba.definitions.tracker_file import AppSettings, GitHubSettings
 from genba.domain.errors import AccessRefusedError
 from genba.testing.github.server import GitHub
-from tests.github.offices import SHOP, TOKEN, connected, settings, settle
+from tests.github.offices import SHOP, TOKEN, connected, named, settings, settle
 
 SECRET = "ghp_averysecrettoken"
 
@@ -65,8 +64,9 @@ async def test_gh_is_asked_for_the_host_of_the_api() -> None:
     wanted = GitHubSettings(repository=SHOP, url="https://github.acme.example/api/v3")
     await find_credentials(wanted, {"GH_TOKEN": "of another host"}, gh_says("tok", asked))
     assert asked == [("auth", "token", "--hostname", "github.acme.example")]
-    assert host_of("https://api.github.com") == "github.com"
-    assert host_of("https://api.acme.ghe.com") == "acme.ghe.com"
+    of_ghe = GitHubSettings(repository=SHOP, url="https://api.acme.ghe.com")
+    await find_credentials(of_ghe, {}, gh_says("tok", asked))
+    assert asked[1:] == [("auth", "token", "--hostname", "acme.ghe.com")]
 
 
 @pytest.mark.parametrize(
@@ -81,11 +81,10 @@ async def test_a_token_that_many_share_goes_to_no_server_that_only_a_file_names(
     if goes:
         assert (await found(with_it, wanted=wanted)).source == "GITHUB_TOKEN"
         return
-    with pytest.raises(AccessRefusedError, match=r"GITHUB_TOKEN is for github\.com"):
-        await found(with_it, wanted=wanted)
-    assert (await found({**with_it, "GENBA_GITHUB_TOKEN": "mine"}, wanted=wanted)).source == "GENBA_GITHUB_TOKEN"
-    of_ghe = GitHubSettings(repository=SHOP, url="https://api.acme.ghe.com")
-    assert (await found(with_it, wanted=of_ghe)).source == "GITHUB_TOKEN"
+    for more in ({}, {"GENBA_GITHUB_TOKEN": "mine"}, {"GH_ENTERPRISE_TOKEN": "of another"}, {"GH_TOKEN": "x"}):
+        with pytest.raises(AccessRefusedError, match=r"ghe\.example gets no GitHub token") as raised:
+            await found({**with_it, **more}, wanted=wanted)
+        assert raised.value.hint == "if you trust it: export GENBA_GITHUB_HOST=ghe.example"
 
 
 @pytest.mark.parametrize(
@@ -126,7 +125,7 @@ async def test_what_is_no_token_is_refused_and_not_shown(value: str) -> None:
 
 async def test_what_prints_credentials_shows_no_secret() -> None:
     token = await found({"GITHUB_TOKEN": SECRET})
-    app = AppCredentials(AppSettings(id="12", installation=3), SECRET, "a file")
+    app = AppCredentials(AppSettings(id="12", installation=3), SECRET, "a file", token.destination)
     for one in (token, app):
         for text in (repr(one), str(one), f"{one}", repr([one]), repr(vars(one) if hasattr(one, "__dict__") else "")):
             assert SECRET not in text
@@ -172,7 +171,7 @@ def hub_with_app(hub: GitHub) -> tuple[GitHub, AppCredentials]:
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    return hub, AppCredentials(AppSettings(id="12", installation=3), private.decode(), "a file")
+    return hub, AppCredentials(AppSettings(id="12", installation=3), private.decode(), "a file", named(hub.url))
 
 
 async def test_an_app_gets_one_token_and_a_new_one_when_that_expires(
@@ -194,7 +193,8 @@ async def test_an_app_gets_one_token_and_a_new_one_when_that_expires(
 
 async def test_an_app_with_a_wrong_key_is_refused_and_the_key_is_in_no_text(hub: GitHub) -> None:
     settle(hub)
-    app = AppCredentials(AppSettings(id="12", installation=3), "-----BEGIN KEY-----\nsecretkeytext\n", "a file")
+    key = "-----BEGIN KEY-----\nsecretkeytext\n"
+    app = AppCredentials(AppSettings(id="12", installation=3), key, "a file", named(hub.url))
     async with connected(hub, credentials=app) as client:
         with pytest.raises(AccessRefusedError) as raised:
             await client.get(client.repository())

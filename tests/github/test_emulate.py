@@ -24,7 +24,7 @@ from genba.domain.outbox import (
 from genba.domain.tracking import PullRequestState, ReviewVerdict
 from genba.testing.conformance import ForgeSuite, TrackerSuite
 from tests.github.emulated import Emulate
-from tests.github.offices import connected, settings
+from tests.github.offices import connected, named, settings
 from tests.github.places import Place, a_place
 
 
@@ -43,7 +43,7 @@ class Connection:
 
 @pytest.fixture
 async def genba(place: Place) -> AsyncIterator[Connection]:
-    token = TokenCredentials(place.emulate.tokens["octocat"], "the test")
+    token = TokenCredentials(place.emulate.tokens["octocat"], "the test", named(place.emulate.url))
     async with connected(settings(place.emulate.url, place.repository), credentials=token) as client:
         yield Connection(GitHubIssues(client), GitHubDeeds(client))
 
@@ -200,7 +200,7 @@ class TestTrackerOnEmulate(TrackerSuite):
     @pytest.fixture
     async def tracker(self, place: Place) -> AsyncIterator[GitHubTracker]:
         place.add_issue("Docs", "docs", "old")
-        token = TokenCredentials(place.emulate.tokens["octocat"], "the test")
+        token = TokenCredentials(place.emulate.tokens["octocat"], "the test", named(place.emulate.url))
         async with connected(settings(place.emulate.url, place.repository), credentials=token) as client:
             yield GitHubTracker(client)
 
@@ -209,6 +209,6 @@ class TestForgeOnEmulate(ForgeSuite):
     @pytest.fixture
     async def forge(self, place: Place) -> AsyncIterator[GitHubForge]:
         place.push("genba/1")
-        token = TokenCredentials(place.emulate.tokens["octocat"], "the test")
+        token = TokenCredentials(place.emulate.tokens["octocat"], "the test", named(place.emulate.url))
         async with connected(settings(place.emulate.url, place.repository), credentials=token) as client:
             yield GitHubForge(client)

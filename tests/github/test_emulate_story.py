@@ -16,7 +16,7 @@ from tests.project import COMMIT, Project
 def place(emulate: Emulate, project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """The project's issues are on emulate, and its work goes to the repository beside it."""
     with a_place(emulate, tmp_path_factory.mktemp("emulate")) as made:
-        project.environment["GENBA_GITHUB_TOKEN"] = emulate.tokens["octocat"]
+        project.environment |= {"GENBA_GITHUB_TOKEN": emulate.tokens["octocat"], "GENBA_GITHUB_HOST": emulate.url}
         project.write(".genba/config.yaml", SETTINGS.format(shop=made.repository, url=emulate.url))
         project.git("remote", "add", "origin", str(made.git.path))
         yield made

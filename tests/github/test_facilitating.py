@@ -67,6 +67,20 @@ def test_a_blocked_issue_gets_its_label_and_loses_it(shop: Shop) -> None:
     assert "blocked" not in shop.labels(second)
 
 
+def test_an_issue_of_a_milestone_with_a_due_date_has_priority_high(shop: Shop) -> None:
+    plain, urgent = shop.issue("Add black tea"), shop.issue("Add green tea")
+    shop.hub.plan(SHOP, urgent, "1.0", "2999-12-01T08:00:00Z")
+    best, other = report(shop)["recommendation"]["suggestions"][:2]
+    assert (best["issue"], best["priority"]) == (urgent, "high")
+    assert (other["issue"], other["priority"]) == (plain, "medium")
+    assert "due 2999-12-01" in best["rationale"]
+    assert "due 2999-12-01" in shop.told(urgent)
+    shop.hub.advance(3600)
+    shop.hub.plan(SHOP, urgent, "2.0")
+    assert {each["priority"] for each in report(shop)["recommendation"]["suggestions"]} == {"medium"}
+    assert "due" not in shop.told(urgent).splitlines()[1]
+
+
 def test_without_a_network_the_copy_serves_and_its_age_is_told(shop: Shop) -> None:
     number = shop.issue()
     shop.sync()
@@ -153,3 +167,36 @@ def test_an_issue_that_was_reopened_there_is_not_done_by_what_had_landed_before(
     (only,) = report(shop)["assessments"]
     assert only["state"] == "incomplete"
     assert only["evidence"][0].startswith("reopened ")
+
+
+def test_the_agent_says_the_same_as_the_command_and_says_it_once(shop: Shop) -> None:
+    shop.issue("Not on the board")
+    first, other = (
+        shop.hub.add_issue(SHOP, title="On the board", labels=["ready", "sprint-1"]),
+        shop.issue("Also there"),
+    )
+    shop.hub.block(SHOP, other, first)
+    shop.hub.add_organization("acme", members=["octocat"])
+    board = str(shop.hub.add_project("acme"))
+    for number in (first, other):
+        shop.hub.set_card("acme", int(board), SHOP, number, "Todo")
+    asked = ("--project", board, "--project-owner", "acme", "--label", "sprint-1")
+    shown = report(shop, *asked)
+    assert shop.hub.mutations == []
+    result = shop.project.run("facilitator", *asked)
+    assert (result["outcome"], shop.hub.mutations) == ("completed", [])
+    for name in ("assessments", "recommendation", "actions", "health"):
+        assert [{**each, "changed": 0} for each in rows(result["report"][name])] == [
+            {**each, "changed": 0} for each in rows(shown[name])
+        ]
+    assert result["report"]["recommendation"]["suggestions"][0]["priority"] == "high"
+
+    shop.project.genba("run", "facilitator", *asked, "--apply", check=0)
+    assert [len(said(shop, number)) for number in (first, other)] == [1, 0]
+    sent = len(shop.hub.mutations)
+    shop.project.genba("run", "facilitator", *asked, "--apply", check=0)
+    assert len(shop.hub.mutations) == sent
+
+
+def rows(told: Any) -> list[dict[str, Any]]:
+    return told if isinstance(told, list) else [told]

@@ -16,7 +16,7 @@ from genba.testing.doubles import ManualClock
 from genba.testing.github.faults import Fault
 from genba.testing.github.server import GitHub
 from tests.github.conftest import Hubs
-from tests.github.offices import SHOP, TOKEN, connected, settings, settle
+from tests.github.offices import SHOP, TOKEN, connected, named, settings, settle
 
 
 @pytest.fixture
@@ -495,5 +495,7 @@ async def test_many_pull_requests_cost_a_few_points(shop: GitHub) -> None:
 
 
 def test_a_client_can_be_made_without_asking_anybody() -> None:
-    client = GitHubClient(settings("https://api.github.com"), TokenCredentials("x", "y"), ManualClock())
+    client = GitHubClient(
+        settings("https://api.github.com"), TokenCredentials("x", "y", named("https://api.github.com")), ManualClock()
+    )
     assert GitHubIssues(client).spent == (0, 0)

@@ -14,7 +14,7 @@ def joined(project: Project, hub: GitHub) -> Project:
     hub.add_issue(SHOP, title="One")
     hub.add_issue(SHOP, title="Two")
     project.write(".genba/config.yaml", f"tracker: {{github: {{repository: {SHOP}, url: {hub.url}}}}}\n")
-    project.environment["GENBA_GITHUB_TOKEN"] = TOKEN
+    project.environment |= {"GENBA_GITHUB_TOKEN": TOKEN, "GENBA_GITHUB_HOST": hub.url}
     return project
 
 

@@ -24,6 +24,7 @@ async def test_who_logged_in_anew_is_let_in_without_a_new_start(
     gh = tmp_path / "gh"
     gh.write_text(f"#!/bin/sh\ncat {tmp_path}/token\n")
     gh.chmod(gh.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("GENBA_GITHUB_HOST", hub.url)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     (tmp_path / "token").write_text("expired")
     house: Any = SimpleNamespace(processes=ProcessSupervisor(), layout=SimpleNamespace(top=tmp_path))
@@ -33,6 +34,6 @@ async def test_who_logged_in_anew_is_let_in_without_a_new_start(
             await office.issues.page()
         (tmp_path / "token").write_text(TOKEN)
         assert [issue.number for issue in (await office.issues.page()).issues] == [number]
-        assert await office.token() == TOKEN
+        assert await office.token(hub.url) == TOKEN
     finally:
         await office.close()

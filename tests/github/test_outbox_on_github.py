@@ -26,7 +26,7 @@ from genba.domain.outbox import (
 )
 from genba.testing.github.server import GitHub
 from tests.blackboard.outboxes import Desk
-from tests.github.offices import SHOP, TOKEN, connected, settings, settle
+from tests.github.offices import SHOP, TOKEN, connected, named, settings, settle
 
 STORMS = {
     "502 before": lambda hub, method: hub.faults.fail(method, status=502),
@@ -57,7 +57,9 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 
 @asynccontextmanager
 async def sending(hub: GitHub, desk: Desk, token: str = TOKEN) -> AsyncIterator[Sender]:
-    async with connected(hub, credentials=TokenCredentials(token, "the test"), clock=desk.clock) as client:
+    async with connected(
+        hub, credentials=TokenCredentials(token, "the test", named(hub.url)), clock=desk.clock
+    ) as client:
         yield Sender(desk.outbox, GitHubDeeds(client), settings(hub.url), desk.clock)
 
 

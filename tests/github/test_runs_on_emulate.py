@@ -21,7 +21,8 @@ def place(emulate: Emulate, tmp_path: Path) -> Iterator[Place]:
 def project(place: Place, tmp_path: Path) -> Project:
     """The clone of it, with an agent that proposes what it did."""
     token = place.emulate.tokens["octocat"]
-    made = Project(place.folder, {"HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1", "GENBA_GITHUB_TOKEN": token})
+    given = {"GENBA_GITHUB_TOKEN": token, "GENBA_GITHUB_HOST": place.emulate.url}
+    made = Project(place.folder, {"HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1", **given})
     made.git("config", "user.name", "Test User")
     made.git("config", "user.email", "user@localhost")
     made.write(".genba/config.yaml", SETTINGS.format(shop=place.repository, url=place.emulate.url))

@@ -1,7 +1,10 @@
 """Secrets are looked for in every commit. Nothing in the branch switches that off, and no value is ever told."""
 
 import asyncio
+import base64
+import hashlib
 import random
+import re
 import shlex
 import string
 import subprocess
@@ -354,6 +357,123 @@ async def test_what_takes_too_long_is_a_failure(scan: Scan, repository: Reposito
 
     assert (result.status, result.timed_out) == (FAILED, True)
     assert living(scan.mark) == set()
+
+
+PASSED_OVER = (
+    "logo.png", "logo.svg", "a.woff2", "paper.pdf", "data.bin", "package-lock.json", "web/yarn.lock", "pnpm-lock.yaml",
+    "poetry.lock", "go.sum", "go.mod", "gradlew", "node_modules/a/index.js", "vendor/github.com/a/a.go", "jquery.js",
+    "venv/lib/a.py", "my.gitleaks.toml.txt",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PASSED_OVER)
+async def test_no_name_of_a_file_hides_a_secret(scan: Scan, repository: Repository, name: str) -> None:
+    commit = repository.commit({name: f"\x89PNG\r\n\x1a\nfirst\ntoken = '{TOKEN}'\n", "other.gif": f"{KEY}\n"})
+    repository.commit({name: None})
+
+    result = await scan()
+
+    assert result.status is FAILED
+    rule = {"gitleaks": "github-pat", "detect-secrets": "github-token"}[scan.tool]
+    assert f"{rule} in {name}:4 (commit {commit[:7]})" in result.output
+    assert "private-key in other.gif:1" in result.output
+
+
+async def test_a_merge_does_not_bring_a_secret_of_an_image_on_the_base(
+    by_gitleaks: Scan, repository: Repository
+) -> None:
+    repository.git("switch", "-qc", "work")
+    repository.commit({"x.py": "a = 1\n"})
+    repository.git("switch", "-q", "-")
+    base = repository.commit({"logo.png": f"c = '{TOKEN}'\n"})
+    repository.git("switch", "-q", "work")
+    repository.git("merge", "-q", "--no-edit", base)
+
+    assert (await by_gitleaks(base)).status is PASSED
+
+
+LOCKS = {
+    "package-lock.json": """{"name": "app", "lockfileVersion": 3, "packages": {
+    "node_modules/js-tokens": {
+      "version": "4.0.0",
+      "resolved": "https://packages.example/js-tokens/-/js-tokens-4.0.0.tgz",
+      "integrity": "sha512-SHA512"
+    },
+    "node_modules/api-key": {"integrity": "sha512-SHA512", "token-secret": "sha1-SHA1"}}}
+""",
+    "yarn.lock": """secret-key@^1.0.0:
+  version "1.0.0"
+  resolved "https://registry.yarnpkg.com/secret-key/-/secret-key-1.0.0.tgz#HEX40"
+  integrity sha512-SHA512
+
+"access-token@npm:^2.0.0":
+  checksum: 10c0/HEX128
+""",
+    "pnpm-lock.yaml": """packages:
+  /api-secret-key@1.0.0:
+    resolution: {integrity: sha512-SHA512}
+""",
+    "Cargo.lock": """[[package]]
+name = "secret-token"
+version = "0.9.0"
+source = "registry+https://github.com/rust-lang/crates.io-index"
+checksum = "HEX64"
+""",
+    "go.sum": """github.com/hashicorp/secret-key v1.0.0 h1:SHA256
+github.com/hashicorp/secret-key v1.0.0/go.mod h1:SHA256
+""",
+    "poetry.lock": """[[package]]
+name = "api-token"
+files = [
+    {file = "api_token-1.0-py3-none-any.whl", hash = "sha256:HEX64"},
+    {file = "secret_key-1.0.tar.gz", hash = "sha256:HEX64"},
+]
+
+[metadata]
+content-hash = "HEX64"
+""",
+    "uv.lock": """[[package]]
+name = "access-key"
+source = { registry = "https://pypi.org/simple" }
+sdist = { url = "https://packages.example/files/a1/b2/HEX64/access_key-1.0.tar.gz", hash = "sha256:HEX64" }
+""",
+    "Pipfile.lock": '{"_meta": {"hash": {"sha256": "HEX64"}}, "default": {"api-key": {"hashes": ["sha256:HEX64"]}}}\n',
+}
+
+
+def _locked(text: str) -> str:
+    """With hashes, each of its own bytes."""
+
+    def hashed(match: re.Match[str]) -> str:
+        seed = hashlib.sha512(f"{match.start()}{text}".encode())
+        kind = match[0]
+        if kind.startswith("HEX"):
+            return seed.hexdigest()[: int(kind[3:])]
+        sizes = {"SHA512": 64, "SHA256": 32, "SHA1": 20}
+        return base64.b64encode(seed.digest()[: sizes[kind]]).decode()
+
+    return re.sub(r"HEX\d+|SHA512|SHA256|SHA1", hashed, text)
+
+
+@pytest.mark.parametrize("name", LOCKS)
+async def test_hashes_of_packages_in_a_lock_file_are_no_secrets(
+    by_gitleaks: Scan, repository: Repository, name: str
+) -> None:
+    repository.commit({name: _locked(LOCKS[name] * 20)})
+
+    result = await by_gitleaks()
+
+    assert result.status is PASSED, result.output
+
+
+async def test_a_file_that_the_base_allows_stays_allowed_whatever_its_name(
+    by_gitleaks: Scan, repository: Repository
+) -> None:
+    settings = "[extend]\nuseDefault = true\n[[allowlists]]\npaths = ['''^fixtures/''']\n"
+    base = repository.commit({".gitleaks.toml": settings})
+    repository.commit({"fixtures/x.png": f"c = '{TOKEN}'\n"})
+
+    assert (await by_gitleaks(base)).status is PASSED
 
 
 async def test_settings_of_the_base_count(by_gitleaks: Scan, repository: Repository) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from genba.connections.goals.runner import GoalEngine
 from genba.domain.evidence import CheckStatus
+from genba.domain.goals import CustomScript
 from genba.domain.goals import TestsPass as TestsPassGoal
 from genba.domain.verification import Place
 from tests.goals.conftest import Write
@@ -71,3 +72,94 @@ async def test_a_runner_that_is_not_known_is_taken_at_its_exit_code(
     result = await engine.run(TestsPassGoal(command=(sys.executable, "-c", "print('fine')")), place, mark)
 
     assert result.status is CheckStatus.PASSED
+
+
+NO_TESTS = "VALUE = 1\n"
+SKIPPED = """
+import unittest
+
+
+@unittest.skip("later")
+class LaterTest(unittest.TestCase):
+    def test_it(self):
+        pass
+"""
+MAKEFILE = "test:\n\tpython3 -m unittest discover\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        (PYTEST, NO_TESTS),
+        (PYTEST, SKIPPED),
+        (f"{PYTEST} -qq", SKIPPED),
+        (f"{PYTEST} -p no:junitxml", SKIPPED),
+        (f"{PYTEST} --collect-only", RED.replace("from code_ import answer", "answer = lambda: 42")),
+        (f"{PYTEST} -k nosuchtest", RED.replace("from code_ import answer", "answer = lambda: 42")),
+        (f"{PYTEST} || test $? = 5", NO_TESTS),
+        (UNITTEST, NO_TESTS),
+        (UNITTEST, SKIPPED),
+        ("python3 -m unittest discover", "def test_a_function():\n    assert False\n"),
+        ("make test", NO_TESTS),
+    ],
+)
+async def test_a_command_that_ran_no_test_is_an_error_with_the_next_step(
+    engine: GoalEngine, place: Place, mark: str, write: Write, command: str, text: str
+) -> None:
+    write("test_it.py", text)
+    write("Makefile", MAKEFILE)
+    write("pyproject.toml", "")
+
+    result = await engine.run(TestsPassGoal(command=command), place, mark)
+
+    assert result.status is CheckStatus.ERROR, result.output
+    assert "ran no test" in result.detail
+    assert "tests_pass: COMMAND" in result.detail
+    assert "verification.setup" in result.detail
+
+
+@pytest.mark.parametrize("script", ["python3 -m unittest discover", "make test", ("python3", "-m", "unittest")])
+async def test_a_script_that_names_tests_and_ran_none_is_an_error(
+    engine: GoalEngine, place: Place, mark: str, write: Write, script: str | tuple[str, ...]
+) -> None:
+    write("test_it.py", NO_TESTS)
+    write("Makefile", MAKEFILE)
+
+    result = await engine.run(CustomScript(script=script), place, mark)
+
+    assert (result.status, result.ran_no_test) == (CheckStatus.ERROR, True)
+
+
+async def test_a_package_that_cannot_be_imported_has_failed(
+    engine: GoalEngine, place: Place, mark: str, write: Write
+) -> None:
+    write("test_it.py", RED)
+    write("pyproject.toml", "")
+    for command in (PYTEST, "python3 -m unittest discover", f"{PYTEST} -p no:junitxml"):
+        result = await engine.run(TestsPassGoal(command=command), place, mark)
+        assert (command, result.status) == (command, CheckStatus.FAILED), result.output
+
+
+async def test_a_pass_says_how_many_tests_ran_or_that_only_the_exit_code_is_known(
+    engine: GoalEngine, place: Place, mark: str, write: Write
+) -> None:
+    write("code_.py", RIGHT)
+    write("test_it.py", RED)
+    write("Makefile", MAKEFILE)
+    write("pyproject.toml", "")
+    for command in (PYTEST, UNITTEST, "make test"):
+        result = await engine.run(TestsPassGoal(command=command), place, mark)
+        assert (result.status, result.detail) == (CheckStatus.PASSED, "1 test passed")
+    silent = await engine.run(TestsPassGoal(command="true"), place, mark)
+    assert silent.status is CheckStatus.PASSED
+    assert silent.detail.startswith("exit code only")
+
+
+async def test_a_printed_count_does_not_turn_a_failure_into_a_pass(
+    engine: GoalEngine, place: Place, mark: str, write: Write
+) -> None:
+    write("run.sh", "echo '5 passed in 0.01s'; exit 1\n")
+
+    result = await engine.run(TestsPassGoal(command="sh run.sh"), place, mark)
+
+    assert result.status is CheckStatus.FAILED

@@ -17,6 +17,7 @@ from genba.domain.verification import (
     VerdictStatus,
 )
 from genba.judgement import goals
+from genba.judgement.commands import commands_in, files_run
 from tests.judgement.branches import Binary, Branch, Link, Program, branch
 
 WORK = branch({"src/a.py": "x = 1\n"}, {"src/a.py": "x = 2\n", "docs/b.md": "b\n"})
@@ -310,3 +311,28 @@ FILES = (
 )
 def test_the_files_that_a_command_names(command: wanted.Words, paths: tuple[str, ...]) -> None:
     assert goals.paths_in_command(command, FILES) == paths
+
+
+RUN = frozenset(
+    {"run.sh", "scripts/b.sh", "tools/check.py", "Makefile", "ci.mk", "package.json", "data.sql", "tests/test_a.py"}
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "command", "run"),
+    [
+        ("", "bash -e run.sh --fast", {"run.sh"}),
+        ("", "nice -n 5 ./run.sh", {"run.sh"}),
+        ("", "make -f ci.mk", {"Makefile", "ci.mk"}),
+        ("", "cd scripts && sh b.sh", {"scripts/b.sh"}),
+        ("", "make -C sub x && sh run.sh 2>&1 > data.sql", {"Makefile", "run.sh"}),
+        ("", "python3 tools/check.py tests/test_a.py", {"tools/check.py"}),
+        ("", "sh run.sh > data.sql && git diff --exit-code data.sql", {"run.sh"}),
+        ("", "cp scripts/b.sh x; echo x >scripts/b.sh; shellcheck scripts/b.sh", set()),
+        ("", "python3 -m pytest tests/test_a.py", set()),
+        ("Makefile", "test:\n\t@$(PYTHON) tools/check.py\n\t-sh scripts/b.sh\n", {"tools/check.py", "scripts/b.sh"}),
+        ("package.json", '{"scripts":{"test":"sh scripts/b.sh && x","lint":"./run.sh"}}', {"scripts/b.sh", "run.sh"}),
+    ],
+)
+def test_the_files_that_a_command_runs(path: str, command: str, run: set[str]) -> None:
+    assert files_run(commands_in(path, command), RUN) == run

@@ -49,15 +49,13 @@ def problems(*parts: dict[str, Any], limits: PlanLimits = LIMITS, task: Task = T
 
 def test_a_plan_becomes_parts_with_goals_scopes_and_dependencies() -> None:
     read = plan(
-        part(
-            "api", goals=["tests_pass: pytest -q", {"type": "file_exists", "path": "docs/api.md"}], scope=["src/api/**"]
-        ),
+        part("api", goals=["tests_pass", {"type": "file_exists", "path": "docs/api.md"}], scope=["src/api/**"]),
         part("ui", depends_on=["api", "api"], priority="high", type="bug", assignee="builder"),
     )
 
     assert (read.task, read.run, read.summary, read.status) == (12, "planner-12-1", "In steps.", "proposed")
     api, ui = read.subtasks
-    assert api.goals == (TestsPass(command="pytest -q"), FileExists(path="docs/api.md"))
+    assert api.goals == (TestsPass(), FileExists(path="docs/api.md"))
     assert api.scope == ("src/api/**",)
     assert (ui.depends_on, ui.priority, ui.type, ui.assignee) == (("api",), Priority.HIGH, "bug", "builder")
 
@@ -262,7 +260,7 @@ def test_a_rejected_plan_goes_back_with_the_reason_of_the_person() -> None:
 
 def test_a_plan_is_shown_as_a_tree() -> None:
     read = plan(
-        part("api", title="Add the endpoint", goals=["tests_pass: pytest -q"], scope=["src/api/**", "tests/api/**"]),
+        part("api", title="Add the endpoint", goals=["file_exists: docs/api.md"], scope=["src/api/**", "tests/api/**"]),
         part("ui", title="Show the form", depends_on=["api"], assignee="builder", priority="high"),
     )
 
@@ -271,7 +269,7 @@ def test_a_plan_is_shown_as_a_tree() -> None:
         "│ In steps.\n"
         "├─ api  Add the endpoint  (task, medium)\n"
         "│       writes src/api/**, tests/api/**\n"
-        "│       goal   tests_pass: pytest -q\n"
+        "│       goal   file_exists: docs/api.md\n"
         "└─ ui   Show the form  (task, high, for builder)\n"
         "        after  api\n"
         "        goal   none of its own"

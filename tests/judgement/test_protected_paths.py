@@ -1,8 +1,9 @@
 """The branch leaves alone what judges it; ordinary changes to the same files are nobody's business."""
 
+import msgspec
 import pytest
 
-from tests.judgement.branches import Binary, Branch, Link, Program, branch
+from tests.judgement.branches import Binary, Branch, Entry, Files, Link, Program, branch
 
 PYPROJECT = """
     [build-system]
@@ -54,6 +55,18 @@ SETUP = "[metadata]\nname = app\n\n[flake8]\nmax-line-length = 100\n\n[options]\
 MAKE = ("Makefile",)
 
 
+class WithTests(msgspec.Struct, frozen=True):
+    """A base with tests; what a branch adds to them."""
+
+    files: dict[str, Entry]
+
+    def more(self, files: Files) -> Branch:
+        return branch(self.files, {**self.files, **files})
+
+
+TEST_A = WithTests({"tests/test_a.py": "def test_a():\n    f()\n"})
+
+
 def change(path: str, text: str, *replacements: tuple[str, str], more: str = "") -> Branch:
     new = text
     for old, by in replacements:
@@ -94,6 +107,34 @@ LIES: dict[str, tuple[Branch, str]] = {
         ),
         "tests/app.py",
     ),
+    "a module that every runner imports": (branch({}, {"platform.py": "x = 1\n"}), "platform.py"),
+    "a link in place of a library": (branch({}, {"lib/x.py": "x\n", "src/locale": Link("../lib")}), "src/locale"),
+    "compiled tests": (
+        TEST_A.more({"tests/__pycache__/test_a.cpython-312.pyc": Binary("x")}),
+        "test_a.cpython-312.pyc",
+    ),
+    "compiled tests that are a link": (TEST_A.more({"tests/__pycache__": Link("../cache")}), "tests/__pycache__"),
+    "a compiled module": (branch({}, {"src/app/a.pyc": Binary("x")}), "src/app/a.pyc"),
+    "a package in place of a test": (TEST_A.more({"tests/test_a/__init__.py": "x = 1\n"}), "tests/test_a/__init__.py"),
+    "an empty package in place of a test": (TEST_A.more({"tests/test_a/__init__.py": ""}), "tests/test_a/__init__.py"),
+    "a link in place of a test": (TEST_A.more({"tests/test_a": Link("../lib")}), "tests/test_a"),
+    "a native module in place of a test": (
+        TEST_A.more({"tests/test_a.cpython-312-x86_64-linux-gnu.so": Binary("x")}),
+        "tests/test_a.cpython-312-x86_64-linux-gnu.so",
+    ),
+    "a native module among the tests": (TEST_A.more({"tests/app.pyd": Binary("x")}), "tests/app.pyd"),
+    "a native module at the root": (branch({}, {"src/app.abi3.so": Binary("x")}), "src/app.abi3.so"),
+    "a package in place of what prepares tests": (
+        branch({}, {"conftest.py": "x = 1\n", "conftest/__init__.py": "x = 1\n"}),
+        "conftest/__init__.py",
+    ),
+    "a native module that is always run": (branch({}, {"src/sitecustomize.abi3.so": Binary("x")}), "sitecustomize"),
+    "a package that is always run": (branch({}, {"usercustomize/__init__.py": "x = 1\n"}), "usercustomize/__init__"),
+    "a plugin that registers itself": (
+        branch({}, {"src/x-1.dist-info/entry_points.txt": "[pytest11]\nx = x\n"}),
+        "src/x-1.dist-info/entry_points.txt",
+    ),
+    "a plugin behind a link": (branch({}, {"x.egg-info": Link("data")}), "x.egg-info"),
     "installed packages": (branch({}, {"web/node_modules/vitest/index.js": "x\n"}), "node_modules/vitest"),
     "where packages come from": (branch({}, {".npmrc": "registry=x\n"}), ".npmrc"),
     "submodules": (branch({}, {".gitmodules": "[submodule]\n"}), ".gitmodules"),
@@ -229,6 +270,24 @@ HONEST: dict[str, Branch] = {
     "a conftest beside another": branch(
         {"conftest.py": "x = 1\n"}, {"conftest.py": "x = 1\n", "tests/conftest.py": "y = 1\n"}
     ),
+    "a native module of the project": branch(
+        {"src/app/__init__.py": "x = 1\n"},
+        {"src/app/__init__.py": "x = 1\n", "src/app/_fast.so": Binary("x"), "app/_fast.cpython-312.so": Binary("x")},
+    ),
+    "a native library as data of a test": TEST_A.more({"tests/fixtures/libx.so": Binary("x")}),
+    "a package of tests": TEST_A.more({"tests/test_b/__init__.py": "", "tests/test_b/test_c.py": "x = 1\n"}),
+    "a test module that becomes a package": branch(
+        {"tests/test_a.py": "x = 1\n"}, {"tests/test_a/__init__.py": "x = 1\n"}
+    ),
+    "a folder without a package beside a test": TEST_A.more({"tests/test_a/data.txt": "x\n"}),
+    "a module of the project with the name of a library": branch(
+        {"src/app/__init__.py": "x = 1\n"},
+        {"src/app/__init__.py": "x = 1\n", "src/app/platform.py": "x = 1\n", "src/app/locale/__init__.py": "x = 1\n"},
+    ),
+    "a module in a package that is called src": branch(
+        {"src/__init__.py": ""}, {"src/__init__.py": "", "src/types.py": "x = 1\n"}
+    ),
+    "what a package says of itself": branch({}, {"src/app.egg-info/PKG-INFO": "Name: app\n"}),
     "a program": branch({"run.sh": "x\n"}, {"run.sh": Program("x\n")}),
 }
 
@@ -279,6 +338,19 @@ def test_changing_a_makefile_that_judges_is_seen(lie: str) -> None:
     assert wanted in result.detail
 
 
+def test_a_makefile_exports_nothing_new() -> None:
+    result = make(more="export PATH := $(CURDIR)/tools:$(PATH)\n").protected(judges=MAKE)
+    assert not result.passed
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["rust-toolchain.toml", "vite.config.ts", ".mvn/maven.config", "Directory.Build.targets", ".babelrc", "go.work"],
+)
+def test_what_chooses_the_tools_of_a_suite_is_protected(path: str) -> None:
+    assert not branch({}, {path: "x\n"}).protected().passed
+
+
 @pytest.mark.parametrize(
     "made",
     [
@@ -297,6 +369,12 @@ def test_what_the_goals_run_is_protected_with_its_mode() -> None:
     made = branch({"scripts/check.sh": Program("x\n")}, {"scripts/check.sh": "x\n"})
     assert made.protected().passed
     assert made.protected(judges=("scripts/check.sh",)).detail == "changes what judges it: scripts/check.sh"
+
+
+def test_what_is_imported_in_place_of_a_script_of_the_goals_is_protected() -> None:
+    made = branch({"tools/check.py": "x\n"}, {"tools/check.py": "x\n", "tools/check/__init__.py": "y\n"})
+    assert made.protected().passed
+    assert "tools/check/__init__.py" in made.protected(judges=("tools/check.py",)).detail
 
 
 def test_the_task_can_allow_each_path_by_the_words_of_the_hint() -> None:

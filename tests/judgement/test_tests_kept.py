@@ -281,6 +281,16 @@ LIES: dict[str, tuple[Branch, str]] = {
         branch({}, {"src/test_x.py": "import os\nos._exit(0)\n"}),
         "a way out on import",
     ),
+    "declares an encoding in which a comment is code": (
+        branch(
+            {PATH: BASE}, {PATH: "    # -*- coding: utf-7 -*-\n" + BASE + "    # +AAo-def test_upper+ACgAKQ-: pass\n"}
+        ),
+        "declares the encoding utf-7",
+    ),
+    "declares an encoding in a new file": (
+        branch({PATH: BASE}, {PATH: BASE, "tests/test_new.py": "# vim: set fileencoding=unicode_escape :\nx = 1\n"}),
+        "declares the encoding unicode_escape",
+    ),
     "breaks the file": (edited(more="\n    def ("), "cannot read any more"),
     "breaks the file with a null": (edited(more="\0"), "cannot read any more"),
     "changes data": (branch({"tests/data/a.txt": "one\ntwo\n"}, {"tests/data/a.txt": "one\n"}), 'changes "two"'),
@@ -325,6 +335,7 @@ NEW_TEST = "\n    def test_new():\n        assert title('q') == 'Q'\n"
 HONEST: dict[str, Branch] = {
     "changes nothing": branch({PATH: BASE}, {PATH: BASE}),
     "adds a test": edited(more=NEW_TEST),
+    "declares UTF-8": branch({PATH: BASE}, {PATH: "    # -*- coding: utf-8 -*-\n" + BASE}),
     "adds a test at the top": edited(
         ("    def shout", "    def test_first():\n        assert title('q')\n\n    def shout")
     ),

@@ -36,8 +36,9 @@ def test_the_five_commands_of_the_first_page_end_with_a_merged_task(
 ) -> None:
     assert claude.is_file()
     project.write("MENU.md", "black tea: 2\n")
+    project.write("tests/__init__.py", "")
     project.write("tests/test_menu.py", TEST)
-    project.write("pyproject.toml", "[tool.pytest.ini_options]\n")
+    project.write("pyproject.toml", '[project]\nname = "menu"\nversion = "1"\n')
     project.commit("A menu")
     project.environment |= {
         "PATH": path_with_clis(),

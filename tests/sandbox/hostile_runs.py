@@ -82,6 +82,15 @@ git commit -q -m "Plant everything"
 exit 0
 """
 
+GITLINK = r"""
+git init -q sub && echo one > sub/f && echo '* filter=x' > sub/.gitattributes
+git -C sub add -A && git -C sub commit -qm inner
+git add sub 2>/dev/null && git commit -q -m "Add a gitlink"
+git -C sub config filter.x.clean "touch $1; cat" && git -C sub config core.fsmonitor "touch $1"
+echo more >> sub/f; echo left > uncommitted.txt
+"""
+"""The exploit of the external review: git on the host would run the filter of the nested repository."""
+
 HOGS = {
     "memory": "python3 -c 'import time\nheld = []\nwhile True:\n  held.append(b\"x\" * 4000000)\n  time.sleep(.02)'",
     "processes": "python3 -c 'import os, time\nfor _ in range(400):\n  try:\n    if os.fork() == 0: break\n"
@@ -146,6 +155,19 @@ class HostileRunSuite:
         assert living_with(word) == []
         self._nothing_was_read(walled, secret)
         self._nothing_was_written(walled, before, declared, home, word)
+
+    def test_the_filter_of_a_nested_repository_does_not_run_on_the_host(self, walled: Project, tmp_path: Path) -> None:
+        owned = tmp_path / "owned"
+        walled.agent(adapter={"type": "custom", "command": ["bash", "-c", GITLINK, "bash", str(owned)]})
+
+        done = walled.genba("run", "worker", "--json")
+
+        assert done.json["outcome"] in ("completed", "failed"), done.err
+        assert "Add a gitlink" in walled.git("log", "--all", "--format=%s"), done.err
+        assert not owned.exists()
+        refs = walled.git("for-each-ref", "--format=%(refname)").splitlines()
+        kept = [ref for ref in refs if "uncommitted.txt" in walled.git("ls-tree", "-r", "--name-only", ref)]
+        assert kept or (Path(done.json["workdir"]) / "uncommitted.txt").exists(), done.err
 
     def _nothing_was_read(self, walled: Project, secret: str) -> None:
         everything = walled.git("log", "--all", "-p", "--format=%H %s")

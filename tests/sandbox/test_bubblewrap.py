@@ -4,6 +4,7 @@ import asyncio
 import os
 import secrets
 import signal
+import socket
 import sys
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from genba.connections.sandbox.bubblewrap import BubblewrapSandbox
 from genba.connections.sandbox.limits import Group, make_group
 from genba.domain.ports import Sandbox
 from genba.domain.processes import Ending
-from genba.domain.walls import Cell, Gate, Overlay, WallLimits
+from genba.domain.walls import Cell, Dialer, Entry, Gate, Overlay, WallLimits
 from genba.testing.sandbox_conformance import (
     PATH,
     LimitsSuite,
@@ -28,6 +29,7 @@ from genba.testing.sandbox_conformance import (
     unheard,
     until_gone,
 )
+from genba.testing.sandbox_integrity import IntegritySuite
 
 
 @pytest.fixture
@@ -53,6 +55,10 @@ def overlay(tmp_path: Path) -> Overlay:
 
 
 class TestBubblewrap(SandboxSuite):
+    pass
+
+
+class TestIntegrity(IntegritySuite):
     pass
 
 
@@ -215,29 +221,37 @@ async def test_closing_the_walls_ends_what_still_runs(sandbox: Sandbox, cell: Ce
     assert living_with(word) == []
 
 
-async def test_with_the_loopback_of_the_host_a_service_is_reached_from_outside(sandbox: Sandbox, cell: Cell) -> None:
-    open_cell = msgspec.structs.replace(cell, host_loopback=True)
+async def test_a_service_is_reached_from_outside_and_reaches_nothing_there(sandbox: Sandbox, cell: Cell) -> None:
     script = """
-import socket
-with socket.create_server(("127.0.0.1", 0)) as server:
-    print(server.getsockname()[1], flush=True)
+import socket, sys
+try:
+    socket.create_connection(("127.0.0.1", int(sys.argv[1])), 5)
+    print("reached the host")
+except OSError:
+    pass
+with socket.create_server(("127.0.0.1", int(sys.argv[1]))) as server:
+    print("listening", flush=True)
     connection, _ = server.accept()
     print(connection.recv(100).decode())
 """
-    port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-
-    def take(line: bytes) -> None:
-        if not port.done():
-            port.set_result(int(line))
-
-    async with opened(sandbox, open_cell) as walls:
-        running = asyncio.create_task(walls.run(command_in(cell, "python3", "-c", script, lines=take), unheard))
-        _, writer = await asyncio.open_connection("127.0.0.1", await asyncio.wait_for(port, 60))
-        writer.write(b"hello")
-        await writer.drain()
-        done = await running
-        writer.close()
-    assert done.stdout.splitlines()[1] == "hello"
+    dialers: list[Dialer] = []
+    listening = asyncio.Event()
+    served = msgspec.structs.replace(cell, entry=Entry(opened=dialers.append))
+    with socket.create_server(("127.0.0.1", 0)) as of_the_host:
+        port = of_the_host.getsockname()[1]
+        async with opened(sandbox, served) as walls:
+            argv = ("python3", "-c", script, str(port))
+            running = asyncio.create_task(walls.run(command_in(cell, *argv, lines=lambda _: listening.set()), unheard))
+            await asyncio.wait_for(listening.wait(), 60)
+            with dialers[0].take() as refused, pytest.raises(ConnectionRefusedError):
+                refused.connect(("::ffff:127.0.0.1", port + 1 if port < 65535 else port - 1))
+            with dialers[0].take() as reached:
+                reached.connect(("::ffff:127.0.0.1", port))
+                reached.sendall(b"hello")
+                done = await running
+    assert done.stdout.splitlines() == ["listening", "hello"]
+    with pytest.raises(ConnectionRefusedError):
+        dialers[0].take()
 
 
 async def test_a_share_of_a_processor_is_a_share_of_its_time(sandbox: Sandbox, cell: Cell) -> None:
@@ -268,3 +282,27 @@ def test_groups_are_taken_away_and_tell_what_was_hit_in_both_dialects(tmp_path: 
     ):
         (tmp_path / file).write_text(text)
         assert told.hit() == kind
+
+
+_WRITES_TO_ITS_PARENT = """
+import os, subprocess, sys
+if len(sys.argv) > 1:
+    for pid in [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]:
+        try:
+            os.close(os.open(f"/proc/{pid}/mem", os.O_RDWR))
+            print("opened", pid)
+        except OSError:
+            pass
+else:
+    subprocess.run([sys.executable, "-c", os.environ["SCRIPT"], "child"])
+"""
+
+
+@pytest.mark.parametrize("traces", [False, True])
+async def test_no_process_writes_to_the_memory_of_another_unless_the_project_allows_tracing(
+    sandbox: Sandbox, cell: Cell, traces: bool
+) -> None:
+    allowed = msgspec.structs.replace(cell, allow_ptrace=traces)
+    script = f"import os; os.environ['SCRIPT'] = {_WRITES_TO_ITS_PARENT!r}; exec(os.environ['SCRIPT'])"
+    done = await run_in(sandbox, allowed, "python3", "-c", script)
+    assert ("opened" in done.stdout) is traces, done

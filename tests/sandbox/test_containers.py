@@ -4,6 +4,7 @@ import ast
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tarfile
@@ -19,8 +20,9 @@ from genba.connections.sandbox.containers import ContainerSandbox
 from genba.domain.errors import NotFoundError, UnrecoverableError
 from genba.domain.ports import Sandbox
 from genba.domain.processes import Command, Ending, Exit
-from genba.domain.walls import Bind, Cell, Gate, Overlay, SandboxKind, WallLimits
+from genba.domain.walls import Bind, Cell, Dialer, Entry, Gate, Overlay, SandboxKind, WallLimits
 from genba.testing.sandbox_conformance import _WRITABLE, LimitsSuite, SandboxSuite
+from genba.testing.sandbox_integrity import IntegritySuite
 from tests.sandbox.engines import Engine, engine_of
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -51,6 +53,10 @@ class TestContainers(SandboxSuite):
         done = await run_in(engine, cell, "python3", "-c", _WRITABLE)
         assert done.stderr == ""
         assert set(ast.literal_eval(done.stdout)) <= {f"/proc/pressure/{name}" for name in ("cpu", "io", "memory")}
+
+
+class TestIntegrity(IntegritySuite):
+    pass
 
 
 class TestLimits(LimitsSuite):
@@ -232,21 +238,32 @@ async def test_a_gate_leads_both_ways_and_hears_the_end_of_what_is_said(engine: 
     assert left_of(engine, gated) == ""
 
 
-async def test_the_network_of_the_host_is_only_shared_on_request(engine: Engine, cell: Cell) -> None:
-    async def serve(_reader: Any, writer: Any) -> None:
-        writer.write(b"from the host")
-        await writer.drain()
-
-    shared = msgspec.structs.replace(cell, host_loopback=True, gates=(Gate(name="hello", port=1, serve=serve),))
-    walls = await engine.sandbox().open(shared)
-    try:
-        line = f"exec 3<>/dev/tcp/127.0.0.1/{walls.ports['hello']}; cat <&3"
-        inside = await walls.run(command(shared, "bash", "-c", line), unheard)
-        assert inside.stdout == "from the host"
-        alone = await run_in(engine, cell, "bash", "-c", line)
-        assert alone.code != 0
-    finally:
-        await walls.close()
+async def test_a_service_is_reached_from_outside_and_reaches_nothing_there(engine: Engine, cell: Cell) -> None:
+    script = (
+        "import socket\ntry:\n    socket.create_connection(('127.0.0.1', {port}), 5)\n    print('reached the host')\n"
+        "except OSError:\n    pass\nserver = socket.create_server(('127.0.0.1', {port}))\n"
+        "print('listening', flush=True)\nprint(server.accept()[0].recv(100).decode())\n"
+    )
+    dialers: list[Dialer] = []
+    listening = asyncio.Event()
+    served = msgspec.structs.replace(cell, entry=Entry(opened=dialers.append))
+    with socket.create_server(("127.0.0.1", 0)) as of_the_host:
+        port = of_the_host.getsockname()[1]
+        walls = await engine.sandbox().open(served)
+        try:
+            asked = command(served, "/usr/bin/python3", "-c", script.format(port=port))
+            asked = msgspec.structs.replace(asked, lines=lambda _: listening.set())
+            running = asyncio.create_task(walls.run(asked, unheard))
+            await asyncio.wait_for(listening.wait(), 120)
+            with await asyncio.to_thread(dialers[0].take) as reached:
+                reached.connect(("::ffff:127.0.0.1", port))
+                reached.sendall(b"hello")
+                done = await running
+        finally:
+            await walls.close()
+    assert done.stdout.splitlines() == ["listening", "hello"]
+    with pytest.raises(ConnectionRefusedError):
+        dialers[0].take()
 
 
 async def test_limits_are_named_when_they_are_run_into(engine: Engine, cell: Cell) -> None:
@@ -406,11 +423,42 @@ async def test_a_tree_over_a_template_is_refused(engine: Engine, cell: Cell) -> 
 
 
 @pytest.mark.parametrize("kind", [SandboxKind.DOCKER, SandboxKind.PODMAN])
-@pytest.mark.parametrize("option", ["--privileged", "--network=host", "-v/:/host", "--cap-add", "--security-opt"])
-def test_no_option_opens_what_the_walls_close(kind: SandboxKind, option: str) -> None:
-    with pytest.raises(UnrecoverableError, match="Genba's own") as refused:
-        ContainerSandbox(kind, ProcessSupervisor(), options=(option,))
-    assert refused.value.hint == "take it out of sandbox.options"
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--privileged",),
+        ("--network=host",),
+        ("-v/:/host",),
+        ("--cap-add", "ALL"),
+        ("--security-opt", "seccomp=unconfined"),
+        ("--device-cgroup-rule=a *:* rwm",),
+        ("--gpus", "all"),
+        ("--env-host",),
+        ("--rootfs",),
+        ("--ulimit", "--privileged"),
+        ("--ulimit", "nofile=1:1", "another-image"),
+        ("--ulimit",),
+        ("another-image", "sh"),
+    ],
+)
+@pytest.mark.parametrize("by_project", [True, False])
+def test_an_option_that_is_not_on_the_list_is_refused(
+    kind: SandboxKind, options: tuple[str, ...], by_project: bool
+) -> None:
+    own, of_project = ((), options) if by_project else (options, ())
+    with pytest.raises(UnrecoverableError) as refused:
+        ContainerSandbox(kind, ProcessSupervisor(), options=own, project_options=of_project)
+    assert refused.value.hint is not None
+    assert "--ulimit" in refused.value.hint
+
+
+@pytest.mark.parametrize("kind", [SandboxKind.DOCKER, SandboxKind.PODMAN])
+@pytest.mark.parametrize(
+    "options", [("--runtime", "./runtime"), ("--root", "store"), ("--hooks-dir=hooks",), ("--conmon", "/tmp/conmon")]
+)
+def test_a_repository_names_no_program_and_no_folder_of_the_engine(kind: SandboxKind, options: tuple[str, ...]) -> None:
+    with pytest.raises(UnrecoverableError, match=r"sandbox\.options"):
+        ContainerSandbox(kind, ProcessSupervisor(), project_options=options)
 
 
 @pytest.mark.parametrize("kind", [SandboxKind.DOCKER, SandboxKind.PODMAN])

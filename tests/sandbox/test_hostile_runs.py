@@ -30,7 +30,8 @@ class TestContainers(HostileRunSuite):
         own = tmp_path_factory.getbasetemp()
         shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
         with engine_of(request.param, shared) as engine:
-            settle(project, kind=str(request.param), options=list(engine.options))
+            settle(project, kind=str(request.param))
+            project.environment["GENBA_SANDBOX_OPTIONS"] = " ".join(engine.options)
             if engine.host:
                 project.environment["DOCKER_HOST"] = engine.host
             yield project

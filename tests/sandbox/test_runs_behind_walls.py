@@ -14,6 +14,7 @@ import yaml
 import genba
 from genba.blackboard.fleet import FleetBoard
 from genba.domain.walls import SandboxKind
+from genba.testing.sandbox_integrity import FORGERIES_SCRIPT
 from tests.blackboard.fleets import begin, to_review
 from tests.project import COMMIT, GENBA, Project, ordinary_environment, until
 from tests.sandbox.engines import engine_of
@@ -36,7 +37,8 @@ def walled(
         return
     own = tmp_path_factory.getbasetemp()
     with engine_of(request.param, own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) as engine:
-        settle(project, kind=str(request.param), options=list(engine.options))
+        settle(project, kind=str(request.param))
+        project.environment["GENBA_SANDBOX_OPTIONS"] = " ".join(engine.options)
         if engine.host:
             project.environment["DOCKER_HOST"] = engine.host
         yield project
@@ -101,6 +103,18 @@ def test_a_goal_that_takes_too_much_is_missed_and_the_limit_is_named(walled: Pro
     assert walled.run("worker", check=1)["outcome"] == "incomplete"
     details = [event["result"]["detail"] for event in walled.events() if event["event"] == "goal_checked"]
     assert any("sandbox.limits.memory_mb" in detail for detail in details), details
+
+
+def test_a_goal_whose_code_forges_its_exit_code_is_missed(walled: Project) -> None:
+    """The code takes the status of the first process, or rewrites its memory, so that it ends with 0."""
+    file = walled.root / ".genba" / "config.yaml"
+    known = yaml.safe_load(file.read_text())
+    for forgery in ("getfd", "memory"):
+        walled.write("forge.py", FORGERIES_SCRIPT)
+        goals = [{"custom_script": f"{sys.executable} forge.py {forgery}"}]
+        walled.write(".genba/config.yaml", yaml.safe_dump({**known, "dod": goals}))
+        walled.agent(adapter={"type": "custom", "command": COMMIT})
+        assert walled.run("worker", check=1)["outcome"] == "incomplete"
 
 
 @pytest.mark.parametrize("files", [1, 2100])

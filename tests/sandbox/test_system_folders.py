@@ -51,6 +51,28 @@ def test_beside_credentials_only_the_programs_are_shown(home: Path) -> None:
     assert set(found) == {str(home / ".cargo/bin"), str(home / ".local/bin"), str(home / ".local/lib")}
 
 
+def test_of_what_a_tool_keeps_only_the_folders_that_it_runs_from_are_shown(home: Path) -> None:
+    program(home / ".local/share/claude/versions/1.0")
+    program(home / ".local/bin/other")
+    (home / ".local/bin/claude").symlink_to(home / ".local/share/claude/versions/1.0")
+    program(home / ".local/share/pnpm/pnpm")
+    program(home / ".local/share/pnpm/global/5/node_modules/tool/run")
+    program(home / ".bun/install/global/node_modules/tool/run")
+    program(home / "miniconda3/bin/conda")
+    (home / "miniconda3/lib").mkdir()
+    (home / "miniconda3/conda-meta").mkdir()
+    for secret in (".local/share/claude/history", ".local/share/pnpm/state.json", ".bun/install/global/history",
+                   "miniconda3/.condarc", ".condarc"):  # fmt: skip
+        (home / secret).write_text("secret")
+
+    found = shown(home, home / ".local/bin", home / ".local/share/pnpm", home / "miniconda3/bin")
+
+    assert {str(Path(place).relative_to(home)) for place in found} == {
+        ".local/bin", ".local/share/claude/versions", ".local/share/pnpm/pnpm", ".local/share/pnpm/global",
+        ".bun/install/global/node_modules", "miniconda3/bin", "miniconda3/lib", "miniconda3/conda-meta",
+    }  # fmt: skip
+
+
 def test_the_home_itself_and_its_secret_folders_are_never_shown(home: Path) -> None:
     program(home / "bin/tool")
     (home / "lib").mkdir()

@@ -7,7 +7,7 @@ import pytest
 
 from genba.blackboard.board import Blackboard
 from genba.coordination.workflow.answers import Caller
-from genba.coordination.workflow.seats import FAILURES_OF_ALL, SEATS_OF_ONE
+from genba.coordination.workflow.seats import FAILURES_OF_ALL, FAILURES_OF_ONE, MOST_LATE, SEATS_OF_ONE
 from genba.coordination.workflow.tokens import SecretKind, fits, hashed, new_passkey, new_secret, read_secret
 from genba.domain.workflow import ErrorCode, WorkflowError
 from tests.blackboard.conftest import Postgres
@@ -154,15 +154,40 @@ async def test_a_rotated_passkey_replaces_the_old_one(house: House) -> None:
     await house.come(agent, new)
 
 
-async def test_failed_authentications_are_limited_by_name_and_others_still_enter(house: House) -> None:
+async def test_who_guesses_under_the_name_of_an_agent_does_not_keep_it_out(house: House) -> None:
     agent, passkey = await house.guest()
     other, others_passkey = await house.guest("other")
     codes = [(await entry_refusal(house, agent_id=agent, passkey="wrong")).code for _ in range(12)]
     assert codes == [ErrorCode.NOT_AUTHENTICATED] * 10 + [ErrorCode.LIMIT] * 2
-    limited = await entry_refusal(house, agent_id=agent, passkey=passkey)
+    limited = await entry_refusal(house, agent_id=agent, passkey=others_passkey)
     assert (limited.code, limited.action) == (ErrorCode.LIMIT, "exit")
+    await house.come(agent, passkey)
     await house.come(other, others_passkey)
+    unknown = [await entry_refusal(house, agent_id="nobody", passkey="wrong") for _ in range(12)]
+    assert [one.code for one in unknown] == codes, "a name that is not known is told the same"
     house.times.pass_(60)
+    await house.come(agent, passkey)
+
+
+@pytest.mark.parametrize("address", ["sqlite"], indirect=True)
+async def test_the_right_passkey_enters_while_others_guess_at_the_same_time(house: House) -> None:
+    agent, passkey = await house.guest()
+    guesses = [asyncio.create_task(entry_refusal(house, agent_id=agent, passkey="wrong")) for _ in range(40)]
+    entered = asyncio.create_task(house.come(agent, passkey))
+    guesses += [asyncio.create_task(entry_refusal(house, agent_id=agent, passkey="wrong")) for _ in range(20)]
+    async with asyncio.timeout(60):
+        await entered
+        refused = await asyncio.gather(*guesses)
+    assert {one.code for one in refused} == {ErrorCode.NOT_AUTHENTICATED, ErrorCode.LIMIT}
+
+
+@pytest.mark.parametrize("address", ["sqlite"], indirect=True)
+async def test_more_guesses_than_can_be_looked_at_are_refused_at_once(house: House) -> None:
+    agent, passkey = await house.guest()
+    many = MOST_LATE + FAILURES_OF_ONE + 100
+    guesses = [asyncio.create_task(entry_refusal(house, agent_id=agent, passkey="wrong")) for _ in range(many)]
+    refused = await asyncio.gather(*guesses)
+    assert [one.code for one in refused].count(ErrorCode.NOT_AUTHENTICATED) == FAILURES_OF_ONE
     await house.come(agent, passkey)
 
 

@@ -3,30 +3,37 @@
 Every call is one transaction: it happens whole, or it raises and nothing was changed. Any thread may call.
 """
 
-import secrets
+from collections.abc import Callable, Sequence
 from types import TracebackType
 
 import msgspec
 
 from genba.blackboard import (
+    agent_goals,
     conditions,
     dependencies,
     escalations,
     families,
     gateway,
     history,
+    imports,
+    review_requests,
+    review_sessions,
     reviews,
     rows,
     sessions,
     tasks,
     verifications,
 )
+from genba.blackboard.binding import FindOwner, project_of
 from genba.blackboard.opening import open_store
 from genba.blackboard.paging import WHOLE, Page
 from genba.blackboard.ready import ReadyTasks
-from genba.blackboard.store import Statement, Store, Transaction
-from genba.blackboard.texts import now, storable
+from genba.blackboard.store import Store, Transaction
+from genba.blackboard.texts import storable
+from genba.domain.fleet import Review
 from genba.domain.sessions import Briefing, Died, SessionEnd, SessionStart
+from genba.domain.task_import import ImportableTask, ImportedTask
 from genba.domain.tasks import (
     Actor,
     Comment,
@@ -39,15 +46,6 @@ from genba.domain.tasks import (
 )
 from genba.domain.verification import Verification
 
-_PROJECT = Statement("SELECT id FROM projects WHERE name = :name")
-_ADD_PROJECT = Statement("""
-INSERT INTO projects (id, name, created_at) VALUES (:id, :name, :at) ON CONFLICT (name) DO NOTHING
-""")
-
-
-_ALL_PROJECTS = Statement("SELECT id FROM projects")
-_RENAME = Statement("UPDATE projects SET name = :name WHERE id = :id")
-
 
 class Blackboard:
     """What everybody can see and change of a project's tasks, by the same laws."""
@@ -57,12 +55,22 @@ class Blackboard:
         self._ready = ReadyTasks()
 
     @classmethod
-    def open(cls, url_or_path: str, project: str, busy_seconds: float = 30.0) -> "Blackboard":
-        """The blackboard in a file or at a `postgresql://` address; what is not there yet is made."""
+    def open(
+        cls,
+        url_or_path: str,
+        project: str,
+        busy_seconds: float = 30.0,
+        owner: FindOwner | None = None,
+        adopt: bool = False,
+    ) -> "Blackboard":
+        """The blackboard in a file or at a `postgresql://` address; what is not there yet is made.
+
+        `owner`: the repository that opens it. A file of another one is refused, unless it is to `adopt` it.
+        """
         storable(project, "the name of the project", empty=False)
         store = open_store(url_or_path, busy_seconds)
         try:
-            store.project = _project(store, project)
+            store.project = project_of(store, project, owner, adopt)
         except BaseException:
             store.close()
             raise
@@ -81,6 +89,22 @@ class Blackboard:
 
     def add(self, draft: TaskDraft, actor: Actor) -> Task:
         return self.store.write(lambda tx: tasks.add(tx, draft, actor))
+
+    def import_tasks(
+        self, wanted: Sequence[ImportableTask], actor: Actor, keep: bool = True
+    ) -> tuple[ImportedTask, ...]:
+        """Create the tasks of another tool that are not here yet, all or none. Without `keep` it is undone."""
+
+        def work(tx: Transaction) -> tuple[ImportedTask, ...]:
+            result = imports.import_tasks(tx, wanted, actor)
+            if not keep:
+                raise imports.NotKept(result)
+            return result
+
+        try:
+            return self.store.write(work)
+        except imports.NotKept as undone:
+            return undone.result
 
     def get(self, number: int) -> Task:
         return self.store.read(lambda tx: _with_approval(tx, rows.look(tx, number).task))
@@ -137,6 +161,34 @@ class Blackboard:
 
         return self.store.write(both)
 
+    def reject(self, number: int, commit: str, reason: str, actor: Actor) -> None:
+        """Request changes of a commit of a task in review, where nobody asked for a decision."""
+        self.store.write(lambda tx: review_requests.reject_commit(tx, number, commit, reason, actor))
+
+    def ask_review(self, number: int, commit: str, run: str, rounds: int, words: Callable[[str], str] = str) -> Review:
+        """Create the review task of a verified commit; where a person reviews, also the decision. Safe to repeat."""
+        return self.store.write(lambda tx: review_requests.request_review(tx, number, commit, run, rounds, words))
+
+    def begin_review(self, number: int, start: SessionStart, died: Died) -> None:
+        """Claim a review task for a session of `genba run`. Raises StateConflictError while another performs it."""
+        self.store.write(lambda tx: review_sessions.begin_review(tx, number, start, died))
+
+    def end_review(self, number: int, end: SessionEnd) -> None:
+        """Record how that session ended; without a verdict its task is open again. Safe to repeat."""
+        self.store.write(lambda tx: review_sessions.end_review(tx, number, end))
+
+    def record_advice(self, number: int, start: SessionStart, end: SessionEnd) -> None:
+        """Record a session that advised on a task where a person decides."""
+        self.store.write(lambda tx: review_sessions.record_advice(tx, number, start, end))
+
+    def authors(self, number: int) -> frozenset[str]:
+        """The agents that have worked on a task."""
+        return self.store.read(lambda tx: reviews.authors(tx, number))
+
+    def commit_in_review(self, number: int) -> str:
+        """The commit that waits for its review or to land; empty when the task is not in review."""
+        return self.store.read(lambda tx: review_requests.commit_in_review(tx, number))
+
     def depend(self, number: int, on: int, actor: Actor) -> Task:
         return self.store.write(lambda tx: dependencies.depend(tx, number, on, actor))
 
@@ -166,6 +218,26 @@ class Blackboard:
         """How the newest session of a task began; all of it empty when there was none."""
         return self.store.read(lambda tx: sessions.newest_session(tx, number))
 
+    def start_of(self, run: str) -> SessionStart:
+        """How a session began; all of it empty when there is none."""
+        return self.store.read(lambda tx: sessions.start_of(tx, run))
+
+    def tasks_of_branch(self, branch: str) -> tuple[int, ...]:
+        """The open tasks whose sessions worked on this branch."""
+        return self.store.read(lambda tx: sessions.tasks_of_branch(tx, branch))
+
+    def places_of(self, number: int) -> tuple[tuple[str, str], ...]:
+        """The sessions that worked on a task, each with its branch."""
+        return self.store.read(lambda tx: sessions.places_of(tx, number))
+
+    def enable_agent_commands(self, number: int, enabled: bool, actor: Actor) -> Task:
+        """A person lets goals that agents write for a task, and below it, run programs; or ends that."""
+        return self.store.write(lambda tx: agent_goals.enable(tx, number, enabled, actor))
+
+    def agent_commands(self, number: int) -> bool:
+        """True when a person enabled that for a task."""
+        return self.store.read(lambda tx: agent_goals.are_enabled(tx, number))
+
     def end_session(self, end: SessionEnd) -> None:
         self.store.write(lambda tx: sessions.end_session(tx, end))
 
@@ -180,19 +252,3 @@ def _with_approval(tx: Transaction, task: Task) -> Task:
     if not task.requires_review or task.status is not TaskStatus.REVIEW:
         return task
     return msgspec.structs.replace(task, approved=conditions.approved_commit(tx, task))
-
-
-def _project(store: Store, name: str) -> str:
-    found = store.read(lambda tx: tx.one(_PROJECT, name=name))
-    return str(found[0]) if found else store.write(lambda tx: _make_project(tx, name))
-
-
-def _make_project(tx: Transaction, name: str) -> str:
-    """A new project. A file belongs to one repository: a project in it that has got another name is the same one."""
-    there = [] if tx.on_postgres else tx.all(_ALL_PROJECTS)
-    if len(there) == 1:
-        tx.do(_RENAME, id=there[0][0], name=name)
-        return str(there[0][0])
-    tx.do(_ADD_PROJECT, id=f"prj_{secrets.token_hex(8)}", name=name, at=now())
-    row = tx.one(_PROJECT, name=name)
-    return str(row[0]) if row else ""

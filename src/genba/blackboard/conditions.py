@@ -48,6 +48,11 @@ def check(tx: Transaction, seen: Seen, change: StatusChange) -> None:
         case TaskStatus.BLOCKED, TaskStatus.OPEN:
             _nobody_above_is_blocked(tx, seen)
             _blocker_is_cleared(tx, seen)
+        case TaskStatus.REVIEW, TaskStatus.OPEN:
+            _phase_is_named(seen.task, change)
+            _is_verified(tx, seen.task, change)
+            _is_approved(tx, seen.task, change)
+            _is_finalized(seen.task, change)
         case ((TaskStatus.BACKLOG | TaskStatus.DONE | TaskStatus.CANCELLED), TaskStatus.OPEN):
             _nobody_above_has_ended(tx, seen)
             _nobody_above_is_blocked(tx, seen)
@@ -175,7 +180,15 @@ def _is_approved(tx: Transaction, task: Task, change: StatusChange) -> None:
 def _is_finalized(task: Task, change: StatusChange) -> None:
     if not change.finalized.strip():
         raise UsageError(
-            f"task #{task.number}: the way to done needs how its work was finalized, such as `merged 3f9c2ab`",
+            f"task #{task.number}: the way to {change.to} needs how its work was finalized, such as `merged 3f9c2ab`",
+            unchanged="nothing was changed.",
+        )
+
+
+def _phase_is_named(task: Task, change: StatusChange) -> None:
+    if not change.phase.strip():
+        raise UsageError(
+            f"task #{task.number}: the way from review to open needs the agent whose phase is complete",
             unchanged="nothing was changed.",
         )
 

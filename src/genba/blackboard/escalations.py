@@ -229,8 +229,12 @@ def _judge_commit(tx: Transaction, task: Task, found: Escalation, approved: bool
     commit = found.commit
     if not commit:
         raise refused(task.number, "its escalation names no commit")
-    if not reviews.settle_by_hand(tx, task.number, commit, approved, (reason,), actor) and approved:
+    if reviews.settle_by_hand(tx, task.number, commit, approved, (reason,), actor):
+        return
+    if approved:
         approve(tx, task.number, commit, actor)
+    else:
+        reviews.send_back(tx, task.number, f"{actor.name} requests changes")
 
 
 def _block(tx: Transaction, task: Task, blocker: Blocker, actor: Actor, run: str) -> None:

@@ -32,7 +32,7 @@ WHERE t.id IN (
 ORDER BY t.number
 """  # noqa: S608  (words of this module)
 _WHOLE = select_tasks(_IN_VIEW, with_steps=False)
-_ONE = select_tasks("WHERE t.id = :id", with_steps=False)
+_ONE = select_tasks("WHERE t.project_id = :project AND t.id = :id", with_steps=False)
 _STAMPED = """
 SELECT t.id, t.version, t.updated_at,
   (SELECT $numbers FROM tasks c WHERE c.parent_task_id = t.id AND NOT c.in_plan) FROM tasks t
@@ -113,7 +113,7 @@ class FieldView:
         if len(stale) > _FEW:
             return self._read_whole(tx)
         for id_ in stale:
-            row = tx.one(_ONE, id=id_)
+            row = tx.one(_ONE, project=tx.project, id=id_)
             if row is not None:
                 found.append(task_of(row))
         self._known = {task.id: task for task in found}

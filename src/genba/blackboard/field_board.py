@@ -50,6 +50,15 @@ SELECT number, commits FROM field_commits WHERE project_id = :project
   AND number IN (SELECT CAST(n.value AS bigint) FROM json_array_elements_text(CAST(:numbers AS json)) AS n(value))
 """,
 )
+_NAMED = "(SELECT value FROM json_each(:names))"
+_NAMED_POSTGRES = "(SELECT n.value FROM json_array_elements_text(CAST(:names AS json)) AS n(value))"
+_TASKS_OF = """
+SELECT s.run, t.number FROM sessions s JOIN tasks t ON t.id = s.task_id
+WHERE t.project_id = :project AND s.run IN {only}
+UNION SELECT s.branch, t.number FROM sessions s JOIN tasks t ON t.id = s.task_id
+WHERE t.project_id = :project AND s.branch IN {only}
+"""
+_TASKS_OF_NAMES = Statement(_TASKS_OF.format(only=_NAMED), _TASKS_OF.format(only=_NAMED_POSTGRES))
 _FORGET_COMMITS = Statement("DELETE FROM field_commits WHERE project_id = :project")
 _KEEP_COMMITS = Statement("""
 INSERT INTO field_commits (project_id, number, commits) VALUES (:project, :number, :commits)
@@ -122,6 +131,14 @@ class FieldBoard:
         asked = as_json(sorted(numbers))
         rows = self.store.read(lambda tx: tx.all(_COMMITS, project=tx.project, numbers=asked))
         return {number: _names.decode(written) for number, written in rows}
+
+    def tasks_of(self, names: Iterable[str]) -> dict[str, frozenset[int]]:
+        """By session, and by branch of sessions: the numbers of their tasks. What has no record is left out."""
+        asked = as_json(sorted(names))
+        found: dict[str, set[int]] = {}
+        for name, number in self.store.read(lambda tx: tx.all(_TASKS_OF_NAMES, project=tx.project, names=asked)):
+            found.setdefault(name, set()).add(number)
+        return {name: frozenset(numbers) for name, numbers in found.items()}
 
     def keep(self, found: Keeps) -> None:
         """What this look saw, for the next one: what is new of git, what was judged, and how far it was read."""

@@ -14,7 +14,7 @@ from genba.blackboard.store import Statement, Transaction
 from genba.blackboard.texts import as_json, now
 from genba.domain.facilitation import IssueAssessment
 from genba.domain.reading import reader
-from genba.domain.tasks import TaskStatus
+from genba.domain.tasks import Phase, TaskStatus
 from genba.domain.tracking import TrackedIssue, TrackedPullRequest
 
 _OVERLAP = 200
@@ -33,20 +33,21 @@ def _listing(sql: str, name: str, kind: str = "bigint") -> Statement:
 def _both(sql: str, column: str) -> tuple[Statement, Statement]:
     """The same for all tasks of the project, and for those that are listed."""
     whole = Statement(sql.replace("{which}", "t.project_id = :project"))
-    return whole, _listing(sql.replace("{which}", f"{column} IN {{only}}"), "tasks")
+    return whole, _listing(sql.replace("{which}", f"t.project_id = :project AND {column} IN {{only}}"), "tasks")
 
 
 _TASK = """
 SELECT id, number, title, description, status, priority, labels, parent_task_id, assignee, requires_review,
-  blocker_kind, blocker_reason, tracker, created_at, updated_at
+  blocker_kind, blocker_reason, tracker, created_at, updated_at, reviewer_type,
+  type, phases, due
 FROM tasks WHERE in_plan = :no AND review_of IS NULL"""
 _OURS = f"{_TASK} AND project_id = :project"
 _TASKS = Statement(f"{_OURS} ORDER BY number")
 _MOVING = _listing(
     f"{_OURS} AND status IN {_GOING} UNION ALL {_OURS} AND status NOT IN {_GOING} AND number IN {{only}}", "numbers"
 )
-_BY_ROW = _listing(f"{_TASK} AND id IN {{only}}", "tasks")
-_PARTS_OF = _listing(f"{_TASK} AND parent_task_id IN {{only}}", "tasks")
+_BY_ROW = _listing(f"{_OURS} AND id IN {{only}}", "tasks")
+_PARTS_OF = _listing(f"{_OURS} AND parent_task_id IN {{only}}", "tasks")
 _MARK = Statement("""
 SELECT count(*), coalesce(sum(id), 0), coalesce(sum(version), 0), coalesce(max(updated_at), '') FROM tasks
 WHERE project_id = :project AND status IN ('done', 'cancelled') AND in_plan = :no AND review_of IS NULL
@@ -69,12 +70,13 @@ SELECT CAST(json_agg(t.number) FILTER (WHERE f.stamp = t.updated_at) AS text),
 )
 _HELD = _listing(
     """
-SELECT number FROM tasks WHERE id IN (SELECT task_id FROM sessions WHERE status <> 'ended' OR branch IN {only})
+SELECT number FROM tasks WHERE project_id = :project
+  AND id IN (SELECT task_id FROM sessions WHERE status <> 'ended' OR branch IN {only})
 """,
     "branches",
     "text",
 )
-_TOUCHED = _listing("SELECT number FROM tasks WHERE id IN {only}", "tasks")
+_TOUCHED = _listing("SELECT number FROM tasks WHERE project_id = :project AND id IN {only}", "tasks")
 _BRANCHES = Statement("""
 SELECT DISTINCT s.branch FROM sessions s JOIN tasks t ON t.id = s.task_id
 WHERE t.project_id = :project AND s.status <> 'waiting' AND s.branch <> ''
@@ -90,7 +92,8 @@ _SESSIONS = _both(
     """
 SELECT s.task_id, s.run, a.name, s.status, s.waits_for, s.outcome, s.reason, s.branch, s.verified, s.started_at,
   s.heartbeat_at, s.executor, s.host, s.purpose,
-  EXISTS (SELECT 1 FROM seats c WHERE c.run = s.run AND c.status = 'active' AND c.lease_until > :now)
+  EXISTS (SELECT 1 FROM seats c WHERE c.project_id = t.project_id AND c.run = s.run AND c.status = 'active'
+    AND c.lease_until > :now)
 FROM sessions s JOIN tasks t ON t.id = s.task_id JOIN agents a ON a.id = s.agent_id
 WHERE {which} AND t.in_plan = :no AND t.review_of IS NULL ORDER BY s.id
 """,
@@ -150,6 +153,7 @@ _issue = reader(TrackedIssue)
 _request = reader(TrackedPullRequest)
 _assessment = reader(IssueAssessment)
 _labels = reader(tuple[str, ...])
+_phases = reader(tuple[Phase, ...])
 _numbers = reader(list[int])
 ENDED = "ended"
 """The name under which it is kept which tasks that ended rest."""
@@ -168,11 +172,16 @@ class TaskSeen(msgspec.Struct, kw_only=True):
     parent: int | None
     assignee: str
     requires_review: bool
+    reviewer_type: str
     blocker_kind: str
     blocker_reason: str
     tracker: str
     created_at: str
     updated_at: str
+    type: str = "task"
+    due: str = ""
+    phases: tuple[str, ...] = ()
+    """The agents whose phases are complete."""
 
 
 class SessionSeen(msgspec.Struct, frozen=True, kw_only=True):
@@ -260,7 +269,7 @@ class _Seen(msgspec.Struct, frozen=True):
     def all(self, tx: Transaction, both: tuple[Statement, Statement], **values: Any) -> list[tuple[Any, ...]]:
         if self.listed is None:
             return tx.all(both[0], project=tx.project, **values)
-        return tx.all(both[1], tasks=self.listed, **values)
+        return tx.all(both[1], project=tx.project, tasks=self.listed, **values)
 
 
 _known_ended = reader(Ended)
@@ -288,8 +297,8 @@ def read_ground(tx: Transaction, named: Iterable[int] | None, branches: Iterable
         seen = _whole(tx)
         kept = tx.all(_KEPT, project=tx.project)
     else:
-        touched = tx.all(_TOUCHED, tasks=as_json([task for task, _, _ in happened]))
-        held = tx.all(_HELD, branches=as_json(sorted(branches)))
+        touched = tx.all(_TOUCHED, project=tx.project, tasks=as_json([task for task, _, _ in happened]))
+        held = tx.all(_HELD, project=tx.project, branches=as_json(sorted(branches)))
         ended = _ended(tx, positions.get(ENDED, ""))
         seen = _moving(tx, ended, {*named, *(row[0] for row in touched), *(row[0] for row in held)})
         numbers = as_json([task.number for task in seen.tasks.values()])
@@ -350,12 +359,12 @@ def _moving(tx: Transaction, ended: Ended, named: set[int]) -> _Seen:
     asked = as_json(sorted({*ended.moving, *named}))
     tasks = {row[0]: _task(row) for row in tx.all(_MOVING, project=tx.project, no=False, numbers=asked)}
     listed = as_json(list(tasks))
-    beside = {row[0]: _task(row) for row in tx.all(_PARTS_OF, no=False, tasks=listed)}
-    wanted = {other for _, other in tx.all(_DEPENDENCIES[1], tasks=listed)}
+    beside = {row[0]: _task(row) for row in tx.all(_PARTS_OF, project=tx.project, no=False, tasks=listed)}
+    wanted = {other for _, other in tx.all(_DEPENDENCIES[1], project=tx.project, tasks=listed)}
     wanted |= {task.parent for task in tasks.values() if task.parent is not None}
     wanted -= {*tasks, *beside}
     if wanted:
-        others = tx.all(_BY_ROW, no=False, tasks=as_json(sorted(wanted)))
+        others = tx.all(_BY_ROW, project=tx.project, no=False, tasks=as_json(sorted(wanted)))
         beside.update({row[0]: _task(row) for row in others})
     beside.update(tasks)
     in_order = sorted(beside.values(), key=lambda task: task.number)
@@ -385,11 +394,15 @@ def _task(row: tuple[Any, ...]) -> TaskSeen:
         parent=row[7],
         assignee=row[8],
         requires_review=bool(row[9]),
+        reviewer_type=row[15],
         blocker_kind=row[10] or "",
         blocker_reason=row[11],
         tracker=row[12],
         created_at=row[13],
         updated_at=row[14],
+        type=row[16],
+        due=row[18],
+        phases=() if row[17] == "[]" else tuple(phase.agent for phase in _phases.decode(row[17])),
     )
 
 

@@ -28,6 +28,7 @@ from genba.blackboard.paging import WHOLE, Page
 from genba.blackboard.store import Transaction
 from genba.blackboard.texts import now
 from genba.domain.fleet import (
+    BranchHandover,
     EntryStatus,
     Escalation,
     Executor,
@@ -125,6 +126,10 @@ class FleetBoard:
     def abandoned(self, at: str, since: str) -> tuple[str, ...]:
         """The runs of guests that began before `since`, and that nobody has a seat for any more."""
         return self.store.read(lambda tx: guests.abandoned(tx, at, since))
+
+    def hand_over_branch(self, given: BranchHandover) -> None:
+        """End the session of an outside manager, and leave its verified branch to one that waits for the merge."""
+        self.store.write(lambda tx: guests.hand_over_branch(tx, given))
 
     def reopen(self, task: int, reason: str, actor: Actor) -> None:
         """Open a task that nobody works on any more, whatever it waits in."""
@@ -240,8 +245,10 @@ class FleetBoard:
 
     # Reviews
 
-    def ask_review(self, of: int, commit: str, reviewer_type: str, *, assignee: str = "") -> Review:
-        return self.store.write(lambda tx: reviews.ask_review(tx, of, commit, reviewer_type, assignee))
+    def ask_review(
+        self, of: int, commit: str, reviewer_type: str, *, assignee: str = "", words: Callable[[str], str] = str
+    ) -> Review:
+        return self.store.write(lambda tx: reviews.ask_review(tx, of, commit, reviewer_type, assignee, words))
 
     def verdict(
         self,

@@ -5,6 +5,7 @@ refusal leaves everything as it was. While a task is blocked, nothing below it i
 ended, everything below it has; only issues of a tracker have a state of their own, whatever that of their parent is.
 When a task leaves review, its open reviews are cancelled. When it reaches review by
 somebody who did not go by the plan that another one made for it, what is left of that plan is cancelled.
+A phase that is complete is written together with the change that ends it. A task that is reopened has none.
 """
 
 from typing import Any
@@ -27,16 +28,20 @@ from genba.blackboard.history import APPROVED, STATUS_CHANGED, Line, tell
 from genba.blackboard.letting_go import let_go
 from genba.blackboard.rows import Seen, hold, id_of
 from genba.blackboard.store import Statement, Transaction
-from genba.blackboard.texts import named, now, storable
+from genba.blackboard.texts import as_json, named, now, storable
+from genba.blackboard.verifications import verification_of
 from genba.domain.errors import StateConflictError
+from genba.domain.goals import OF_CHANGES
 from genba.domain.statuses import refusal
-from genba.domain.tasks import Actor, ActorKind, Blocker, BlockerKind, StatusChange, Task, TaskStatus
+from genba.domain.tasks import Actor, ActorKind, Blocker, BlockerKind, Phase, StatusChange, Task, TaskStatus
 from genba.domain.texts import cut
 
 _UPDATE = Statement("""
 UPDATE tasks SET status = :status, blocker_kind = :kind, blocker_reason = :reason, blocker_task_id = :blocker,
   version = :version, updated_at = :at WHERE id = :id
 """)
+
+_PHASES = Statement("UPDATE tasks SET phases = :phases WHERE id = :id")
 
 _STARTED = (TaskStatus.OPEN, TaskStatus.IN_PROGRESS)
 
@@ -99,6 +104,7 @@ def _check_texts(change: StatusChange) -> None:
         (change.commit, "the commit"),
         (change.finalized, "how it was finalized"),
         (change.session, "the session"),
+        (change.phase, "the phase"),
         (change.blocker.reason if change.blocker else "", "the blocker's reason"),
     ):
         if text:
@@ -118,6 +124,7 @@ def _carry_out(tx: Transaction, seen: Seen, change: StatusChange) -> Task:
     blocker = change.blocker if change.to is TaskStatus.BLOCKED else None
     changed = msgspec.structs.replace(task, status=change.to, blocker=blocker, version=task.version + 1, updated_at=at)
     tx.do(_UPDATE, **_row(tx, task.id, changed.version, change.to, blocker, at))
+    changed = _with_phases(tx, changed, task.status, change)
     line = Line(task=task.id, version=changed.version, kind=STATUS_CHANGED, data=_told(task.status, change, blocker))
     let_go(tx, task.id, task.status, change.to, change.actor, at)
     followers = _followers(tx, seen, change)
@@ -134,6 +141,29 @@ def _carry_out(tx: Transaction, seen: Seen, change: StatusChange) -> Task:
         lines.append(Line(task=follower.id, version=follower.version + 1, kind=STATUS_CHANGED, data=told))
     tell(tx, change.actor, at, lines, change.session)
     return changed
+
+
+def _with_phases(tx: Transaction, task: Task, start: TaskStatus, change: StatusChange) -> Task:
+    """The task with one more complete phase, or with none when it begins again."""
+    if change.to is not TaskStatus.OPEN or not (start is TaskStatus.REVIEW or (start.ended and task.phases)):
+        return task
+    phases = () if start.ended else (*task.phases, _phase(tx, task.id, change))
+    tx.do(_PHASES, id=task.id, phases=as_json(phases))
+    return msgspec.structs.replace(task, phases=phases)
+
+
+def _phase(tx: Transaction, task: int, change: StatusChange) -> Phase:
+    """What an agent completed, with what its verification showed of its changes."""
+    found = verification_of(tx, task, change.commit)
+    kinds = [str(type(one).__struct_config__.tag) for one in found.artifacts] if found is not None else []
+    passed = [one.goal.goal for one in found.results if one.result.passed] if found is not None else []
+    return Phase(
+        agent=change.phase,
+        commit=change.commit,
+        session=change.session,
+        artifacts=tuple(dict.fromkeys(kinds)),
+        shown=tuple(goal for goal in passed if isinstance(goal, OF_CHANGES)),
+    )
 
 
 def _followers(tx: Transaction, seen: Seen, change: StatusChange) -> list[tuple[Relative, TaskStatus]]:
@@ -187,6 +217,8 @@ def _told(start: TaskStatus, change: StatusChange, blocker: Blocker | None) -> d
     told: dict[str, Any] = {"from": start, "to": change.to, "reason": change.reason, "commit": change.commit}
     if change.finalized:
         told["finalized"] = change.finalized
+    if change.phase:
+        told["phase"] = change.phase
     if blocker:
         told["blocker"] = blocker
     return told

@@ -1,7 +1,14 @@
-"""Sessions of agents that came by themselves, and have left without a word."""
+"""Sessions of agents that came by themselves: those that left without a word, and managers that hand over."""
 
+from genba.blackboard import parts
+from genba.blackboard.gateway import change_status
+from genba.blackboard.rows import hold
+from genba.blackboard.sessions import settle_in
 from genba.blackboard.store import Statement, Transaction
-from genba.domain.fleet import GUEST
+from genba.domain.fleet import GUEST, BranchHandover, PartEnd, WaitsFor
+from genba.domain.outcomes import Outcome
+from genba.domain.sessions import SessionStatus
+from genba.domain.tasks import Actor, ActorKind, StatusChange, TaskStatus
 
 _ABANDONED = Statement("""
 SELECT s.run FROM sessions s JOIN tasks t ON t.id = s.task_id
@@ -25,3 +32,31 @@ def abandoned(tx: Transaction, at: str, since: str) -> tuple[str, ...]:
     """The runs that nobody has a seat for at this time; who has begun since then may still be about to sit down."""
     rows = tx.all(_ABANDONED, project=tx.project, guest=GUEST, length=len(GUEST), at=at, since=since)
     return tuple(row[0] for row in rows)
+
+
+def hand_over_branch(tx: Transaction, given: BranchHandover) -> None:
+    """End the session of an outside manager; another one waits with the branch for its review and merge.
+
+    Safe to repeat: a manager hands over once.
+    """
+    manager, order = parts.session(tx, given.manager), given.order
+    task = hold(tx, order.task).task
+    if parts.session(tx, given.manager).status != SessionStatus.RUNNING:
+        return
+    ended = PartEnd(run=manager.run, part=manager.part, outcome=Outcome.COMPLETED, reason="its subtasks are done")
+    parts.end_part(tx, ended)
+    parts.write_session(
+        tx,
+        task,
+        order,
+        executor=given.executor,
+        host=given.start.host,
+        plan=given.plan,
+        base_branch=given.base_branch,
+    )
+    settle_in(tx, given.start)
+    actor = Actor(ActorKind.ORCHESTRATOR, order.run)
+    change = StatusChange(to=TaskStatus.REVIEW, actor=actor, commit=given.commit, session=order.run)
+    change_status(tx, order.task, change)
+    waits = PartEnd(run=order.run, part=order.part, waits_for=WaitsFor.REVIEW, verified=given.commit, state=given.state)
+    parts.end_part(tx, waits)

@@ -55,6 +55,8 @@ SEAT_CLOSED = "seat_closed"
 PHASE_REACHED = "phase_reached"
 NOTED = "noted"
 MESSAGED = "messaged"
+AGENT_COMMANDS_ENABLED = "agent_commands_enabled"
+AGENT_COMMANDS_DISABLED = "agent_commands_disabled"
 
 CHANGES = frozenset({CREATED, EDITED, STATUS_CHANGED, DEPENDENCY_ADDED, DEPENDENCY_REMOVED})
 """The kinds that change the task itself: so many of them, so high its version."""

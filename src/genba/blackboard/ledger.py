@@ -1,8 +1,10 @@
 """The blackboard as one run sees it."""
 
 import asyncio
+from collections.abc import Callable
 
 from genba.blackboard.board import Blackboard
+from genba.domain.fleet import Review
 from genba.domain.sessions import Briefing, Died, SessionEnd, SessionStart
 from genba.domain.tasks import StatusChange, Task
 from genba.domain.verification import Verification
@@ -11,8 +13,10 @@ from genba.domain.verification import Verification
 class BlackboardLedger:
     """Writes to the blackboard in a thread, so that nothing waits for the database but the caller."""
 
-    def __init__(self, board: Blackboard) -> None:
+    def __init__(self, board: Blackboard, words: Callable[[str], str] = str) -> None:
         self.board = board
+        self.words = words
+        """Puts a sentence of Genba into the language of the project."""
 
     async def look(self, number: int) -> Task:
         return await asyncio.to_thread(self.board.get, number)
@@ -25,6 +29,9 @@ class BlackboardLedger:
 
     async def move(self, number: int, change: StatusChange) -> Task:
         return await asyncio.to_thread(self.board.change_status, number, change)
+
+    async def ask_review(self, number: int, commit: str, run: str, rounds: int) -> Review:
+        return await asyncio.to_thread(self.board.ask_review, number, commit, run, rounds, self.words)
 
     async def end(self, session: SessionEnd) -> None:
         await asyncio.to_thread(self.board.end_session, session)

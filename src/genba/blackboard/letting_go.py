@@ -29,6 +29,7 @@ UPDATE reviews SET status = 'stale', decided_at = :at
 WHERE (of_task_id = :task OR task_id = :task) AND status = 'open'
 """)
 _FORGIVE = Statement("UPDATE sessions SET forgiven = :yes WHERE task_id = :task AND status = 'ended'")
+_RESOLVE = Statement("UPDATE messages SET status = 'resolved' WHERE task_id = :task AND status <> 'resolved'")
 _RELEASE = Statement("UPDATE tasks SET held = :no WHERE id = :task AND held = :yes")
 
 
@@ -43,6 +44,14 @@ def let_go(tx: Transaction, task: int, start: TaskStatus, to: TaskStatus, actor:
         tx.do(_WITHDRAW, task=task, status="withdrawn", reason=reason, by=by, at=at)
         tx.do(_STALE_OPEN, task=task, at=at)
         tx.do(_RELEASE, task=task, yes=True, no=False)
+        tx.do(_RESOLVE, task=task)
+    elif start is TaskStatus.REVIEW and to is TaskStatus.OPEN:
+        reason = "its phase is complete"
+        tx.do(_END_WAITING, task=task, outcome=str(Outcome.COMPLETED), reason=reason, at=at)
+        tx.do(_WITHDRAW_ENTRIES, task=task, reason=reason, at=at)
+        tx.do(_WITHDRAW, task=task, status="withdrawn", reason=reason, by=by, at=at)
+        tx.do(_STALE, task=task, at=at)
+        tx.do(_FORGIVE, task=task, yes=True)  # the attempts that failed before it are not those of the next agent
     elif start is TaskStatus.REVIEW:
         tx.do(_WITHDRAW_ENTRIES, task=task, reason="its work is worked on again", at=at)
         tx.do(_WITHDRAW_REVIEW, task=task, status="withdrawn", reason="its work is worked on again", by=by, at=at)

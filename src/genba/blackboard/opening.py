@@ -32,6 +32,7 @@ _ADVISORY_LOCK = 0x67656E6261
 """Held on PostgreSQL while the tables are made: the letters of genba."""
 
 _WHERE = "see GENBA_DATABASE_URL in the environment, and database in .genba/config.yaml"
+_OLDER = "has older tables, and `genba work` of the older version uses them"
 _WAL_PAUSE = 0.01
 _MAKING = threading.Lock()
 
@@ -242,7 +243,7 @@ def _check_references(connection: Connection, place: str) -> None:
 
 
 @contextmanager
-def nobody_executes(place: str) -> Iterator[None]:
+def nobody_executes(place: str, why: str = _OLDER) -> Iterator[None]:
     """Refuse while an executor holds its lock on a file; none begins before this ends, where one was before."""
     try:
         lock = os.open(executor_lock(place), os.O_RDONLY | os.O_CLOEXEC)
@@ -254,7 +255,7 @@ def nobody_executes(place: str) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise StateConflictError(
-                f"{place} has older tables, and `genba work` of the older version uses them",
+                f"{place} {why}",
                 unchanged="nothing was changed.",
                 hint="end that one first: genba stop",
             ) from None

@@ -25,6 +25,7 @@ from genba.domain.outcomes import Outcome
 from genba.domain.reading import reader
 from genba.domain.sessions import SessionStatus
 from genba.domain.tasks import Actor, ActorKind, Blocker, BlockerKind, StatusChange, Task, TaskStatus
+from genba.domain.workflow import Hierarchy
 
 COLUMNS = """
 SELECT s.run, t.number, a.name, s.attempt, s.purpose, s.status, s.waits_for, s.part, s.executor, s.host, s.branch,
@@ -42,6 +43,8 @@ INSERT INTO sessions (run, task_id, agent_id, attempt, host, workflow, part, pur
 VALUES (:run, :task, :agent, :attempt, :host, :workflow, :part, :purpose, :executor, :base_branch, :provider, :plan,
   :at, :at)
 """)
+_LEADS = Statement("UPDATE agents SET hierarchy_type = :hierarchy WHERE id = :id AND hierarchy_type <> :hierarchy")
+_HIERARCHY = {Purpose.MANAGE: Hierarchy.MANAGER, Purpose.WORK: Hierarchy.WORKER}
 _OTHERS = Statement("SELECT run FROM sessions WHERE task_id = :task AND run <> :run AND status <> 'ended' LIMIT 1")
 _LAST_ATTEMPT = Statement("SELECT max(attempt) FROM sessions WHERE task_id = :task AND purpose = :purpose")
 _TAKEN = Statement("SELECT 1 FROM sessions WHERE run = :run")
@@ -110,12 +113,32 @@ def start(
     reason = f"attempt {order.attempt} by {order.agent}"
     change = StatusChange(to=TaskStatus.IN_PROGRESS, actor=actor, reason=reason, session=order.run)
     task = change_status(tx, order.task, change)
+    write_session(tx, task, order, executor=executor, host=host, provider=provider, plan=plan, base_branch=base_branch)
+    _told_of_part(tx, task, order, actor)
+    return session(tx, order.run), True
+
+
+def write_session(
+    tx: Transaction,
+    task: Task,
+    order: PartOrder,
+    *,
+    executor: str,
+    host: str = "",
+    provider: str = "",
+    plan: str = "",
+    base_branch: str = "",
+) -> None:
+    """Insert the row of a new session, which runs. What an agent does in it says whether it manages."""
     at = now()
+    agent = agent_id(tx, order.agent, at)
+    if order.purpose in _HIERARCHY:
+        tx.do(_LEADS, id=agent, hierarchy=str(_HIERARCHY[order.purpose]))
     tx.do(
         _INSERT,
         run=order.run,
         task=task.id,
-        agent=agent_id(tx, order.agent, at),
+        agent=agent,
         attempt=order.attempt,
         host=seen(host),
         workflow=order.workflow,
@@ -127,8 +150,6 @@ def start(
         plan=seen(plan),
         at=at,
     )
-    _told_of_part(tx, task, order, actor)
-    return session(tx, order.run), True
 
 
 def continue_(tx: Transaction, order: PartOrder, *, executor: str, host: str) -> tuple[FleetSession, bool]:
@@ -381,7 +402,8 @@ def _may_go_on(tx: Transaction, task: Task, order: PartOrder) -> None:
 
 def _moved(tx: Transaction, task: Task, order: PartOrder, actor: Actor) -> Task:
     """The task in the status that the next part needs."""
-    if order.cause is Cause.LANDED and task.status in (TaskStatus.REVIEW, TaskStatus.DONE):
+    in_place = task.status in (TaskStatus.REVIEW, TaskStatus.DONE) or task.has_let_go_of(order.run)
+    if order.cause is Cause.LANDED and in_place:
         return task
     match task.status:
         case TaskStatus.IN_PROGRESS:

@@ -99,7 +99,7 @@ def create_parts(tx: Transaction, plan_id: int, actor: Actor, reviewed: Mapping[
             requires_review=part.type in reviewed,
             reviewer_type=reviewed.get(part.type, "human"),
         )
-        made[part.key] = add(tx, draft, actor).number
+        made[part.key] = add(tx, draft, actor, by_agent=True).number
     numbers = tuple(made[part.key] for part in plan.subtasks)
     tx.do(_CREATED, id=plan_id, parts=as_json(numbers))
     if parent.decompose:

@@ -29,7 +29,7 @@ _STAMPED = Statement(
     _STAMPS.replace("$numbers", "group_concat(c.number)") + _CONDITION,
     _STAMPS.replace("$numbers", "string_agg(CAST(c.number AS text), ',')") + _CONDITION,
 )
-_ONE = select_tasks("WHERE t.id = :id")
+_ONE = select_tasks("WHERE t.project_id = :project AND t.id = :id")
 
 _FEW = 64
 """So many tasks are read one by one, and so short a list is read as a whole, rather than compared."""
@@ -51,7 +51,7 @@ class ReadyTasks:
         if len(stale) > _FEW:
             return self._read_whole(tx, limit)
         for place in stale:
-            row = tx.one(_ONE, id=stamps[place][0])
+            row = tx.one(_ONE, project=tx.project, id=stamps[place][0])
             found[place] = task_of(row) if row else None
         tasks = [task for task in found if task is not None and task.status is TaskStatus.OPEN]
         if stale or len(known) > 2 * len(tasks):

@@ -4,7 +4,7 @@ Law: a review lives while its parent is in review with that commit; the gateway 
 Nobody judges what they wrote. A review task is done by its verdict, and a verdict is given once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from genba.blackboard.conditions import refused, reviewed_commit
 from genba.blackboard.families import hold_line
@@ -49,11 +49,23 @@ SELECT DISTINCT t.number, a.name FROM tasks t JOIN sessions s ON s.task_id = t.i
 WHERE t.project_id = :project AND t.status = 'review' AND s.purpose IN ('work', 'integrate')
 """)
 
+_WAITING = Statement("SELECT 1 FROM sessions WHERE task_id = :task AND status = 'waiting' LIMIT 1")
+
 _texts = reader(tuple[str, ...])
 
 
-def ask_review(tx: Transaction, of: int, commit: str, reviewer_type: str, assignee: str = "") -> Review:
-    """Ask for a judgement of one commit. The same commit is asked about once while it is in review."""
+def ask_review(
+    tx: Transaction,
+    of: int,
+    commit: str,
+    reviewer_type: str,
+    assignee: str = "",
+    words: Callable[[str], str] = str,
+) -> Review:
+    """Ask for a judgement of one commit. The same commit is asked about once while it is in review.
+
+    `words` puts a sentence into the language of the project.
+    """
     storable(commit, "the commit", empty=False)
     hold_line(tx, of, with_itself=False)
     parent = hold(tx, of).task
@@ -68,8 +80,8 @@ def ask_review(tx: Transaction, of: int, commit: str, reviewer_type: str, assign
     if assignee:
         _not_an_author(tx, of, assignee)
     draft = TaskDraft(
-        title=f"Review: {parent.title}",
-        body=f"Judge commit {commit} of #{of}.",
+        title=words(f"Review: {parent.title}"),
+        body=words(f"Judge commit {commit} of #{of}."),
         type="review",
         priority=parent.priority,
         parent=of,
@@ -121,7 +133,18 @@ def verdict(
     told = {"commit": review.commit, "review": number, "status": status, "findings": kept, "reviewer": seen(reviewer)}
     tell(tx, actor, at, [Line(task=parent.id, version=parent.version, kind=REVIEWED, data=told)], seen(run))
     _finish(tx, task, review.commit, f"{status} by {seen(reviewer) or actor.name}", run)
+    if status == "changes":
+        send_back(tx, of, f"{seen(reviewer) or actor.name} requests changes", run)
     return _review(tx, task)
+
+
+def send_back(tx: Transaction, number: int, reason: str, run: str = "") -> None:
+    """Open a task whose work needs changes, unless a session of the fleet waits to go on with them. Safe to repeat."""
+    task = hold(tx, number).task
+    if task.status is not TaskStatus.REVIEW or tx.one(_WAITING, task=task.id) is not None:
+        return
+    for to in (TaskStatus.IN_PROGRESS, TaskStatus.OPEN):
+        change_status(tx, number, StatusChange(to=to, actor=_GENBA, reason=reason, session=run))
 
 
 def settle_by_hand(
@@ -141,6 +164,11 @@ def authors_of_field(tx: Transaction) -> dict[int, frozenset[str]]:
     for number, agent in tx.all(_AUTHORS_OF_FIELD, project=tx.project):
         found[number] = found.get(number, frozenset()) | {agent}
     return found
+
+
+def authors(tx: Transaction, number: int) -> frozenset[str]:
+    """The agents that have worked on a task."""
+    return frozenset(row[0] for row in tx.all(_AUTHORS, project=tx.project, number=number))
 
 
 def check_reviewer(tx: Transaction, review_task: Task, agent: str) -> None:
@@ -170,7 +198,7 @@ def _review(tx: Transaction, task: Task) -> Review:
 
 
 def _not_an_author(tx: Transaction, of: int, agent: str) -> None:
-    if agent in {row[0] for row in tx.all(_AUTHORS, project=tx.project, number=of)}:
+    if agent in authors(tx, of):
         raise refused(of, f"{agent} has worked on it, and nobody reviews their own work")
 
 

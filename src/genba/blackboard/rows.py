@@ -9,7 +9,7 @@ from genba.blackboard.texts import LARGEST
 from genba.domain.errors import NotFoundError, StateConflictError
 from genba.domain.goals import Goal
 from genba.domain.reading import reader
-from genba.domain.tasks import Blocker, BlockerKind, Priority, Task, TaskStatus
+from genba.domain.tasks import Blocker, BlockerKind, Phase, Priority, Task, TaskStatus
 
 GOING = "status IN ('backlog', 'open', 'in_progress', 'review', 'blocked')"
 """Not ended, said so that an index of the statuses can be used."""
@@ -24,7 +24,9 @@ SELECT t.id, t.number, t.title, t.description, t.type, t.status, t.priority, t.l
   t.may_change, t.blocker_kind, t.blocker_reason,
   (SELECT b.number FROM tasks b WHERE b.id = t.blocker_task_id),
   t.tracker, t.tracker_reference, t.version, t.created_at, t.updated_at, t.parent_task_id, t.blocker_task_id,
-  t.scope, t.decompose, t.budget_usd, t.review_of, t.review_commit, t.in_plan
+  t.scope, t.decompose, t.budget_usd, t.review_of, t.review_commit, t.in_plan,
+  (SELECT $by_agents),
+  (SELECT $enabled), t.phases, t.due
 FROM tasks t
 """
 
@@ -33,11 +35,21 @@ _GOALS_OF_SQLITE = """group_concat(g.condition, ',') FROM (SELECT condition FROM
 _GOALS_OF_POSTGRES = """string_agg(g.condition, ',' ORDER BY g.position) FROM task_goals g
     WHERE g.task_id = t.id AND g.position IS NOT NULL"""
 
-_FOR_SQLITE = _COLUMNS.replace("$numbers", "group_concat").replace("$goals", _GOALS_OF_SQLITE)
+_OF_AGENTS = "position IS NOT NULL AND source = 'ai_inferred'"
+_ENABLED = "position IS NOT NULL AND enabled"
+
+_FOR_SQLITE = (
+    _COLUMNS.replace("$numbers", "group_concat")
+    .replace("$goals", _GOALS_OF_SQLITE)
+    .replace("$by_agents", _GOALS_OF_SQLITE.replace("position IS NOT NULL", _OF_AGENTS))
+    .replace("$enabled", _GOALS_OF_SQLITE.replace("position IS NOT NULL", _ENABLED))
+)
 _FOR_POSTGRES = (
     _COLUMNS.replace("$numbers(c.number)", "string_agg(CAST(c.number AS text), ',')")
     .replace("$numbers(o.number)", "string_agg(CAST(o.number AS text), ',')")
     .replace("$goals", _GOALS_OF_POSTGRES)
+    .replace("$by_agents", _GOALS_OF_POSTGRES.replace("g.position IS NOT NULL", f"g.{_OF_AGENTS}"))
+    .replace("$enabled", _GOALS_OF_POSTGRES.replace("g.position IS NOT NULL", f"g.{_ENABLED}"))
 )
 
 
@@ -61,6 +73,7 @@ _STATUSES = {str(status): status for status in TaskStatus}
 _PRIORITIES = {str(priority): priority for priority in Priority}
 _texts = reader(tuple[str, ...])
 _goals = reader(tuple[Goal, ...])
+_phases = reader(tuple[Phase, ...])
 
 
 class Seen(NamedTuple):
@@ -122,6 +135,10 @@ def task_of(row: Row) -> Task:
         review_of=row[29],
         review_commit=row[30],
         in_plan=bool(row[31]),
+        agent_goals=() if row[32] is None else _read_goals(row[1], row[32]),
+        enabled_goals=() if row[33] is None else _read_goals(row[1], row[33]),
+        due=row[35],
+        phases=() if row[34] == "[]" else _phases.decode(row[34]),
         blocker=None if kind is None else Blocker(BlockerKind(kind), row[17], row[18]),
         tracker=row[19],
         tracker_reference=row[20],

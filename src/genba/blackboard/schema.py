@@ -56,10 +56,10 @@ __all__ = [
     "versions",
 ]
 
-HEAD = "0006"
+HEAD = "0010"
 """The newest revision: what `metadata` describes."""
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", HEAD)
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", HEAD)
 """Every revision that this Genba knows, oldest first."""
 
 versions = Table(
@@ -78,6 +78,8 @@ projects = Table(
     moment(),
     flag("paused"),
     flag("stopping"),
+    prose("repository"),
+    prose("repository_path"),
 )
 
 agents = Table(
@@ -139,6 +141,8 @@ tasks = Table(
     prose("review_commit"),
     flag("held"),
     flag("in_plan"),
+    structured("phases", "[]"),
+    prose("due"),
     UniqueConstraint("project_id", "number"),
     words("status", TaskStatus),
     words("priority", Priority),
@@ -216,6 +220,7 @@ sessions = Table(
     prose("state"),
     prose("plan"),
     flag("forgiven"),
+    whole("inbox"),
     UniqueConstraint("task_id", "purpose", "attempt"),
     words("status", SessionStatus),
     words("outcome", Outcome),
@@ -290,6 +295,7 @@ task_goals = Table(
     prose("source", None),
     prose("origin"),
     prose("fingerprint", None),
+    flag("enabled"),
     UniqueConstraint("task_id", "fingerprint"),
     words("level", GoalLevel),
     words("source", GoalSource),

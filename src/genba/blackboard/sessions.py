@@ -10,6 +10,7 @@ from genba.blackboard.conditions import refuse_step, refused, reviewed_commit
 from genba.blackboard.families import hold_line
 from genba.blackboard.gateway import change_status
 from genba.blackboard.history import TAKEN_OVER, Line, tell
+from genba.blackboard.review_requests import changes_requested
 from genba.blackboard.rows import hold, look
 from genba.blackboard.spending import spend_rest
 from genba.blackboard.store import Row, Statement, Transaction
@@ -50,7 +51,8 @@ UPDATE sessions SET agent_id = :agent, attempt = :attempt, status = 'running', w
 """)
 _END = Statement("""
 UPDATE sessions SET status = 'ended', outcome = :outcome, reason = :reason, iterations = :iterations,
-  tokens = :tokens, cost = :cost, ended_at = :at WHERE run = :run AND status = 'running'
+  tokens = :tokens, cost = :cost, verified = :verified, base_branch = :lands_on, ended_at = :at
+  WHERE run = :run AND status = 'running'
   AND workflow = ''
 """)
 _RUNNING = Statement("""
@@ -62,8 +64,21 @@ SELECT s.run, a.name, s.branch, s.base, s.workdir, s.host, s.process
 FROM sessions s JOIN agents a ON a.id = s.agent_id WHERE s.task_id = :task AND s.purpose IN ('work', 'integrate')
 ORDER BY s.attempt DESC, s.id DESC LIMIT 1
 """)
+_STARTED = Statement("""
+SELECT s.run, a.name, s.branch, s.base, s.workdir, s.host, s.process
+FROM sessions s JOIN agents a ON a.id = s.agent_id WHERE s.run = :run
+""")
 _VERIFIED = Statement("""
 SELECT "commit", status FROM verifications WHERE task_id = :task AND run = :run ORDER BY id DESC LIMIT 1
+""")
+_OF_BRANCH = Statement("""
+SELECT DISTINCT t.number FROM sessions s JOIN tasks t ON t.id = s.task_id
+WHERE s.branch = :branch AND s.purpose IN ('work', 'integrate') AND t.project_id = :project
+  AND t.status NOT IN ('done', 'cancelled') ORDER BY t.number
+""")
+_PLACES = Statement("""
+SELECT s.run, s.branch FROM sessions s JOIN tasks t ON t.id = s.task_id
+WHERE t.number = :number AND t.project_id = :project AND s.purpose IN ('work', 'integrate') ORDER BY s.id
 """)
 _IS_OURS = Statement("""
 SELECT 1 FROM sessions s JOIN tasks t ON t.id = s.task_id WHERE s.run = :run AND t.project_id = :project
@@ -75,6 +90,16 @@ _NEXT = {
     TaskStatus.DONE: "it is done",
     TaskStatus.CANCELLED: "it was cancelled",
 }
+
+
+def tasks_of_branch(tx: Transaction, branch: str) -> tuple[int, ...]:
+    """The tasks that are not ended and whose sessions worked on a branch."""
+    return tuple(row[0] for row in tx.all(_OF_BRANCH, branch=branch, project=tx.project))
+
+
+def places_of(tx: Transaction, number: int) -> tuple[tuple[str, str], ...]:
+    """The sessions that worked on a task, each with its branch."""
+    return tuple((row[0], row[1]) for row in tx.all(_PLACES, number=number, project=tx.project))
 
 
 def begin_session(tx: Transaction, number: int, start: SessionStart, died: Died | None = None) -> Briefing:
@@ -112,8 +137,13 @@ def _in_fleet(tx: Transaction, task: Task, start: SessionStart, mine: Row) -> Br
     """A part of a session of the fleet tells where it works. The orchestrator has claimed the task for it."""
     if mine[3] != SessionStatus.RUNNING:
         raise refused(task.number, f"{start.run} is a session of the fleet, and it is {mine[3]}", "genba work")
-    tx.do(_SETTLE_IN, run=start.run, at=now(), **_place(start))
+    settle_in(tx, start)
     return _briefing(tx, task, start.run, int(mine[2]))
+
+
+def settle_in(tx: Transaction, start: SessionStart) -> None:
+    """Write down where a session works."""
+    tx.do(_SETTLE_IN, run=start.run, at=now(), **_place(start))
 
 
 def _place(start: SessionStart) -> dict[str, Any]:
@@ -142,6 +172,11 @@ def newest_session(tx: Transaction, number: int) -> SessionStart:
     return _started(row or ("", "", "", "", "", "", 0))
 
 
+def start_of(tx: Transaction, run: str) -> SessionStart:
+    """How a session began; all of it empty when there is none."""
+    return _started(tx.one(_STARTED, run=seen(run)) or ("", "", "", "", "", "", 0))
+
+
 def _started(row: Row) -> SessionStart:
     run, agent, branch, base, workdir, host, process = row
     return SessionStart(run=run, agent=agent, branch=branch, base=base, workdir=workdir, host=host, process=process)
@@ -161,6 +196,8 @@ def end_session(tx: Transaction, end: SessionEnd) -> None:
         iterations=end.iterations,
         tokens=end.tokens,
         cost=end.cost_usd,
+        verified=seen(end.verified),
+        lands_on=seen(end.lands_on),
         at=now(),
     )
     spend_rest(tx, end.run)
@@ -207,4 +244,10 @@ def _briefing(tx: Transaction, task: Task, run: str, attempt: int) -> Briefing:
     verified = str(own[0]) if own is not None and own[1] == VerdictStatus.DONE else ""
     if task.status is TaskStatus.REVIEW:  # what is in review was verified; a merge of it may have been looked at since
         verified = reviewed_commit(tx, task) or verified
-    return Briefing(task=task, attempt=attempt, verified=verified, last=last if sent_back else None)
+    return Briefing(
+        task=task,
+        attempt=attempt,
+        verified=verified,
+        last=last if sent_back else None,
+        changes=changes_requested(tx, task),
+    )

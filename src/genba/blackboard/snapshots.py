@@ -6,6 +6,7 @@ Law: one read transaction, few statements. Only the newest verdict on a claim of
 import msgspec
 
 from genba.blackboard import messages
+from genba.blackboard.came_back import came_back, evidence_of_merge
 from genba.blackboard.phases import reached
 from genba.blackboard.pieces import Member, family, is_waiting_for_a_worker, told, with_story
 from genba.blackboard.seat_values import KnownSeat, Limits
@@ -160,6 +161,10 @@ def _seen(tx: Transaction, bare: Snapshot, session: Row, run: str, limits: Limit
     verdicts = tx.all(_VERDICTS, run=run, task=task.id)
     own = [row for row in verdicts if row[0] == task.id]
     red, evidence = _evidence(tx, task, parts, verdicts, limits)
+    since = red[4] if red is not None else ""
+    entry = came_back(tx, task.id) if manages and not own else None
+    if entry is not None:
+        since, evidence = entry[6], evidence_of_merge(task.piece.number, entry, limits.most_reworks)
     unread = tx.one(messages.COUNT, task=task.id)
     return msgspec.structs.replace(
         bare,
@@ -168,7 +173,7 @@ def _seen(tx: Transaction, bare: Snapshot, session: Row, run: str, limits: Limit
         atomic=atomic,
         pieces=tuple(pieces),
         evidence=evidence,
-        answered=manages and red is not None and _is_answered(parts, red),
+        answered=manages and bool(since) and _is_answered(parts, since),
         verified=own[-1][1] if own and own[-1][2] == VerdictStatus.DONE else "",
         ending=_ending(task.piece, session, bool(line[1])) or bare.ending,
         crowded=manages and bare.spawned and _is_crowded(tx, pieces),
@@ -190,7 +195,8 @@ def _ending(task: Piece, session: Row, held: bool) -> ExitReason | None:
     if task.status is TaskStatus.CANCELLED:
         return ExitReason.CANCELLED
     if status == SessionStatus.ENDED:
-        return ExitReason.TAKEN if others else _ENDED.get(outcome, ExitReason.TAKEN)
+        own = _ENDED.get(outcome, ExitReason.TAKEN)
+        return ExitReason.TAKEN if others and own is not ExitReason.COMPLETED else own
     if status == SessionStatus.WAITING:
         return _WAITING.get(WaitsFor(waits_for), ExitReason.PAUSED)
     return ExitReason.PAUSED if held or stopping else None
@@ -237,8 +243,8 @@ def evidence(number: int, found: Verification) -> Evidence:
     )
 
 
-def _is_answered(parts: list[Member], red: Row) -> bool:
-    return any(one.piece.status is TaskStatus.DONE and one.created_at > red[4] for one in parts)
+def _is_answered(parts: list[Member], since: str) -> bool:
+    return any(one.piece.status is TaskStatus.DONE and one.created_at > since for one in parts)
 
 
 def _is_crowded(tx: Transaction, pieces: list[Piece]) -> bool:

@@ -5,11 +5,10 @@ Law: every status goes through the gateway. Who asks for what is so already chan
 
 from typing import Any
 
-from genba.blackboard import escalations
+from genba.blackboard import escalations, messages
 from genba.blackboard.conditions import refused
 from genba.blackboard.families import hold_line
 from genba.blackboard.gateway import change_status
-from genba.blackboard.handovers import hand_over
 from genba.blackboard.history import ESCALATED, Line, tell
 from genba.blackboard.pieces import piece
 from genba.blackboard.rows import hold, look, missing
@@ -86,7 +85,7 @@ def assign(tx: Transaction, number: int, agent: str, actor: Actor, note: str, ru
         raise refused(number, f"it is {task.status}, and cannot be given to anybody now")
     edit(tx, number, TaskEdit(assignee=agent), actor, version)
     if note.strip():
-        hand_over(tx, number, run, note)
+        messages.note(tx, number, run, note, actor)
     _settle(tx, task, agent, actor, note)
     if task.status is not TaskStatus.OPEN:
         reason = f"it was given to {agent}"

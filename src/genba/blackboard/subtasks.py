@@ -236,7 +236,7 @@ def _write(
             requires_review=not wanted.in_plan and said.type in reviewed,
             reviewer_type=reviewed.get(said.type, "human"),
         )
-        made[at] = add(tx, draft, actor).number
+        made[at] = add(tx, draft, actor, by_agent=True).number
         if said.local_id:
             local[said.local_id] = made[at]
     return tuple(made[at] for at in range(len(wanted.drafts)))

@@ -20,6 +20,7 @@ from genba.domain.errors import StateConflictError, UsageError
 from genba.domain.issues import FIRST_OWN_NUMBER
 from genba.domain.tasks import (
     Actor,
+    ActorKind,
     Blocker,
     BlockerKind,
     Comment,
@@ -27,6 +28,7 @@ from genba.domain.tasks import (
     TaskDraft,
     TaskEdit,
     TaskStatus,
+    is_day,
 )
 
 _REVIEWERS = ("human", "ai")
@@ -45,11 +47,12 @@ _IS_THERE = Statement("SELECT 1 FROM tasks WHERE project_id = :project AND numbe
 _INSERT = Statement("""
 INSERT INTO tasks (project_id, number, parent_task_id, title, description, type, status, priority, labels, assignee,
   assignee_id, assignee_type, requires_review, reviewer_type, may_change, tracker, tracker_reference, blocker_kind,
-  blocker_reason, blocker_task_id, scope, decompose, budget_usd, review_of, review_commit, in_plan, version,
+  blocker_reason, blocker_task_id, scope, decompose, budget_usd, review_of, review_commit, in_plan, due, version,
   created_at, updated_at)
 VALUES (:project, :number, :parent, :title, :description, :type, :status, :priority, :labels, :assignee, :assignee_id,
   :assignee_type, :requires_review, :reviewer_type, :may_change, :tracker, :tracker_reference, :blocker_kind,
-  :blocker_reason, :blocker_task, :scope, :decompose, :budget_usd, :review_of, :review_commit, :in_plan, 1, :at, :at)
+  :blocker_reason, :blocker_task, :scope, :decompose, :budget_usd, :review_of, :review_commit, :in_plan,
+  :due, 1, :at, :at)
 RETURNING id
 """)
 _DEPEND = Statement("INSERT INTO task_dependencies (task_id, depends_on_id) VALUES (:task, :on)")
@@ -57,7 +60,7 @@ _UPDATE = Statement("""
 UPDATE tasks SET title = :title, description = :description, type = :type, priority = :priority, labels = :labels,
   assignee = :assignee, assignee_id = :assignee_id, assignee_type = :assignee_type, requires_review = :requires_review,
   reviewer_type = :reviewer_type, may_change = :may_change, scope = :scope, decompose = :decompose,
-  budget_usd = :budget_usd, version = :version, updated_at = :at WHERE id = :id
+  budget_usd = :budget_usd, due = :due, version = :version, updated_at = :at WHERE id = :id
 """)
 _ADD_AGENT = Statement("""
 INSERT INTO agents (id, project_id, name, created_at) VALUES (:id, :project, :name, :at)
@@ -73,8 +76,11 @@ _COMMENTS = Statement(
 _COMMENT_COUNT = Statement("SELECT count(*) FROM comments WHERE task_id = :task")
 
 
-def add(tx: Transaction, draft: TaskDraft, actor: Actor) -> Task:
-    """Write a new task down. Below a blocked task it is blocked together with it; below an ended one it is refused."""
+def add(tx: Transaction, draft: TaskDraft, actor: Actor, *, by_agent: bool = False) -> Task:
+    """Write a new task down. Below a blocked task it is blocked together with it; below an ended one it is refused.
+
+    `by_agent`: an agent wrote it, whoever has it written down.
+    """
     named(actor)
     draft = _checked(draft)
     if draft.dependencies:
@@ -104,7 +110,7 @@ def add(tx: Transaction, draft: TaskDraft, actor: Actor) -> Task:
     for on in dependencies:
         tx.do(_DEPEND, task=task, on=on)
     if draft.goals:
-        set_criteria(tx, task, number, draft.goals, actor)
+        set_criteria(tx, task, number, draft.goals, by_agent or actor.kind is not ActorKind.HUMAN)
     told: dict[str, Any] = {"title": draft.title, "status": TaskStatus.BLOCKED if blocker else draft.status}
     told |= {"parent": draft.parent} if draft.parent else {}
     told |= {"in_plan": True} if draft.in_plan else {}
@@ -137,7 +143,7 @@ def edit(tx: Transaction, number: int, wanted: TaskEdit, actor: Actor, version: 
     _check_words(changed)
     tx.do(_UPDATE, id=task.id, version=changed.version, at=at, **_written(tx, changed, at))
     if "goals" in changes:
-        set_criteria(tx, task.id, number, changed.goals, actor)
+        set_criteria(tx, task.id, number, changed.goals, actor.kind is not ActorKind.HUMAN)
     tell(tx, actor, at, [Line(task=task.id, version=changed.version, kind=EDITED, data=changes)])
     return changed
 
@@ -240,6 +246,10 @@ def _check_words(said: TaskDraft | Task) -> None:
         storable(path, "a path of the scope", empty=False)
     if said.budget_usd is not None and not 0 <= said.budget_usd < math.inf:
         raise UsageError(f"a budget is an amount of money, not {said.budget_usd}", unchanged="nothing was changed.")
+    if said.due and not is_day(said.due):
+        raise UsageError(
+            f"a due date is YYYY-MM-DD, not {said.due!r}", unchanged="nothing was changed.", hint="--due 2026-12-01"
+        )
     if said.reviewer_type not in _REVIEWERS:
         raise UsageError(
             f"a reviewer is {' or '.join(_REVIEWERS)}, not {said.reviewer_type!r}", unchanged="nothing was changed."
@@ -302,6 +312,7 @@ def _written(tx: Transaction, said: TaskDraft | Task, at: str) -> dict[str, Any]
         "scope": as_json(said.scope),
         "decompose": said.decompose,
         "budget_usd": said.budget_usd or None,
+        "due": said.due,
     }
 
 
@@ -320,6 +331,7 @@ def _changes(task: Task, wanted: TaskEdit) -> dict[str, Any]:
         "may_change": wanted.may_change,
         "scope": wanted.scope,
         "decompose": wanted.decompose,
+        "due": wanted.due,
     }
     if wanted.budget_usd is not None and (wanted.budget_usd or None) != task.budget_usd:
         return _different(task, asked) | {"budget_usd": wanted.budget_usd or None}

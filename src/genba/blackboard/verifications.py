@@ -5,7 +5,7 @@ import msgspec
 from genba.blackboard.goals import write_goal
 from genba.blackboard.history import VERIFIED, Line, tell
 from genba.blackboard.rows import Seen, hold, id_of
-from genba.blackboard.store import Statement, Transaction
+from genba.blackboard.store import Row, Statement, Transaction
 from genba.blackboard.texts import as_json, now, seen
 from genba.domain.errors import StateConflictError
 from genba.domain.reading import reader
@@ -28,6 +28,9 @@ VALUES (:goal, :verification, :session, :status, :passed, :details, :log, :secon
 _SESSION = Statement("SELECT id, task_id FROM sessions WHERE run = :run")
 _HEARTBEAT = Statement("UPDATE sessions SET heartbeat_at = :at WHERE id = :id AND status = 'running'")
 _LAST = Statement("SELECT data FROM verifications WHERE task_id = :task ORDER BY id DESC LIMIT 1")
+_OF_COMMIT = Statement("""
+SELECT data FROM verifications WHERE task_id = :task AND "commit" = :commit ORDER BY id DESC LIMIT 1
+""")
 
 _verification = reader(Verification)
 
@@ -61,7 +64,15 @@ def record_verification(tx: Transaction, number: int, run: str, verification: Ve
 
 def last_verification(tx: Transaction, number: int) -> Verification | None:
     """The newest verdict; one that another version of Genba wrote in words of its own is no verdict here."""
-    row = tx.one(_LAST, task=id_of(tx, number))
+    return _read(tx.one(_LAST, task=id_of(tx, number)))
+
+
+def verification_of(tx: Transaction, task: int, commit: str) -> Verification | None:
+    """The newest verdict on one commit of a task."""
+    return _read(tx.one(_OF_COMMIT, task=task, commit=commit))
+
+
+def _read(row: Row | None) -> Verification | None:
     try:
         return _verification.decode(row[0]) if row else None
     except msgspec.ValidationError:

@@ -36,7 +36,7 @@ _COMMENTS = Statement("""
 SELECT author, body, created_at FROM comments WHERE task_id = :task ORDER BY id DESC LIMIT :limit
 """)
 _MESSAGES = Statement("""
-SELECT m.id, coalesce(a.name, ''), m.type, m.content, f.number, m.created_at
+SELECT m.id, coalesce(a.name, ''), m.type, m.content, f.number, m.created_at, m.status
 FROM messages m LEFT JOIN sessions s ON s.id = m.from_session_id LEFT JOIN agents a ON a.id = s.agent_id
   LEFT JOIN tasks f ON f.id = s.task_id
 WHERE m.task_id = :task ORDER BY m.id DESC LIMIT :limit
@@ -99,8 +99,8 @@ def comments(tx: Transaction, task: int, limit: int = 200) -> tuple[Comment, ...
 def messages(tx: Transaction, task: int, limit: int = 100) -> tuple[Message, ...]:
     """What agents told each other about the task, read or not; the newest ones, oldest of them first."""
     return tuple(
-        Message(id=id_, sender=sender, type=kind, content=content, task=number, created_at=at)
-        for id_, sender, kind, content, number, at in reversed(tx.all(_MESSAGES, task=task, limit=limit))
+        Message(id=id_, sender=sender, type=kind, content=content, task=number, created_at=at, status=status)
+        for id_, sender, kind, content, number, at, status in reversed(tx.all(_MESSAGES, task=task, limit=limit))
     )
 
 

@@ -26,6 +26,7 @@ from genba.blackboard.subtasks import Wanted
 from genba.domain.fleet import Escalation
 from genba.domain.tasks import Actor, ActorKind, TaskStatus
 from genba.domain.workflow import (
+    BroadcastScope,
     ExitReason,
     Hierarchy,
     Message,
@@ -252,11 +253,23 @@ class WorkflowBoard:
         """What was written down on a task, newest last."""
         return self.store.read(lambda tx: phases.notes(tx, task, limit))
 
-    def send_message(self, seat_id: str, to: int, content: str, type: str = "instruction") -> Message:  # noqa: A002
+    def send_message(self, seat_id: str, to: int, content: str) -> Message:
         """Tell those who work on a task something. The same twice, while it is unread, is told once."""
-        return self.store.write(lambda tx: messages.send_message(tx, seat_id, to, content, type))
+        return self.store.write(lambda tx: messages.send_message(tx, seat_id, to, content))
+
+    def broadcast(self, seat_id: str, content: str, scope: BroadcastScope) -> tuple[int, ...]:
+        """Tell everybody something, each once: the numbers of the tasks whose agents get it."""
+        return self.store.write(lambda tx: messages.broadcast(tx, seat_id, content, scope))
 
     def messages(self, seat_id: str, mark_read: bool = True) -> tuple[Message, ...]:
-        """What a seat was told and has not read, oldest first."""
+        """What the session of a seat was told and has not fetched, oldest first."""
         read = self.store.write if mark_read else self.store.read
         return read(lambda tx: messages.messages(tx, seat_id, mark_read))
+
+    def open_messages(self, run: str) -> tuple[Message, ...]:
+        """Everything that the task of a session was told and that is not resolved, oldest first."""
+        return self.store.read(lambda tx: messages.open_messages(tx, run))
+
+    def deliver(self, run: str, last: int) -> None:
+        """Everything up to this message has reached the session of a run, and the handovers of its task with it."""
+        self.store.write(lambda tx: messages.deliver(tx, run, last))

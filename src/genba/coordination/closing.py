@@ -5,15 +5,21 @@ session that runs and that nobody carries on; whoever looks next sees that its w
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
 
 from genba.blackboard.fleet import FleetBoard
 from genba.coordination.checkpoints import keep
 from genba.coordination.session import bury
+from genba.coordination.session_plan import SessionPlan, read_state
 from genba.domain.errors import DiskFullError, UnavailableError, is_disk_full
 from genba.domain.fleet import Cause, EntryStatus, Field, FleetSession, PartOrder
+from genba.domain.loop_state import ClosureChoice
+from genba.domain.reading import reader
+from genba.domain.tasks import Actor, StatusChange, TaskStatus
+from genba.judgement.closure import action_in_fleet, ends_task, moves_on
+from genba.judgement.moves import Close as CloseTask
 
 Close = Callable[[PartOrder], Awaitable[None]]
 """Carries out one closure. It may be cancelled."""
@@ -104,6 +110,31 @@ def closure_of(session: FleetSession, part: int, landed: str) -> PartOrder:
         purpose=session.purpose,
         cause=Cause.LANDED,
         landed=landed,
+    )
+
+
+def closing_change(
+    board: FleetBoard, move: CloseTask, stages: Mapping[str, tuple[str, ...]], actor: Actor, closes: bool
+) -> StatusChange:
+    """What becomes of a task whose work landed, where no session can close it: it is done, or its phase is.
+
+    A session of `genba run` has no plan on the blackboard; `closes` says what the definition of its agent does.
+    """
+    session, plan, state = board.begun(move.run)
+    task = board.board.get(move.task)
+    on = moves_on(stages.get(task.type, ()), task, session.agent)
+    ends = closes and not on
+    if plan:
+        definition, kept = reader(SessionPlan).decode(plan).definition, read_state(state)
+        choice = kept.loop.closure if kept is not None else ClosureChoice()
+        ends = ends_task(action_in_fleet(definition.file.runner.integrations.github, choice, on))
+    return StatusChange(
+        to=TaskStatus.DONE if ends else TaskStatus.OPEN,
+        actor=actor,
+        commit=move.commit,
+        finalized=f"merged {move.landed[:7]}",
+        phase="" if ends else session.agent,
+        session=move.run,
     )
 
 

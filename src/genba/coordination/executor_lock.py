@@ -74,7 +74,7 @@ class FileLock:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                if time.monotonic() > deadline:
+                if time.monotonic() > deadline and not _is_only_looked_at(handle):
                     process = os.pread(handle, 64, 0).decode("ascii", "replace").strip()
                     os.close(handle)
                     raise self._refused(process) from error
@@ -124,6 +124,16 @@ class FileLock:
             hint="give that one more --workers, or end it with ctrl-c; several at once need PostgreSQL: "
             "GENBA_DATABASE_URL=postgresql://…",
         )
+
+
+def _is_only_looked_at(handle: int) -> bool:
+    """Whether no process holds the lock: one that looks at it shares it for a moment."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    fcntl.flock(handle, fcntl.LOCK_UN)
+    return True
 
 
 class ServerLock:

@@ -14,7 +14,7 @@ from typing import Protocol
 import msgspec
 
 from genba import __version__
-from genba.blackboard.field_board import ENDED, FACILITATOR, Ended, FieldBoard, Ground, Keeps, Kept, SessionSeen
+from genba.blackboard.field_board import ENDED, Ended, FieldBoard, Ground, Keeps, Kept, SessionSeen
 from genba.coordination.grasping import (
     Reverts,
     Sight,
@@ -22,6 +22,7 @@ from genba.coordination.grasping import (
     is_board,
     judged_by,
     moved_in,
+    named_elsewhere,
     names_now,
     names_of,
     requests_of,
@@ -34,6 +35,7 @@ from genba.coordination.grasping import (
 from genba.domain.errors import StateConflictError
 from genba.domain.facilitation import (
     AgentOnOffer,
+    CompletionCondition,
     FacilitateAction,
     FieldReport,
     IssueAssessment,
@@ -41,6 +43,7 @@ from genba.domain.facilitation import (
     IssueState,
     Scanned,
     ScanPosition,
+    SeenCommit,
     SeenSession,
 )
 from genba.domain.reading import reader
@@ -48,15 +51,16 @@ from genba.judgement.assessing import assess_all
 from genba.judgement.circles import needed_by, those_behind
 from genba.judgement.freshness import Ages, Clock
 from genba.judgement.health import health_of
-from genba.judgement.maintaining import Keeping, Said, actions, digest_of
-from genba.judgement.recommending import Surroundings, recommend
+from genba.judgement.maintaining import Keeping, Known, Said, actions, digest_of
+from genba.judgement.recommending import Recommender, Surroundings
 from genba.judgement.stranding import stranded
+from genba.judgement.suggesting import reviewer_on_offer
 
 _position = reader(ScanPosition)
 _COMMENTS = ("comment", "update")
 _GIT, _GIT_BEFORE = "git", "git:2"
 """The place that git was read to, and the one that another version kept, in another form."""
-_FORM = f"3 {__version__}"
+_FORM = f"6 {__version__}"
 """The form in which things are kept, and the version that judges: where another one did, all is read anew."""
 
 
@@ -95,6 +99,10 @@ class Eyes(Protocol):
 
     def journals(self, position: str) -> Journals: ...
 
+    async def conditions(self, numbers: Collection[int]) -> Mapping[int, tuple[CompletionCondition, ...]]:
+        """What completes each of some issues, and what of it holds."""
+        ...
+
 
 class Scope(msgspec.Struct, frozen=True, kw_only=True):
     """Which issues are looked at."""
@@ -116,8 +124,12 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
     """owner/name, where the issues live on GitHub."""
     worker: str = ""
     """Who works on issues where nobody is named."""
+    reviewer: str = "reviewer"
+    """The agent that reviews."""
     everything: bool = True
     """Whether every issue of the tracker is in the field, or only those that became tasks."""
+    stages: Mapping[str, tuple[str, ...]] = {}
+    """By type of task: the agents that work on it one after the other."""
     active_hours: float = 24
     stale_days: float = 7
     keeping: Keeping = Keeping()
@@ -127,11 +139,18 @@ class Look:
     """What was seen, and the report on it."""
 
     def __init__(
-        self, brief: FieldReport, field: dict[int, IssueFacts], ended: Callable[[], Mapping[int, IssueAssessment]]
+        self,
+        brief: FieldReport,
+        field: dict[int, IssueFacts],
+        moves: Recommender,
+        ended: Callable[[], Mapping[int, IssueAssessment]],
     ) -> None:
         self.brief = brief
         """The report without the assessments of issues that rest: of ten thousand issues, most do."""
         self.field = field
+        """The facts of the issues that were asked for."""
+        self.moves = moves
+        """The next command of each issue."""
         self._ended = ended
 
     @cached_property
@@ -145,7 +164,7 @@ class Look:
 
     def after(self, brief: FieldReport) -> "Look":
         """The same look, with what was done upon it."""
-        return Look(brief, self.field, self._ended)
+        return Look(brief, self.field, self.moves, self._ended)
 
 
 class _Grasp(msgspec.Struct, kw_only=True):
@@ -163,6 +182,8 @@ class _Grasp(msgspec.Struct, kw_only=True):
     judged: dict[int, IssueAssessment] = {}
     anew: set[int] = set()
     """Those that were judged at this look."""
+    conditions: Mapping[int, tuple[CompletionCondition, ...]] = {}
+    """By issue that is in progress: what completes it."""
     names: dict[int, list[str]] = {}
     """By issue and by pull request of which git shows something new: its commits."""
 
@@ -193,28 +214,36 @@ class Facilitator:
         try:
             grasp = await self._grasp(scope, positions, branches, last)
             await self._judge(grasp, now := self.now())
+            grasp.conditions = await self._conditions(grasp, scope)
         finally:
             discovered = await discovering
         # What was judged is written down while the report on it is made: neither needs the other.
         keeping = asyncio.create_task(asyncio.to_thread(self._keep, grasp))
         try:
-            report, shown = await asyncio.to_thread(self._reported, grasp, discovered, now, scope)
+            report, shown, moves = await asyncio.to_thread(self._reported, grasp, discovered, now, scope)
         finally:
             kept = await keeping
         told = (*_told_to(grasp.ground), *_silent(report))
         resting = report.resting
         report = msgspec.structs.replace(report, notes=(*told, *notes, *grasp.sight.scanned.notes, *kept))
-        return Look(report, shown, lambda: self._as_kept(resting, now))
+        return Look(report, shown, moves, lambda: self._as_kept(resting, now))
 
     def _reported(
         self, grasp: _Grasp, discovered: Discovered, now: str, scope: Scope
-    ) -> tuple[FieldReport, dict[int, IssueFacts]]:
-        """The report, and the facts of all issues that were asked for."""
-        shown = {number: each for number, each in grasp.facts.items() if self._is_shown(each, grasp.ground, scope)}
-        field = {number: each for number, each in shown.items() if number not in grasp.ended} if grasp.ended else shown
-        assessments = {number: grasp.judged[number] for number in field}
+    ) -> tuple[FieldReport, dict[int, IssueFacts], Recommender]:
+        """The report, the facts of all issues that were asked for, and the next command of each."""
+        ground, ended, ends = grasp.ground, grasp.ended, grasp.ground.ends
+        whole = {number: each for number, each in grasp.facts.items() if self._is_in_field(each, ground)}
+        shown = {number: each for number, each in whole.items() if self._is_asked_for(each, ground, scope)}
+        field = {number: each for number, each in whole.items() if number not in ended} if ended else whole
+        judged = {number: grasp.judged[number] for number in field}
+        agents = tuple(_with_past(agent, *ends.get(agent.name, (0, 0))) for agent in discovered.agents)
         resting = self._resting(grasp, scope)
-        return self._report(grasp.ground, field, assessments, discovered, resting, now, scope), shown
+        around = msgspec.structs.replace(self._around(scope, len(resting), agents), today=now[:10])
+        moves = Recommender(judged, field, agents, around, [n for n in shown if n in field])
+        known = Known(conditions=grasp.conditions, command_for=moves.for_comment)
+        report = self._report(ground, moves, known, agents, resting, now)
+        return msgspec.structs.replace(report, broken=discovered.broken), shown, moves
 
     async def apply(self, look: Look, words: Mapping[tuple[str, int], str] = MappingProxyType({})) -> FieldReport:
         """Say what was proposed. Whoever dies in between leaves the rest to the next look, and nothing twice.
@@ -250,7 +279,7 @@ class Facilitator:
             if whole:
                 ground = await asyncio.to_thread(self.board.read)
             if ground is not None and last is None:  # git takes its time meanwhile
-                told = await asyncio.to_thread(told_of, ground)
+                told = await asyncio.to_thread(told_of, ground, (), self.manner.stages)
         finally:
             scanned = await scanning
         if ground is None:
@@ -265,12 +294,22 @@ class Facilitator:
             runs=journals.runs,
             journals=journals.position,
             board=scope.board,
+            repository=self.manner.repository,
         )
         stamps = stamps_of(ground)
         ended = settled(ground, sight, stamps)
-        told = told if told is not None else told_of(ground, ended)
-        facts = facts_of(ground, told, together(scanned) if scanned.anew else {}, sight, ended)
+        told = told if told is not None else told_of(ground, ended, self.manner.stages)
+        on_base = together(scanned) if scanned.anew else {}
+        sight = await self._with_sessions(ground, sight, on_base)
+        facts = facts_of(ground, told, on_base, sight, ended)
         return _Grasp(ground=ground, sight=sight, told=told, facts=facts, ended=ended, stamps=stamps)
+
+    async def _with_sessions(self, ground: Ground, sight: Sight, on_base: Mapping[int, list[SeenCommit]]) -> Sight:
+        """With the tasks of the sessions that git names in work on others. Only those are asked for."""
+        names = named_elsewhere(ground, sight.scanned, on_base) - sight.tasks_of.keys()
+        if not names:
+            return sight
+        return sight._replace(tasks_of={**sight.tasks_of, **await asyncio.to_thread(self.board.tasks_of, names)})
 
     async def _scan(self, last: ScanPosition | None) -> Scanned:
         """What git shows. Where work was taken back, everything: who is concerned nobody knows before."""
@@ -308,11 +347,23 @@ class Facilitator:
         if concerned:
             on_base = together(sight.scanned, await self.eyes.commits(names_of(names, but=sight.scanned)))
             bare = {number: grasp.told[number] for number in part}
+            sight = await self._with_sessions(ground, sight, on_base)
             facts.update(facts_of(ground, bare, on_base, sight, grasp.ended))
             part_of_it = {number: facts[number] for number in part}
             judged = assess_all(part_of_it, now, before, base=sight.scanned.position.base, ages=ages)
             grasp.judged.update((number, judged[number]) for number in concerned)
         grasp.judged = {number: grasp.judged[number] for number in grasp.judged_by}
+
+    async def _conditions(self, grasp: _Grasp, scope: Scope) -> Mapping[int, tuple[CompletionCondition, ...]]:
+        """What completes the issues in progress about which something may be said."""
+        begun = [number for number, each in grasp.judged.items() if each.state is IssueState.IN_PROGRESS]
+        facts = [grasp.facts[number] for number in begun]
+        wanted = [
+            each.number
+            for each in facts
+            if self._is_asked_for(each, grasp.ground, scope) and not any(session.alive for session in each.sessions)
+        ]
+        return await self.eyes.conditions(wanted) if wanted else {}
 
     def _keep(self, grasp: _Grasp) -> tuple[str, ...]:
         """Write down what is new. Where nobody may write, the look is as good, and only the next one is no quicker."""
@@ -353,13 +404,15 @@ class Facilitator:
         if rests(facts, judged, grasp.sight) and (touched := grasp.stamps.get(number, "")):
             kept = grasp.ground.kept.get(number)
             said = {number: _said(kept)} if kept is not None and kept.said else {}
-            if not said or not actions({number: judged}, {number: facts}, said, self.manner.keeping):
+            if not said or not actions({number: judged}, {number: facts}, said, self.manner.keeping, Known()):
                 return touched  # of what is closed nothing is said first
         return grasp.judged_by.get(number) or judged_by(facts, grasp.ground, grasp.sight)
 
     def _resting(self, grasp: _Grasp, scope: Scope) -> tuple[int, ...]:
         """The issues that rest, as far as they were asked for."""
-        shown = {each for each in grasp.ended if self._is_shown(grasp.facts[each], grasp.ground, scope)}
+        ended = {each: grasp.facts[each] for each in grasp.ended}
+        in_field = {number for number, each in ended.items() if self._is_in_field(each, grasp.ground)}
+        shown = {number for number in in_field if self._is_asked_for(ended[number], grasp.ground, scope)}
         return tuple(sorted(shown | grasp.ground.resting))
 
     def _as_kept(self, numbers: tuple[int, ...], now: str) -> dict[int, IssueAssessment]:
@@ -368,64 +421,64 @@ class Facilitator:
         found = ((number, kept.assessment) for number, kept in self.board.kept(numbers).items())
         return {number: _aged(was, clock) for number, was in found if was is not None}
 
-    def _is_shown(self, facts: IssueFacts, ground: Ground, scope: Scope) -> bool:
+    def _is_in_field(self, facts: IssueFacts, ground: Ground) -> bool:
         tracked = ground.issues.get(facts.number)
-        if tracked is not None and facts.status is None and not self.manner.everything and not tracked[1]:
-            return False
+        return tracked is None or facts.status is not None or self.manner.everything or tracked[1]
+
+    def _is_asked_for(self, facts: IssueFacts, ground: Ground, scope: Scope) -> bool:
         if scope.label and scope.label.casefold() not in (label.casefold() for label in facts.labels):
             return False
         if scope.numbers is not None:
             return facts.number in scope.numbers
         if scope.board is not None:
+            tracked = ground.issues.get(facts.number)
             cards = tracked[2].cards if tracked is not None else ()
             return any(is_board(card.owner, card.project, scope.board) for card in cards)
         return True
 
+    def _around(self, scope: Scope, resting: int, offered: tuple[AgentOnOffer, ...]) -> Surroundings:
+        return Surroundings(
+            repository=self.manner.repository,
+            worker=self.manner.worker,
+            reviewer=reviewer_on_offer(self.manner.reviewer, offered),
+            label=scope.label,
+            project=scope.board[1] if scope.board is not None else None,
+            resting=resting,
+        )
+
     def _report(
         self,
         ground: Ground,
-        field: Mapping[int, IssueFacts],
-        assessments: Mapping[int, IssueAssessment],
-        discovered: Discovered,
+        moves: Recommender,
+        known: Known,
+        agents: tuple[AgentOnOffer, ...],
         resting: tuple[int, ...],
         now: str,
-        scope: Scope,
     ) -> FieldReport:
-        offered = tuple(
-            msgspec.structs.replace(
-                agent,
-                succeeded=ground.ends.get(agent.name, (0, 0))[0],
-                failed=ground.ends.get(agent.name, (0, 0))[1],
-            )
-            for agent in discovered.agents
-        )
-        around = Surroundings(
-            repository=self.manner.repository,
-            worker=self.manner.worker,
-            label=scope.label,
-            project=scope.board[1] if scope.board is not None else None,
-            project_owner=scope.board[0] if scope.board is not None else "",
-            resting=len(resting),
-        )
-        others = tuple(agent for agent in offered if agent.name != FACILITATOR)
-        recommendation = recommend(assessments, field, others, around)
+        field = {number: moves.field[number] for number in moves.shown}
+        assessments = {number: moves.assessments[number] for number in moves.shown}
+        recommendation = moves.recommend()
         said = {number: _said(kept) for number, kept in ground.kept.items() if number in field}
         report = FieldReport(
             project=self.manner.repository or self.manner.project,
             looked_at=now,
-            agents=offered,
-            broken=discovered.broken,
+            agents=agents,
             assessments=tuple(assessments.values()),
             resting=resting,
-            actions=actions(assessments, field, said, self.manner.keeping),
+            actions=actions(assessments, field, said, self.manner.keeping, known),
             recommendation=recommendation,
             health=health_of(assessments, recommendation),
-            stranded=stranded(assessments, field, around),
+            stranded=stranded(assessments, field, moves.around),
         )
         return msgspec.structs.replace(report, incomplete=tuple(_incomplete(report, len(report.actions))))
 
 
 _REST = "more is to be said than one look says: genba facilitate --apply"
+
+
+def unready(report: FieldReport) -> tuple[str, ...]:
+    """What keeps the field from being ready, besides what is not said yet: a dry run says nothing."""
+    return tuple(_incomplete(report, waiting=0))
 
 
 def _incomplete(report: FieldReport, waiting: int) -> Iterable[str]:
@@ -471,6 +524,10 @@ def _ended_now(ground: Ground, moving: Collection[int]) -> str:
     all_ = sorted({*ground.ended.resting, *ground.ended.moving})
     resting, others = [n for n in all_ if n not in moving], [n for n in all_ if n in moving]
     return msgspec.json.encode(Ended(mark=ground.ended.mark, resting=resting, moving=others)).decode()
+
+
+def _with_past(agent: AgentOnOffer, succeeded: int, failed: int) -> AgentOnOffer:
+    return msgspec.structs.replace(agent, succeeded=succeeded, failed=failed)
 
 
 def _said(kept: Kept) -> Said:

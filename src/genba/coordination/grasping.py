@@ -6,6 +6,7 @@ Law: nothing is judged here. What was read before is kept; what is not on the ba
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -23,9 +24,12 @@ from genba.domain.facilitation import (
 from genba.domain.reading import reader
 from genba.domain.tasks import Priority, TaskStatus
 from genba.domain.tracking import TrackedIssue, TrackedPullRequest
+from genba.judgement.closure import stage_after
 from genba.judgement.moments import moment, written
+from genba.judgement.own_evidence import Owner, is_newer, own_branches, own_commits, own_sessions, texts_are_ours
 
 Alive = Callable[[SessionSeen], bool]
+Stages = Mapping[str, tuple[str, ...]]
 
 _STATUSES = {str(status): status for status in TaskStatus}
 _PRIORITIES = {str(priority): priority for priority in Priority}
@@ -101,6 +105,10 @@ class Sight(NamedTuple):
     journals: str = ""
     """How far the journals were read."""
     board: tuple[str, int] | None = None
+    repository: str = ""
+    """owner/name of the tracker on GitHub; empty where issues are local tasks alone."""
+    tasks_of: Mapping[str, frozenset[int]] = {}
+    """By session, and by branch of sessions: the numbers of their tasks, where git names them in work on others."""
 
 
 def uniform(text: str) -> str:
@@ -184,10 +192,10 @@ def rests(facts: IssueFacts, assessment: IssueAssessment, sight: Sight) -> bool:
     return all(each.status == "ended" and not each.dirty_tree for each in facts.sessions)
 
 
-def told_of(ground: Ground, but: Collection[int] = ()) -> dict[int, IssueFacts]:
+def told_of(ground: Ground, but: Collection[int] = (), stages: Stages = MappingProxyType({})) -> dict[int, IssueFacts]:
     """What the tracker and the blackboard say of every issue, in the order of their numbers.
 
-    Of some, only that they ended.
+    Of the issues in `but`, only that they ended. `stages` by type of task.
     """
     by_number = {task.number: task for task in ground.tasks.values()}
     children: dict[int, list[int]] = {}
@@ -199,7 +207,13 @@ def told_of(ground: Ground, but: Collection[int] = ()) -> dict[int, IssueFacts]:
         tracked = ground.issues.get(number)
         issue = tracked[2] if tracked is not None else None
         task_ = by_number.get(number)
-        found[number] = _ended(number, task_, issue) if number in but else _told(number, task_, issue, children, ground)
+        if number in but:
+            found[number] = _ended(number, task_, issue)
+            continue
+        facts = _told(number, task_, issue, children, ground)
+        if task_ is not None and (staged := stages.get(task_.type)):
+            facts = msgspec.structs.replace(facts, stage=stage_after(staged, task_.phases))
+        found[number] = facts
     return found
 
 
@@ -222,11 +236,46 @@ def facts_of(
         if number in but:
             found[number] = facts
         elif plain and number not in elsewhere and rows.get(number) not in ground.sessions:
-            commits = on_base.get(number)
+            commits = own_commits(on_base[number], _owner(facts, None, ground, sight)) if number in on_base else None
             found[number] = _landed(facts, commits) if commits else facts
         else:
             found[number] = _facts(facts, rows.get(number), requests.get(number, ()), ground, on_base, sight)
     return found
+
+
+def _owner(facts: IssueFacts, task: int | None, ground: Ground, sight: Sight) -> Owner:
+    """What decides which commits and branches are about an issue: its tracker, its age and its sessions."""
+    sessions = ground.sessions.get(task, ()) if task is not None else ()
+    journals = own_sessions(sight.runs.get(facts.number, []), facts.created_at)
+    own = {each.branch for each in sessions} | {each.branch for each in journals}
+    repository = sight.repository if facts.number in ground.issues else ""
+    ours = (
+        texts_are_ours(sight.scanned.remotes, repository) if repository or facts.number not in ground.issues else True
+    )
+    return Owner(
+        number=facts.number,
+        title=facts.title,
+        created_at=facts.created_at,
+        texts=ours,
+        runs=frozenset({each.run for each in sessions} | {each.run for each in journals}),
+        branches=frozenset(own - {""}),
+        tasks_of=sight.tasks_of,
+    )
+
+
+def named_elsewhere(ground: Ground, scanned: Scanned, on_base: Mapping[int, list[SeenCommit]]) -> set[str]:
+    """The sessions and branches that git names in work on an issue, and that are none of its own sessions."""
+    own: dict[int, set[str]] = {}
+    for row, task in ground.tasks.items():
+        own[task.number] = {name for each in ground.sessions.get(row, ()) for name in (each.run, each.branch)}
+    found: set[str] = set()
+    for part in (on_base, scanned.off_base):
+        for number, commits in part.items():
+            names = {name for each in commits for name in (each.run, each.branch)}
+            found |= names - own.get(number, set())
+    for number, branches in scanned.branches.items():
+        found |= {name for each in branches for name in (each.run, each.name)} - own.get(number, set())
+    return found - {""}
 
 
 def _landed(facts: IssueFacts, commits: list[SeenCommit]) -> IssueFacts:
@@ -302,9 +351,10 @@ def _facts(
     number = told.number
     tracked = ground.issues.get(number)
     issue = tracked[2] if tracked is not None else None
-    commits = _commits(number, requests, on_base, sight)
-    branches = tuple(sight.scanned.branches.get(number, ()))
-    sessions = _sessions(task, ground, sight, number)
+    owner = _owner(told, task, ground, sight)
+    commits = _commits(owner, requests, on_base, sight)
+    branches = tuple(own_branches(sight.scanned.branches.get(number, []), owner))
+    sessions = _sessions(task, ground, sight, told)
     times = [told.last_at, *(branch.time for branch in branches), *(session.last_at for session in sessions)]
     if commits:
         times.append(commits[-1].time)
@@ -378,6 +428,7 @@ def _said_of(
     runs = ground.sessions.get(task.id, ())
     told |= {
         "priority": _PRIORITIES[task.priority],
+        "due": task.due,
         "status": status,
         "blocker_kind": task.blocker_kind,
         "blocker_reason": task.blocker_reason,
@@ -387,6 +438,8 @@ def _said_of(
         "rejected": reason if verdict == "rejected" else "",
         "approved": ground.approved.get(task.id, ""),
         "requires_review": task.requires_review,
+        "reviewer_type": task.reviewer_type,
+        "asks_person": kind == "review",
         "phase_runs": tuple(each.run for each in runs if each.outcome == "completed") if status in _UNFINISHED else (),
     }
     return told
@@ -397,6 +450,7 @@ def _of_issue(issue: TrackedIssue) -> dict[str, Any]:
         "title": issue.title,
         "body": issue.body,
         "labels": issue.labels,
+        "due": issue.due,
         "state": issue.state,
         "state_reason": issue.state_reason,
         "created_at": uniform(issue.created_at),
@@ -416,10 +470,11 @@ def _numbers(ground: Ground, rows: Iterable[int]) -> tuple[int, ...]:
 
 
 def _commits(
-    number: int, requests: Iterable[TrackedPullRequest], on_base: Mapping[int, list[SeenCommit]], sight: Sight
+    owner: Owner, requests: Iterable[TrackedPullRequest], on_base: Mapping[int, list[SeenCommit]], sight: Sight
 ) -> tuple[SeenCommit, ...]:
     """Oldest first, each once; what was taken back says by which commit."""
-    own = on_base.get(number, ())
+    number = owner.number
+    own = own_commits(on_base[number], owner) if number in on_base else []
     if not requests and not sight.reverts and number not in sight.scanned.off_base:
         return _in_order([commit for commit in own if commit.how is not How.PULL_REQUEST])
     found = {commit.sha: commit for commit in own if commit.how is not How.PULL_REQUEST} if own else {}
@@ -427,7 +482,9 @@ def _commits(
     for request in requests:
         by = sight.reverts.of_request(request.number) if sight.reverts else ""
         for commit in on_base.get(request.number, ()):
-            if commit.how is How.PULL_REQUEST:
+            if commit.how is not How.PULL_REQUEST or owner.is_elsewhere(commit.run):
+                continue
+            if is_newer(commit.time, uniform(request.created_at)):
                 found.setdefault(commit.sha, commit)
                 if by:
                     gone[commit.sha] = by
@@ -438,7 +495,7 @@ def _commits(
             by = gone.get(sha) or sight.reverts.of(sha)
             if by:
                 found[sha] = msgspec.structs.replace(commit, reverted_by=by)
-    for commit in sight.scanned.off_base.get(number, ()):
+    for commit in own_commits(sight.scanned.off_base.get(number, []), owner):
         found.setdefault(commit.sha, commit)
     return _in_order(list(found.values()))
 
@@ -452,13 +509,14 @@ def _in_order(commits: list[SeenCommit]) -> tuple[SeenCommit, ...]:
 _time_of = attrgetter("time")
 
 
-def _sessions(task: int | None, ground: Ground, sight: Sight, number: int) -> tuple[SeenSession, ...]:
+def _sessions(task: int | None, ground: Ground, sight: Sight, told: IssueFacts) -> tuple[SeenSession, ...]:
     seen = ground.sessions.get(task, []) if task is not None else []
-    if not seen and number not in sight.runs:
+    journals = own_sessions(sight.runs.get(told.number, []), told.created_at)
+    if not seen and not journals:
         return ()
     found = [_session(each, sight) for each in seen]
     known = {each.run for each in found}
-    found += [each for each in sight.runs.get(number, ()) if each.run not in known]
+    found += [each for each in journals if each.run not in known]
     return tuple(found)
 
 

@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 
 from genba.blackboard.fleet import FleetBoard
 from genba.coordination.clock_watch import ClockWatch
-from genba.coordination.closing import Close, Closing, closure_of
+from genba.coordination.closing import Close, Closing, closing_change, closure_of
 from genba.coordination.enduring import Enduring
 from genba.coordination.engine import Engine, Workflow, sessions_queue
 from genba.coordination.handing_over import leave_note
@@ -52,6 +52,7 @@ from genba.judgement import moves as can
 from genba.judgement.dispatching import moves
 from genba.judgement.moments import later
 from genba.judgement.moves import Me, Move
+from genba.judgement.sentences import in_language
 from genba.judgement.situation import held_by
 
 PART = "part"
@@ -84,6 +85,18 @@ class Crew(Protocol):
 
     def has_died(self, session: FleetSession) -> bool | None:
         """Whether the process of a run without the fleet is gone; None where nobody here can tell."""
+        ...
+
+    def stages(self) -> dict[str, tuple[str, ...]]:
+        """By type of task: the agents that work on it one after the other."""
+        ...
+
+    async def close_landed(self, run: str, landed: str) -> bool:
+        """Close a session of `genba run` whose commit landed. False where this machine cannot."""
+        ...
+
+    def closes(self, agent: str) -> bool:
+        """Whether a task ends with the verified work of an agent, by its definition."""
         ...
 
     def reviewed_types(self) -> dict[str, str]:
@@ -339,8 +352,9 @@ class Orchestrator:
             case can.Queue():
                 await asyncio.to_thread(self._queue, move)
             case can.AskReview():
-                asked = partial(board.ask_review, move.task, move.commit, move.reviewer_type, assignee=move.assignee)
-                await asyncio.to_thread(asked)
+                words = partial(in_language, self.settings.workflow.language)
+                asked = partial(board.ask_review, move.task, move.commit, move.reviewer_type)
+                await asyncio.to_thread(asked, assignee=move.assignee, words=words)
                 whom = f"of a person, since {move.reason}" if move.reason else ""
                 self._tell(FleetEventKind.REVIEW, move.task, detail=f"of {move.commit[:7]} is asked for {whom}".strip())
             case can.Escalate():
@@ -361,26 +375,38 @@ class Orchestrator:
             case can.Withdraw():
                 await asyncio.to_thread(board.withdraw, move.task, move.reason)
             case can.Reopen() | can.Close() | can.EndSession():
-                await asyncio.to_thread(self._let_go, move)
+                await self._let_go(move)
             case _:
                 return False
         return True
 
-    def _let_go(self, move: can.Reopen | can.Close | can.EndSession) -> None:
-        """What nobody brings on any more is open again, done, or given up."""
+    async def _close_task(self, move: can.Close) -> None:
+        """End a task whose work landed. A session of `genba run` is closed as after its own merge."""
+        session, plan, _ = await asyncio.to_thread(self.board.begun, move.run)
+        if not plan and await self.crew.close_landed(move.run, move.landed):
+            return
+        closes = True if plan else await asyncio.to_thread(self.crew.closes, session.agent)
+        change = partial(closing_change, self.board, move, self.crew.stages(), self.actor, closes)
+        await asyncio.to_thread(lambda: self.board.board.change_status(move.task, change()))
+
+    async def _let_go(self, move: can.Reopen | can.Close | can.EndSession) -> None:
+        """Reopen a task that nobody works on, end one whose work landed, or give up a session that waits."""
+        if isinstance(move, can.Close):
+            await self._close_task(move)
+        else:
+            await asyncio.to_thread(self._give_up, move)
+
+    def _give_up(self, move: can.Reopen | can.EndSession) -> None:
         match move:
             case can.Reopen(task=number, reason=reason):
                 self.board.reopen(number, reason, self.actor)
             case can.EndSession(run=run, part=part, reason=reason, gives_back=True):
                 self.board.give_back(run, part, reason, self.actor)
                 came_back = [path for entry in self.field.entries if entry.run == run for path in entry.paths]
-                leave_note(self.board, move.task, run, (*self._conflicts_before(move.task), *came_back))
+                conflicts = (*self._conflicts_before(move.task), *came_back)
+                leave_note(self.board, move.task, run, conflicts, self.settings.workflow.language)
             case can.EndSession(run=run, part=part, reason=reason):
                 self.board.give_up(run, part, reason, self.actor)
-            case can.Close(task=number, run=run, commit=commit, landed=landed):
-                how, to = f"merged {landed[:7]}", TaskStatus.DONE
-                done = StatusChange(to=to, actor=self.actor, commit=commit, finalized=how, session=run)
-                self.board.board.change_status(number, done)
 
     async def _start(self, move: can.Start) -> None:
         plan, provider = await self.crew.plan(move, self.field)

@@ -7,6 +7,8 @@ it, and who makes tasks of it, is decided by others. Safe to repeat.
 from collections.abc import Collection
 from typing import Any
 
+import msgspec
+
 from genba.blackboard.fleet import FleetBoard
 from genba.definitions.fleet_file import DecomposeSettings
 from genba.domain.errors import NotFoundError, StateConflictError
@@ -15,6 +17,7 @@ from genba.domain.outcomes import Outcome
 from genba.domain.tasks import Task
 from genba.execution.running import RunResult
 from genba.judgement.plans import TYPES, PlanLimits, goal_line, plan_limits, read_plan
+from genba.judgement.wording import say
 
 _DEEPEST = 100
 
@@ -32,20 +35,21 @@ def limits_of(
     while parent is not None and above < _DEEPEST:
         around[parent] = board.board.get(parent)
         parent, above = around[parent].parent, above + 1
-    return plan_limits(
+    limits = plan_limits(
         task, around, max_parts=settings.max_parts, max_depth=settings.max_depth, agents=agents, types=types
     )
+    return msgspec.structs.replace(limits, commands=board.board.agent_commands(task.number))
 
 
-def plan_parameters(task: Task, limits: PlanLimits, declared: Collection[str]) -> dict[str, Any]:
+def plan_parameters(task: Task, limits: PlanLimits, declared: Collection[str], language: str = "en") -> dict[str, Any]:
     """The parameters of a session that plans; a planner of your own gets those that it declares."""
     told = {
         "issue": task.number,
         "max_parts": limits.max_parts,
         "task_types": ", ".join(dict.fromkeys((*limits.types, task.type))),
-        "agents": ", ".join(limits.agents or ()) or "(nobody is named here)",
-        "parts": "; ".join(limits.titles) or "(none)",
-        "criteria": "\n".join(f"- {goal_line(goal)}" for goal in task.goals) or "(nothing but what the project asks)",
+        "agents": ", ".join(limits.agents or ()) or say(language, "no_agents_named"),
+        "parts": "; ".join(limits.titles) or say(language, "no_parts"),
+        "criteria": "\n".join(f"- {goal_line(goal)}" for goal in task.goals) or say(language, "no_own_goals"),
     }
     return {name: value for name, value in told.items() if name in declared}
 

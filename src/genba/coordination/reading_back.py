@@ -246,23 +246,29 @@ def _finish(tx: Transaction, task: Task, terms: Terms, verdict: Merged) -> None:
     """The work is on its target. What was verified is done; what was not is as its tracker tells it."""
     by = f" by {verdict.by}" if verdict.by else ""
     reason = verdict.note or f"{verdict.finalized}{by}"
+    ends = terms.closure.close
     if task.status is TaskStatus.REVIEW and terms.commit:
         if task.requires_review and verdict.approved_by:
             gateway.approve(tx, task.number, terms.commit, Actor(ActorKind.HUMAN, verdict.approved_by))
         change = StatusChange(
-            to=TaskStatus.DONE,
+            to=TaskStatus.DONE if ends else TaskStatus.OPEN,
             actor=_GENBA,
             reason=reason,
             commit=terms.commit,
             finalized=verdict.finalized,
             session=terms.run,
+            phase="" if ends else terms.agent,
         )
     else:
         told = f"{verdict.finalized}, while it was {task.status}"
         change = StatusChange(to=TaskStatus.DONE, actor=_TRACKER, reason=told, finalized=verdict.finalized)
     try:
-        gateway.change_status(tx, task.number, change)
-    except GenbaError:  # a part that is still open, a verdict that is not there: people have decided otherwise
+        if ends or change.to is TaskStatus.OPEN:
+            gateway.change_status(tx, task.number, change)
+    except GenbaError:  # what only ends a phase is left to people
+        if not ends:
+            raise
+        # a part that is still open, a verdict that is not there: people have decided otherwise
         told = f"{verdict.finalized}; {reason}"
         gateway.change_status(
             tx,

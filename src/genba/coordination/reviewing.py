@@ -17,36 +17,49 @@ from genba.domain.verification import GoalResult, Verification
 from genba.execution.running import RunResult
 from genba.judgement.plans import goal_line
 from genba.judgement.reviews import ReviewVerdict, read_verdict
+from genba.judgement.sentences import detail_in
+from genba.judgement.wording import say
 
-_WORDS = {CheckStatus.PASSED: "holds", CheckStatus.FAILED: "fails", CheckStatus.ERROR: "could not be checked"}
+_WORDS = {
+    CheckStatus.PASSED: "goal_holds",
+    CheckStatus.FAILED: "goal_fails",
+    CheckStatus.ERROR: "goal_not_checked",
+}
 _DETAIL = 200
 
 
 def review_parameters(
-    review: Task, reviewed: Task, base: str, last: Verification | None, declared: Collection[str]
+    review: Task,
+    reviewed: Task,
+    base: str,
+    last: Verification | None,
+    declared: Collection[str],
+    language: str = "en",
 ) -> dict[str, Any]:
     """The parameters of a session that reviews; a reviewer of your own gets those that it declares."""
+    heading = say(language, "reviewed_task", number=reviewed.number, title=reviewed.title)
     told = {
         "issue": review.number,
         "commit": review.review_commit,
         "base": base,
-        "task": f"## The task: #{reviewed.number} {reviewed.title}\n\n{reviewed.body}".rstrip(),
-        "results": goals_told(last, review.review_commit),
+        "task": f"{heading}\n\n{reviewed.body}".rstrip(),
+        "results": goals_told(last, review.review_commit, language),
     }
     return {name: value for name, value in told.items() if name in declared}
 
 
-def goals_told(last: Verification | None, commit: str) -> str:
+def goals_told(last: Verification | None, commit: str, language: str = "en") -> str:
     """The goals of the work and how they came out on this commit, one on a line."""
     if last is None or last.subject.commit != commit:
-        return "Nothing was verified on this commit."
-    return "\n".join(_goal_told(result) for result in last.results) or "There was no goal to check."
+        return say(language, "nothing_verified")
+    return "\n".join(_goal_told(result, language) for result in last.results) or say(language, "no_goal")
 
 
-def _goal_told(result: GoalResult) -> str:
-    detail = " ".join("".join(letter if letter.isprintable() else " " for letter in result.result.detail).split())
+def _goal_told(result: GoalResult, language: str) -> str:
+    found = detail_in(language, result.goal.type, result.result.detail)
+    detail = " ".join("".join(letter if letter.isprintable() else " " for letter in found).split())
     told = f": {detail[:_DETAIL]}" if detail else ""
-    return f"- `{goal_line(result.goal.goal)}` {_WORDS[result.result.status]}{told}"
+    return f"- `{goal_line(result.goal.goal)}` {say(language, _WORDS[result.result.status])}{told}"
 
 
 def finish_review(result: RunResult, order: PartOrder, board: FleetBoard) -> PartEnd:

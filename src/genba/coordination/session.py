@@ -84,8 +84,11 @@ Finish = Callable[[RunResult, PartOrder], PartEnd | None]
 class Parts:
     """Carries out the parts of sessions, one call for each."""
 
-    def __init__(self, board: FleetBoard, prepare: Prepare, afford: Afford, finish: Finish) -> None:
+    def __init__(
+        self, board: FleetBoard, prepare: Prepare, afford: Afford, finish: Finish, language: str = "en"
+    ) -> None:
         self.board = board
+        self.language = language
         self.prepare = prepare
         self.afford = afford
         self.finish = finish
@@ -167,7 +170,7 @@ class Parts:
         """Whoever works and comes to nothing leaves a note for the next."""
         came_to_nothing = end.waits_for is WaitsFor.NOTHING and end.outcome != Outcome.COMPLETED
         if came_to_nothing and order.purpose not in _LEAVES_NOTHING:
-            leave_note(self.board, order.task, order.run, conflicts)
+            leave_note(self.board, order.task, order.run, conflicts, self.language)
 
     def _of_purpose(self, order: PartOrder, result: RunResult) -> PartEnd | None:
         """What a plan or a review comes to, once its agent has given one."""
@@ -191,7 +194,7 @@ class Parts:
             return waiting(waits_for=WaitsFor.REVIEW)
         if order.cause is Cause.LANDED and self._could_go_on(order, result):
             return waiting(waits_for=WaitsFor.MERGE, reason=result.reason or _NOT_CLOSED)
-        if order.cause is Cause.LANDED and self.board.board.get(order.task).status is TaskStatus.DONE:
+        if order.cause is Cause.LANDED and self._is_closed(order):
             return msgspec.structs.replace(ended, outcome=Outcome.COMPLETED)  # by this one, or by one who did the same
         paused = live.run.state.parked or live.paused
         if paused.startswith(WAITS_FOR_PARTS) and self._could_go_on(order, result):
@@ -221,9 +224,9 @@ class Parts:
         reason = f"{kind}{error.message}"
         self._let_go(order, reason)
         known, state = self.board.session(order.run), live.run.state if live is not None else None
-        landed, status = order.cause is Cause.LANDED, self.board.board.get(order.task).status
-        done = landed and status is TaskStatus.DONE
-        again = landed and not status.ended
+        landed, task = order.cause is Cause.LANDED, self.board.board.get(order.task)
+        done = landed and self._is_closed(order)
+        again = landed and not task.has_let_go_of(order.run)
         end = PartEnd(
             run=order.run,
             part=order.part,
@@ -242,7 +245,7 @@ class Parts:
         self._let_go(order, reason)
         known, run = self.board.session(order.run), live.run if live is not None else None
         workspace = (run.workspace or run.plan.workspace) if run is not None else None
-        landed, over = order.cause is Cause.LANDED, self.board.board.get(order.task).status.ended
+        landed, over = order.cause is Cause.LANDED, self.board.board.get(order.task).has_let_go_of(order.run)
         end = PartEnd(
             run=order.run,
             part=order.part,
@@ -260,7 +263,12 @@ class Parts:
 
     def _could_go_on(self, order: PartOrder, result: RunResult) -> bool:
         """Whoever was told to stop when everything was done already, or for good, waits for nothing."""
-        return result.outcome is not Outcome.COMPLETED and not self.board.board.get(order.task).status.ended
+        return result.outcome is not Outcome.COMPLETED and not self.board.board.get(order.task).has_let_go_of(order.run)
+
+    def _is_closed(self, order: PartOrder) -> bool:
+        """True when what landed is closed: its task is done, or goes on to its next phase."""
+        task = self.board.board.get(order.task)
+        return task.status is not TaskStatus.CANCELLED and task.has_let_go_of(order.run)
 
     def _awaits_pull_request(self, order: PartOrder, result: RunResult) -> bool:
         return bool(result.pull_request) and self.board.board.get(order.task).status is TaskStatus.REVIEW

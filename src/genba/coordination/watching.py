@@ -31,7 +31,7 @@ from genba.domain.fleet_picture import (
     command_for,
 )
 from genba.domain.merge_queue import QueueNews
-from genba.domain.tasks import TaskStatus
+from genba.domain.tasks import Task, TaskStatus
 from genba.domain.texts import cut
 from genba.judgement.moves import Wait, WaitReason
 
@@ -89,6 +89,8 @@ class Watch:
         self.merged: dict[int, str] = {}
         self._live: dict[str, _Live] = {}
         self._statuses: dict[int, TaskStatus] = {}
+        self._phases: dict[int, int] = {}
+        """By task: how many of its phases were complete at the last look."""
         self._told_waits: dict[str, str] = {}
         self._stuck: dict[int | None, str] = {}
         """What was told last of an entry that is in nobody's hands."""
@@ -111,7 +113,7 @@ class Watch:
             case ToolUsed(tool=tool, target=target):
                 live.doing = f"{tool} {target}"[:_SHOWN].strip()
             case AgentOutput(text=text) if text.strip():
-                live.doing = text.strip()[:_SHOWN]
+                live.doing = text.strip().rpartition("\n")[2].strip()[:_SHOWN]
             case GoalChecked():
                 mark = GoalMark(name=event.goal, status=str(event.result.status), detail=event.result.detail)
                 live.goals = (*(goal for goal in live.goals if goal.name != event.goal), mark)
@@ -149,7 +151,11 @@ class Watch:
             before = self._statuses.get(number)
             if before is not None and before is not task.status and task.status is TaskStatus.DONE:
                 self.tell(FleetEvent(kind=FleetEventKind.DONE, task=number, title=task.title))
-            self._statuses[number] = task.status
+            known = self._phases.get(number)
+            for phase in task.phases[known:] if known is not None else ():
+                told = f"{phase.agent} completed its phase with {phase.commit[:7]}"
+                self.tell(FleetEvent(kind=FleetEventKind.PHASE, task=number, title=task.title, detail=told))
+            self._statuses[number], self._phases[number] = task.status, len(task.phases)
         for wait in waits:
             key, said = f"{wait.task}:{wait.kind}", f"{wait.why} {wait.until}"
             if wait.task == 0 and self._told_waits.get(key) != said:
@@ -159,7 +165,7 @@ class Watch:
                 self.touched.setdefault(wait.task, None)
         self.field, self.waits = field, waits
 
-    def finished(self, session: FleetSession) -> None:
+    def finished(self, session: FleetSession, task: Task) -> None:
         """A part is over: what its session does now is told."""
         if session.status == "waiting" and session.waits_for is WaitsFor.REVIEW:
             return  # it is queued or reviewed at once, and that is told
@@ -169,6 +175,8 @@ class Watch:
             self._tell_of(FleetEventKind.WAITS, session, detail)
         elif session.outcome == "completed" and session.purpose in _ANSWERS:
             self._tell_of(_ANSWERS[session.purpose], session, session.reason)
+        elif session.outcome == "completed" and not task.status.ended and task.has_let_go_of(session.run):
+            pass  # its phase is complete, and that is told at the next look
         elif session.outcome == "completed":
             if session.task not in self._statuses or self._statuses[session.task] is not TaskStatus.DONE:
                 self._statuses[session.task] = TaskStatus.DONE

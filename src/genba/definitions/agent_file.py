@@ -214,6 +214,10 @@ class AgentFile(_Section, frozen=True, kw_only=True):
     display_name: Annotated[str, Meta(description="The name for people.")] = ""
     parameters: dict[str, Parameter] = {}
     runner: Runner
+    schema: Annotated[str, Meta(description="The JSON Schema that editors use; Genba does not read it.")] = (
+        msgspec.field(name="$schema", default="")
+    )
+    version: Annotated[str, Meta(description="The version of the definition, for readers.")] = ""
 
     @property
     def title(self) -> str:

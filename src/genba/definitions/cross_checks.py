@@ -72,12 +72,13 @@ def _needs_issue(what: str, file: AgentFile, shown: str) -> Iterator[Problem]:
 
 
 def check_registry(
-    registry: StepsRegistry, completion: Completion | None, file: AgentFile | None, shown: str
+    registry: StepsRegistry, completion: Completion | None, file: AgentFile | None, shown: str, whole: bool = True
 ) -> Iterator[Problem]:
+    """Every problem of the steps. Not `whole`: wrong values are left out, so paths through the graph say nothing."""
     by_steps = completion is not None and any(isinstance(part, StepMachine) for part in walk(completion))
     ends_by_steps = by_steps or any(step.step_kind is StepKind.CLOSURE for step in registry.steps.values())
     budget = file.runner.limits.max_iterations if file else 1_000_000
-    yield from StepGraph(registry, shown).check(ends_by_steps, budget)
+    yield from StepGraph(registry, shown).check(ends_by_steps, budget, whole)
     for name, pattern in registry.failure_patterns.items():
         try:
             re.compile(pattern.match or "")

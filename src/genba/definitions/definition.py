@@ -32,6 +32,8 @@ class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
     schemas: dict[str, dict[str, Any]]
     """The output schema by step."""
     folder: str
+    language: str = "en"
+    """The language in which Genba speaks to its instances."""
     quarters: Quarters = Quarters()
     """Where its instances live: the walls, and what is made ready inside."""
     sources: dict[str, str]
@@ -54,6 +56,14 @@ class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
     def manages(self) -> bool:
         """Whether it has others work, and never works itself."""
         return self.state_driven and self.file.runner.flow.hierarchy == "manager"
+
+    @property
+    def only_reads(self) -> bool:
+        """True when its answer is its work, such as a plan or a review: it may write nothing and delivers nothing."""
+        execution = self.file.runner.execution
+        finalize = execution.finalize
+        delivers = (finalize.auto_merge and execution.worktree.enabled) or finalize.push or finalize.create_pr
+        return self.widest_permission is PermissionMode.PLAN and not delivers
 
     @property
     def joins_fleets(self) -> bool:

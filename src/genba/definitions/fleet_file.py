@@ -112,7 +112,8 @@ class WorkflowSettings(_Section, frozen=True, kw_only=True):
     """How agents are led that ask for their next action."""
 
     language: Annotated[
-        Literal["en", "ja"], Meta(description="The language of instructions; .genba/instructions/ overrides them.")
+        Literal["en", "ja"],
+        Meta(description="The language of prompts, feedback, instructions, decisions and comments."),
     ] = "en"
     wait_seconds: Annotated[
         float, Meta(ge=0, le=55, description="How long a call that has to wait is held before it is answered.")

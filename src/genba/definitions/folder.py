@@ -13,9 +13,11 @@ from genba.domain.shapes import LARGEST_FILE, file_text, one_of_each, read_plain
 class AgentFolder:
     """Reads files of one agent and collects the problems of doing so."""
 
-    def __init__(self, path: Path, shown_as: str) -> None:
+    def __init__(self, path: Path, shown_as: str, language: str = "en") -> None:
         self.path = path
         self.shown_as = shown_as
+        self.language = language
+        """Prompts in this language are read where they are there."""
         self.problems: list[Problem] = []
 
     @cached_property
@@ -37,6 +39,11 @@ class AgentFolder:
     def shown(self, relative: str) -> str:
         return f"{self.shown_as}/{relative}"
 
+    def in_language(self, relative: str) -> str:
+        """The file to read for a prompt: `NAME.ja.md` beside `NAME.md`, in a project whose language is ja."""
+        own = f"{relative.removesuffix('.md')}.{self.language}.md"
+        return own if relative.endswith(".md") and self.has(own) else relative
+
     def inside(self, relative: str, file: str, at: str) -> Path | None:
         """The path of a file of this agent, or a problem when it leads out of the folder."""
         try:
@@ -51,7 +58,8 @@ class AgentFolder:
         return target
 
     def text(self, relative: str, file: str, at: str) -> str | None:
-        """The text of a file that the definition names."""
+        """The text of a file that the definition names, in the language of the project where there is one."""
+        relative = self.in_language(relative)
         target = self.inside(relative, file, at)
         if target is None:
             return None

@@ -76,11 +76,15 @@ def rules_written(raw: dict[str, Any]) -> dict[str, Any]:
     return written
 
 
-def goal_problems(goals: tuple[Goal, ...], shown: str, path: str) -> tuple[Problem, ...]:
-    """What the types cannot say: a goal that is read and has no condition."""
+def goal_problems(raw: Any, shown: str, path: str) -> tuple[Problem, ...]:
+    """What the types cannot say: a goal that can be read and has no condition. Others are none of its business."""
+    read: list[Goal | None] = []
+    for each in raw if isinstance(raw, list) else ():
+        read.append(shape(each, Goal, shown)[0])  # type: ignore[arg-type]
     return tuple(
         Problem(problem.file, f"{path}[{at}].{problem.path}", problem.message, problem.hint)
-        for at, goal in enumerate(goals)
+        for at, goal in enumerate(read)
+        if goal is not None
         for problem in _conditions(goal, shown)
     )
 
@@ -104,7 +108,8 @@ def _short(kind: str, value: Any) -> Any:
         return {"type": kind}
     main = GOAL_TYPES[kind].main
     if kind in ("endpoint_responds", "response_contains") and isinstance(value, str):
-        return {"type": kind, **_asked(value)}
+        path = _PATH.fullmatch(value.strip()) if kind == "response_contains" else None
+        return {"type": kind, **(_contained(path) if path is not None else _asked(value))}
     return {"type": kind, main: value} if main else {"type": kind, "condition": value}
 
 
@@ -120,12 +125,18 @@ def _asked(text: str) -> dict[str, Any]:
     if rest and (status := _STATUS.fullmatch(rest)):
         asked["status"] = int(status["status"])
     elif rest and (path := _PATH.fullmatch(rest)):
-        asked["json_path"] = path["path"]
-        if path["value"] is not None:
-            asked["equals"] = _value(path["value"])
+        asked |= _contained(path)
     elif rest:
         asked["text"] = rest
     return asked
+
+
+def _contained(path: re.Match[str]) -> dict[str, Any]:
+    """`$.token exists` and `$.token == "x"`: what the answer contains."""
+    found: dict[str, Any] = {"json_path": path["path"]}
+    if path["value"] is not None:
+        found["equals"] = _value(path["value"])
+    return found
 
 
 def _value(text: str) -> Any:
@@ -143,6 +154,8 @@ def _conditions(goal: Goal, shown: str) -> list[Problem]:
                         'json_path: "$.token"   or   text: "…"')]  # fmt: skip
     if isinstance(goal, ResponseContains) and goal.json_path is not None and not goal.json_path.startswith("$"):
         return [Problem(shown, "json_path", f'"{goal.json_path}" is not a JSONPath: it begins with $')]
+    if isinstance(goal, ResponseContains) and not goal.url:
+        return []
     if isinstance(goal, EndpointResponds | ResponseContains) and not goal.url.startswith(("/", "http://", "https://")):
         return [Problem(shown, "url", f'"{goal.url}" is neither a path nor an address', "/api/login")]
     return []

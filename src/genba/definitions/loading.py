@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from genba.definitions.agent_file import AgentFile
+from genba.definitions.agent_file import AgentFile, Flow
 from genba.definitions.ceiling import under_ceiling
 from genba.definitions.completion import (
     Completion,
@@ -24,10 +24,11 @@ from genba.definitions.parameters import settings_from
 from genba.definitions.places import check_places
 from genba.definitions.prompt_files import retry_prompts, step_prompt
 from genba.definitions.sandbox_file import Ceiling, quarters, wider
+from genba.definitions.sound_part import MISSING, shape_sound_part, touches
 from genba.definitions.state_driven import REGISTRY, is_state_driven, with_completion, without_effect
 from genba.definitions.steps_file import StepsRegistry
 from genba.domain.errors import ConfigurationError
-from genba.domain.problems import Problem, did_you_mean, told
+from genba.domain.problems import Problem, did_you_mean, told, with_hints
 from genba.domain.shapes import shape
 
 CONFIG_LAYERS = ("agent.json", "config.json", "config.local.json")
@@ -40,27 +41,31 @@ def load_definition(
     above: list[Layer],
     repository: Path | None = None,
     ceiling: Ceiling | None = None,
+    language: str = "en",
 ) -> AgentDefinition:
     """Read the agent at `path`. `below` is what the project sets, `above` what the command line sets.
 
     The ceiling is what the project allows at most; nothing in the agent's files or on the command line exceeds it.
     """
-    reader = _Reader(path, shown, repository, ceiling or Ceiling())
+    reader = _Reader(path, shown, repository, ceiling or Ceiling(), language)
     definition = reader.read(below, above)
     if reader.problems or definition is None:
-        unique = tuple(dict.fromkeys(reader.problems))
-        raise ConfigurationError(unique, hint=f"genba agent check {path.name}")
+        raise ConfigurationError(with_hints(reader.problems), hint=f"genba agent check {path.name}")
     return definition
 
 
 class _Reader:
     """One reading of one agent's folder."""
 
-    def __init__(self, path: Path, shown: str, repository: Path | None, ceiling: Ceiling) -> None:
+    def __init__(self, path: Path, shown: str, repository: Path | None, ceiling: Ceiling, language: str) -> None:
         self.ceiling = ceiling
-        self.folder = AgentFolder(path, shown)
+        self.folder = AgentFolder(path, shown, language)
         self.repository = repository
         self.agent_json = self.folder.shown("agent.json")
+        self.readable = True
+        """Whether each file of settings could be parsed: values that one of them lacks may stand in another."""
+        self.left_out: tuple[str, ...] = ()
+        """Paths of wrong values, which later checks do without."""
 
     @property
     def problems(self) -> list[Problem]:
@@ -68,8 +73,6 @@ class _Reader:
 
     def read(self, below: list[Layer], above: list[Layer]) -> AgentDefinition | None:
         layered = self._layers(below, above)
-        if layered is None:
-            return None
         registry_name = self._registry_name(layered)
         registry_shown, has_registry = self.folder.shown(registry_name), self.folder.has(registry_name)
         found = tuple(without_effect(layered.values, self.agent_json, registry_shown, has_registry))
@@ -78,25 +81,35 @@ class _Reader:
         layered = msgspec.structs.replace(layered, values=with_completion(layered.values))
         file = self._agent_file(layered)
         completion = self._completion(layered, file)
-        registry = REGISTRY if asks else self._registry(registry_name)
+        known = self.readable or has_registry
+        registry = REGISTRY if asks else self._registry(registry_name) if known else None
         system = self._system_prompt(layered)
         if registry is not None:
-            self.problems.extend(told(check_registry(registry, completion, file, registry_shown)))
+            found = told(check_registry(registry, completion, file, registry_shown, whole=not self.left_out))
+            self._add(found)
+            schemas = self._step_schemas(registry, registry_shown)
+            texts = self._prompts(registry, registry_shown, file)
+        if file is not None:
+            self.folder.inside(
+                file.runner.flow.prompts.fallback_dir, self.agent_json, "runner.flow.prompts.fallbackDir"
+            )
+            self._check_handlers(completion, file)
+        if file is not None and completion is not None and registry is not None:
+            found = told(check_completion(completion, file, registry, self.agent_json))
+            self._add(layered.attribute(found))
+        if completion is not None:
+            completion = self._resolve_schemas(completion, "runner.completion.config.outputSchema")
         if file is None or completion is None or registry is None or system is None:
             return None
-        found = told(check_completion(completion, file, registry, self.agent_json))
-        self.problems.extend(layered.attribute(found))
-        self._check_handlers(completion, file)
-        completion = self._resolve_schemas(completion, "runner.completion.config.outputSchema")
-        schemas = self._step_schemas(registry, registry_shown)
         definition = AgentDefinition(
             file=file,
             completion=completion,
             registry=registry,
             system_prompt=system,
-            **self._prompts(registry, registry_shown, file),
+            **texts,
             schemas=schemas,
             folder=str(self.folder.path),
+            language=self.folder.language,
             quarters=quarters(self.ceiling, file.runner.sandbox),
             sources=layered.sources,
         )
@@ -104,27 +117,34 @@ class _Reader:
             self.problems.extend(told(check_variables(definition, registry_shown)))
         return definition
 
-    def _layers(self, below: list[Layer], above: list[Layer]) -> Layered | None:
+    def _add(self, found: tuple[Problem, ...]) -> None:
+        """Note problems, but for those that may only come of a wrong value that is left out."""
+        self.problems.extend(problem for problem in found if not touches(problem.path, self.left_out))
+
+    def _layers(self, below: list[Layer], above: list[Layer]) -> Layered:
         layers = list(below)
         for name in CONFIG_LAYERS:
             if name == "agent.json" or self.folder.has(name):
                 values = self.folder.json(name)
                 if values is not None:
                     layers.append(Layer(self.folder.shown(name), values))
-        if self.problems:
-            return None
+                self.readable = self.readable and values is not None
         defaults = _parameter_defaults(merge(layers[len(below) :]).values)
         return _with_external_state(merge([*below, *defaults, *layers[len(below) :], *above]))
 
     def _agent_file(self, layered: Layered) -> AgentFile | None:
         file, problems = shape(layered.values, AgentFile, self.agent_json)
-        self.problems.extend(layered.attribute(problems))
+        certain = (problem for problem in problems if self.readable or problem.message != MISSING)
+        self.problems.extend(layered.attribute(tuple(certain)))
+        if file is None:
+            file, left_out = shape_sound_part(layered.values, AgentFile, _least_agent(self.folder.path.name))
+            self.left_out += left_out
         if file is not None:
             found = told(check_agent_file(file, self.folder.path.name, self.agent_json))
             found += tuple(check_places(file, self.agent_json, self.repository))
             found += tuple(wider(self.ceiling, file.runner.sandbox, self.agent_json))
             file, exceeded = under_ceiling(file, self.ceiling, layered.sources, self.agent_json)
-            self.problems.extend(layered.attribute((*found, *exceeded)))
+            self._add(layered.attribute((*found, *exceeded)))
         return file
 
     def _completion(self, layered: Layered, file: AgentFile | None) -> Completion | None:
@@ -151,19 +171,23 @@ class _Reader:
             return None
         registry, problems = shape(raw, StepsRegistry, self.folder.shown(name))
         self.problems.extend(problems)
+        if registry is None:
+            registry, left_out = shape_sound_part(raw, StepsRegistry)
+            self.left_out += left_out
         return registry
 
     def _system_prompt(self, layered: Layered) -> PromptText | None:
         node: Any = layered.values
         for key in ("runner", "flow", "systemPromptPath"):
             node = node.get(key) if isinstance(node, dict) else None
+        if not isinstance(node, str) and not self.readable:
+            return None
         relative = node if isinstance(node, str) else "prompts/system.md"
         text = self.folder.text(relative, self.agent_json, "runner.flow.systemPromptPath")
-        return PromptText(self.folder.shown(relative), text) if text is not None else None
+        return PromptText(self.folder.shown(self.folder.in_language(relative)), text) if text is not None else None
 
-    def _prompts(self, registry: StepsRegistry, shown: str, file: AgentFile) -> dict[str, Any]:
-        fallback = file.runner.flow.prompts.fallback_dir
-        self.folder.inside(fallback, self.agent_json, "runner.flow.prompts.fallbackDir")
+    def _prompts(self, registry: StepsRegistry, shown: str, file: AgentFile | None) -> dict[str, Any]:
+        fallback = (file.runner.flow if file is not None else Flow()).prompts.fallback_dir
         prompts, retries = {}, {}
         for step_id, step in registry.steps.items():
             prompt = step_prompt(self.folder, shown, step_id, step, fallback)
@@ -227,10 +251,10 @@ class _Reader:
         if wrong:
             self.problems.append(Problem(file, at, f"not a JSON Schema: {wrong}"))
 
-    def _check_handlers(self, completion: Completion, file: AgentFile) -> None:
+    def _check_handlers(self, completion: Completion | None, file: AgentFile) -> None:
         named = [
             (part.completion_handler, "runner.completion.config.completionHandler")
-            for part in walk(completion)
+            for part in (walk(completion) if completion is not None else ())
             if isinstance(part, Custom)
         ]
         named += [(ref, f"runner.actions.handlers.{kind}") for kind, ref in file.runner.actions.handlers.items()]
@@ -238,6 +262,11 @@ class _Reader:
             where = reference.partition(":")[0]
             if where.endswith(".py"):
                 self.folder.text(where, self.agent_json, at)
+
+
+def _least_agent(name: str) -> dict[str, Any]:
+    """What every agent.json must have; it takes the place of what one lacks, so that the rest of it is checked."""
+    return {"name": name, "description": name, "runner": {"completion": {"type": "stepMachine"}}}
 
 
 def _parameter_defaults(values: dict[str, Any]) -> list[Layer]:

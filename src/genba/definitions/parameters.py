@@ -15,6 +15,7 @@ RUN_OPTIONS = (
     "--create-pr",
     "--help",
     "--i-accept-the-risk",
+    "--issue",
     "--json",
     "--may-change",
     "--mode",
@@ -25,10 +26,12 @@ RUN_OPTIONS = (
     "--push-remote",
     "--quiet",
     "--resume",
+    "--review",
     "--sandbox",
     "--set",
+    "--strict-options",
 )
-"""The options that `genba run` has for every agent. An agent cannot declare them for itself."""
+"""The options that `genba run` has for every agent. An agent cannot declare them, except --issue for `issue`."""
 
 ITERATION_PARAMETERS = ("maxIterations", "iterateMax")
 """Parameters of these names set the number of iterations."""
@@ -73,7 +76,7 @@ def check_parameters(parameters: Mapping[str, Parameter], file: str) -> Iterator
         if (same := names.setdefault(name.replace("-", "_"), name)) != name:
             yield Problem(file, at, f"cannot be told from {same}")
         for option in options_of(name, parameter):
-            if option in RUN_OPTIONS:
+            if option in RUN_OPTIONS and (name, option) != (ISSUE, f"--{ISSUE}"):
                 yield Problem(file, f"{at}.cli", f"{option} is an option of genba run itself")
             if option in options:
                 yield Problem(file, f"{at}.cli", f"{option} is the option of {options[option]} already")

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from genba.definitions.command_words import command_problem
 from genba.definitions.layers import Layer
 from genba.definitions.project_file import ProjectFile
+from genba.definitions.sound_part import shape_sound_part
 from genba.domain.errors import ConfigurationError
-from genba.domain.problems import Problem, did_you_mean
+from genba.domain.problems import Problem, did_you_mean, with_hints
 from genba.domain.shapes import LARGEST_YAML, file_text, read_plain, shape
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 CONFIG_FILES = (".genba/config.yaml", ".agentmine/config.yaml")
 """Where a project's settings are looked for, the first that exists."""
+
+_OF_AGENTMINE = ("database", "git", "execution", "sessionLog")
+"""What agentmine's own settings say to agentmine alone. Its database is not Genba's."""
 
 
 class Project:
@@ -34,6 +38,7 @@ class Project:
         rules: RulesFile | None = None,
         fleet: FleetSettings | None = None,
         instructions: Mapping[str, str] = MappingProxyType({}),
+        ignored: tuple[str, ...] = (),
     ) -> None:
         self.root = root
         self.file = file
@@ -43,6 +48,8 @@ class Project:
         self._fleet = fleet
         self.instructions = instructions
         """The texts of actions that the project writes itself, by name: see `definitions.instructions`."""
+        self.ignored = ignored
+        """The sections of agentmine's settings that have no effect."""
 
     @property
     def name(self) -> str:
@@ -59,6 +66,17 @@ class Project:
         return self._fleet
 
     @property
+    def language(self) -> str:
+        """The language in which Genba speaks to agents and people of the project."""
+        return self._fleet.workflow.language if self._fleet is not None else "en"
+
+    @property
+    def stages(self) -> dict[str, tuple[str, ...]]:
+        """By type of task: the agents that work on it one after the other. A type without stages is left out."""
+        types = self.rules.task_types if self.rules is not None else {}
+        return {name: settings.stages for name, settings in types.items() if settings.stages}
+
+    @property
     def agents_folder(self) -> Path:
         return self.root / self.file.agent_discovery_path
 
@@ -72,8 +90,11 @@ def load_project(root: Path) -> Project:
     for name in CONFIG_FILES:
         path = root / name
         if path.is_file():
-            file, rules, fleet = _shaped(_yaml(partial(_text, path), name), name, root, wrong)
-            return Project(root, file, name, rules, fleet, instructions)
+            raw = _yaml(partial(_text, path), name)
+            kept = _of_genba(raw, name)
+            file, rules, fleet = _shaped(kept, name, root, wrong)
+            ignored = tuple(key for key in raw if key not in kept) if kept is not raw else ()
+            return Project(root, file, name, rules, fleet, instructions, ignored)
     if wrong:
         raise ConfigurationError(wrong)
     return Project(root, ProjectFile(), "defaults", instructions=instructions)
@@ -90,7 +111,15 @@ def _instructions(root: Path) -> tuple[Mapping[str, str], tuple[Problem, ...]]:
 @lru_cache(maxsize=16)
 def rules_from(text: str, shown: str) -> RulesFile | None:
     """What the settings in a text call done, such as those of another commit."""
-    return _shaped(_yaml(lambda: file_text(text.encode("utf-8", "surrogatepass"), LARGEST_YAML), shown), shown, None)[1]
+    raw = _yaml(lambda: file_text(text.encode("utf-8", "surrogatepass"), LARGEST_YAML), shown)
+    return _shaped(_of_genba(raw, shown), shown, None)[1]
+
+
+def _of_genba(raw: Any, shown: str) -> Any:
+    """The settings without what agentmine's own file says to agentmine alone."""
+    if not shown.startswith(".agentmine/") or not isinstance(raw, dict) or not raw.keys() & set(_OF_AGENTMINE):
+        return raw
+    return {key: value for key, value in raw.items() if key not in _OF_AGENTMINE}
 
 
 def _shaped(
@@ -101,16 +130,17 @@ def _shaped(
     apart = done.keys() | fleet_written.keys()
     rest = {key: value for key, value in raw.items() if key not in apart} if apart else raw
     file, problems = shape(rest, ProjectFile, shown)
+    sound = file if file is not None else shape_sound_part(rest, ProjectFile)[0]
     problems = tuple(_nearer(problem) for problem in problems)
-    if file is not None and root is not None:
-        problems += tuple(_place_problems(root, file.agent_discovery_path, shown))
-    if file is not None:
-        problems += tuple(_forge_problems(file, shown))
+    if sound is not None and root is not None:
+        problems += tuple(_place_problems(root, sound.agent_discovery_path, shown))
+    if sound is not None:
+        problems += tuple(_forge_problems(sound, shown))
     rules, wrong = _rules(done, shown) if done else (None, ())
     fleet, more = _fleet(fleet_written, shown) if fleet_written else (None, ())
     if file is None or problems or wrong or more or beside:
         hint = "genba schema config" if problems or wrong or more else ""
-        raise ConfigurationError((*problems, *wrong, *more, *beside), hint=hint)
+        raise ConfigurationError(with_hints((*problems, *wrong, *more, *beside)), hint=hint)
     return file, rules, fleet
 
 
@@ -136,12 +166,18 @@ def _rules(sections: dict[str, Any], shown: str) -> tuple[RulesFile | None, tupl
     from genba.definitions.goal_text import goal_problems, rules_written  # noqa: PLC0415  (most runs have no goals)
     from genba.definitions.rules_file import RulesFile  # noqa: PLC0415
 
-    rules, problems = shape(rules_written(sections), RulesFile, shown)
-    if rules is None:
-        return None, problems
-    problems = goal_problems(rules.dod, shown, "dod")
-    for name, told in rules.task_types.items():
-        problems += goal_problems(told.goals or (), shown, f"task_types.{name}.goals")
+    written = rules_written(sections)
+    rules, problems = shape(written, RulesFile, shown)
+    problems += goal_problems(written.get("dod"), shown, "dod")
+    types = written.get("task_types")
+    for name, told in types.items() if isinstance(types, dict) else ():
+        goals = told.get("goals") if isinstance(told, dict) else None
+        problems += goal_problems(goals, shown, f"task_types.{name}.goals")
+    for name, told in rules.task_types.items() if rules is not None else ():
+        twice = next((agent for agent in told.stages if told.stages.count(agent) > 1), None)
+        if twice is not None:
+            why = f'"{twice}" is named twice: each agent has one stage'
+            problems += (Problem(shown, f"task_types.{name}.stages", why),)
     return rules, problems
 
 
@@ -149,7 +185,7 @@ def _nearer(problem: Problem) -> Problem:
     """The hint for an unknown section, with all sections in mind."""
     if problem.message != "unknown key" or "." in problem.path:
         return problem
-    known = (*ProjectFile.__struct_fields__, *_RULES, *_FLEET)
+    known = (*ProjectFile.__struct_encode_fields__, *_RULES, *_FLEET)
     return Problem(problem.file, problem.path, problem.message, did_you_mean(problem.path, known))
 
 
@@ -192,9 +228,10 @@ def _yaml(read: Callable[[], str], shown: str) -> Any:
         mark = getattr(error, "problem_mark", None)
         at = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         problem = getattr(error, "problem", None) or str(error)
-        raise ConfigurationError((Problem(shown, at, f"not YAML: {problem}"),), hint="genba schema config") from error
+        told = with_hints((Problem(shown, at, f"not YAML: {problem}"),))
+        raise ConfigurationError(told, hint="genba schema config") from error
     except OSError as error:
         raise ConfigurationError((Problem(shown, "", f"cannot be read: {error.strerror}"),)) from error
     if problems:
-        raise ConfigurationError(problems, hint="genba schema config")
+        raise ConfigurationError(with_hints(problems), hint="genba schema config")
     return {} if value is None else value

@@ -31,16 +31,19 @@ class AgentSettings(_Section, frozen=True):
 
     def as_layer(self) -> dict[str, Any]:
         """The same settings in the shape of agent.json."""
-        runner: dict[str, Any] = {}
-        if self.adapter is not None:
-            runner["adapter"] = {"type": self.adapter} if isinstance(self.adapter, str) else self.adapter
-        if self.model is not None:
-            runner["flow"] = {"defaultModel": self.model}
-        if self.timeout is not None:
-            runner["limits"] = {"askTimeoutSeconds": self.timeout / 1000}
-        if self.tools is not None:
-            runner["boundaries"] = {"allowedTools": list(self.tools)}
+        runner = {key: value for _, layer in self.keys_as_layers() for key, value in layer["runner"].items()}
         return {"runner": runner} if runner else {}
+
+    def keys_as_layers(self) -> tuple[tuple[str, dict[str, Any]], ...]:
+        """Each key that is set, with what it sets in the shape of agent.json."""
+        adapter = {"type": self.adapter} if isinstance(self.adapter, str) else self.adapter
+        found: tuple[tuple[str, str, Any], ...] = (
+            ("adapter", "adapter", adapter),
+            ("model", "flow", {"defaultModel": self.model}),
+            ("timeout", "limits", {"askTimeoutSeconds": (self.timeout or 0) / 1000}),
+            ("tools", "boundaries", {"allowedTools": list(self.tools or ())}),
+        )
+        return tuple((key, {"runner": {at: value}}) for key, at, value in found if getattr(self, key) is not None)
 
 
 class ProjectLimits(_Section, frozen=True):
@@ -89,14 +92,28 @@ class DatabaseSettings(_Section, frozen=True):
     busy_seconds: Annotated[float, Meta(gt=0, description="How long to wait while others write.")] = 30
 
 
+class RunSection(_Section, frozen=True):
+    """What holds for every `genba run` of the project."""
+
+    strict_options: Annotated[
+        bool, Meta(description="Refuse every option of genba run that the agent does not declare.")
+    ] = False
+
+
 class ProjectFile(_Section, frozen=True):
     """The settings of a project, without those that say what is done: see RulesFile."""
 
+    schema: Annotated[str, Meta(description="The JSON Schema that editors use; Genba does not read it.")] = (
+        msgspec.field(name="$schema", default="")
+    )
+    version: Annotated[str | int | float, Meta(description="The version of the settings, for readers.")] = ""
+    description: Annotated[str, Meta(description="What the settings are for, for readers.")] = ""
     project: ProjectSection | None = None
     agent_discovery_path: Annotated[
         str, Meta(min_length=1, description="Where agents are declared, relative to the repository.")
     ] = ".agent/"
     agents: dict[str, AgentSettings] = {}
+    run: RunSection = RunSection()
     limits: ProjectLimits = ProjectLimits()
     tracker: TrackerSection = TrackerSection()
     forge: ForgeSettings | None = None

@@ -25,7 +25,7 @@ def step_prompt(
         relative = f"{fallback_dir.rstrip('/')}/{candidate}"
         if folder.has(relative):
             text = folder.text(relative, registry_file, at)
-            return PromptText(folder.shown(relative), text) if text is not None else None
+            return PromptText(folder.shown(folder.in_language(relative)), text) if text is not None else None
     return None
 
 
@@ -67,4 +67,4 @@ def _edition(
         notice = f"{folder.shown(wanted)} is not there; {folder.shown(plain)} is used"
         wanted = plain
     text = folder.text(wanted, file, at)
-    return PromptText(folder.shown(wanted), text, notice) if text is not None else None
+    return PromptText(folder.shown(folder.in_language(wanted)), text, notice) if text is not None else None

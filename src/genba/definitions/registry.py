@@ -6,9 +6,10 @@ import msgspec
 
 from genba.definitions.agent_file import Parameter
 from genba.definitions.definition import AgentDefinition
-from genba.definitions.layers import Layer
+from genba.definitions.layers import Layer, leaves
 from genba.definitions.loading import load_definition
 from genba.definitions.project import Project
+from genba.definitions.project_file import ProjectFile
 from genba.domain.errors import ConfigurationError, NotFoundError
 from genba.domain.problems import Problem, did_you_mean
 
@@ -26,6 +27,16 @@ class AgentInfo(msgspec.Struct, frozen=True, rename="camel"):
     source: str
     answers: bool = True
     """Whether an adapter is chosen for it."""
+
+
+def with_agents(root: Path, error: ConfigurationError) -> ConfigurationError:
+    """What is wrong with the settings of a project, and with all of its agents besides: one look tells everything."""
+    from genba.definitions.salvaging import agents_folder  # noqa: PLC0415  (only for settings that cannot be used)
+
+    file = ProjectFile(agent_discovery_path=agents_folder(root))
+    broken = AgentRegistry(Project(root, file, "defaults")).agents()[1]
+    problems = tuple(problem for each in broken.values() for problem in each)
+    return ConfigurationError((*error.problems, *problems), hint=error.hint)
 
 
 class AgentRegistry:
@@ -52,7 +63,35 @@ class AgentRegistry:
         path, shown = folders[name]
         below, repository = self.project.layers_for(name), self.project.root
         ceiling = self.project.file.ceiling(self.project.source)
-        return load_definition(path, shown, below, overrides or [], repository, ceiling)
+        return load_definition(path, shown, below, overrides or [], repository, ceiling, self.project.language)
+
+    def unknown_sections(self) -> tuple[Problem, ...]:
+        """Each `agents.NAME` of the project's settings that names no agent."""
+        known = self.folders()
+        return tuple(
+            Problem(
+                self.project.source,
+                f"agents.{name}",
+                f'has no effect: there is no agent "{name}"',
+                f"{did_you_mean(name, known)}  genba agent new {name}".strip(),
+            )
+            for name in self.project.file.agents
+            if name not in known and name != "default"
+        )
+
+    def overruled(self, definition: AgentDefinition) -> tuple[Problem, ...]:
+        """Each setting of the project for this agent that the agent's own files set otherwise."""
+        effective = dict(leaves(msgspec.json.decode(msgspec.json.encode(definition.file))))
+        found: list[Problem] = []
+        for name in ("default", definition.name):
+            section = self.project.file.agents.get(name)
+            for key, layer in section.keys_as_layers() if section is not None else ():
+                for path, value in leaves(layer):
+                    source = definition.sources.get(path, self.project.source)
+                    if source != self.project.source and effective.get(path, value) != value:
+                        told = f"has no effect on {definition.name}: {source} sets {path}"
+                        found.append(Problem(self.project.source, f"agents.{name}.{key}", told))
+        return tuple(dict.fromkeys(found))
 
     def agents(self) -> tuple[tuple[AgentInfo, ...], dict[str, tuple[Problem, ...]]]:
         """Every agent that can be read, and by name the problems of those that cannot."""

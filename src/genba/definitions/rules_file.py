@@ -26,6 +26,9 @@ class TaskTypeSettings(_Section, frozen=True, kw_only=True):
     ] = None
     requires_review: Annotated[bool, Meta(description="Somebody must approve the commit before it lands.")] = False
     reviewer_type: Annotated[Literal["human", "ai"], Meta(description="Who reviews.")] = "human"
+    stages: Annotated[
+        tuple[str, ...], Meta(description="Agents that work on a task one after the other; the last one ends it.")
+    ] = ()
 
 
 class VerificationSettings(_Section, frozen=True, kw_only=True):
@@ -46,8 +49,13 @@ class VerificationSettings(_Section, frozen=True, kw_only=True):
         bool, Meta(description="Run the commands of goals behind the walls of the project. They run what agents wrote.")
     ] = True
     network: Annotated[
-        Network, Meta(description="What those commands can reach behind walls; this machine is never part of it.")
-    ] = Network.FULL
+        Network | None,
+        Meta(description="What those commands can reach in a sandbox. By default what agents can: sandbox.network."),
+    ] = None
+    setup_network: Annotated[
+        Network | None,
+        Meta(description="What the setup can reach in a sandbox. By default verification.network, else full."),
+    ] = None
 
 
 class RulesFile(_Section, frozen=True, kw_only=True):

@@ -49,6 +49,26 @@ def _salvaged(root: Path, error: ConfigurationError) -> ProjectFile:
     return file
 
 
+def agents_folder(root: Path) -> str:
+    """Where the agents of a project are declared, as far as its settings can be read."""
+    usual = ProjectFile().agent_discovery_path
+    path = next((root / name for name in CONFIG_FILES if (root / name).is_file()), None)
+    try:
+        text = path.read_bytes()[:LARGEST_YAML].decode("utf-8", "replace") if path is not None else ""
+        settings = _read(text)
+        named = settings.get("agent_discovery_path") if isinstance(settings, dict) else None
+        inside = isinstance(named, str) and _is_inside(root, named)
+    except (OSError, ValueError, RuntimeError):
+        return usual
+    return str(named) if inside else usual
+
+
+def _is_inside(root: Path, named: str) -> bool:
+    """Whether it is a folder of the repository. Raises for what is no path at all."""
+    (root / named).stat(follow_symlinks=True)
+    return (root / named).resolve().is_relative_to(root.resolve())
+
+
 def _sections(text: str, error: ConfigurationError) -> dict[str, Any]:
     """The sections that are needed, each read by itself; the rest of the text may be anything."""
     found: dict[str, Any] = {}

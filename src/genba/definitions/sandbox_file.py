@@ -26,6 +26,7 @@ class LimitsOfWalls(_Section, frozen=True):
     processes: Annotated[int, Meta(ge=8, description="Processes and threads at one time.")] | None = 2048
     cpus: Annotated[float, Meta(gt=0, description="Processors that it may keep busy.")] | None = None
     disk_mb: Annotated[int, Meta(ge=1, description="What it may write.")] | None = 20480
+    files: Annotated[int, Meta(ge=100, description="Files, folders and links that it may make.")] | None = 2_000_000
 
 
 class SandboxSettings(_Section, frozen=True):
@@ -54,6 +55,9 @@ class SandboxSettings(_Section, frozen=True):
         str, Meta(description="The image for docker and podman; by default the system folders of this machine.")
     ] = ""
     options: Annotated[tuple[str, ...], Meta(description="More words for docker or podman.")] = ()
+    allow_ptrace: Annotated[
+        bool, Meta(description="Permit debuggers and LeakSanitizer: processes of an agent may trace each other.")
+    ] = False
     limits: LimitsOfWalls = LimitsOfWalls()
 
 
@@ -87,6 +91,7 @@ class AgentLimits(_AgentSection, frozen=True):
     processes: Annotated[int, Meta(ge=8)] | None = None
     cpus: Annotated[float, Meta(gt=0)] | None = None
     disk_mb: Annotated[int, Meta(ge=1)] | None = None
+    files: Annotated[int, Meta(ge=100)] | None = None
 
 
 class AgentSandbox(_AgentSection, frozen=True):
@@ -96,6 +101,7 @@ class AgentSandbox(_AgentSection, frozen=True):
     network: Annotated[Network | None, Meta(description="none, allowlist or full.")] = None
     allow: Annotated[tuple[str, ...] | None, Meta(description="Fewer hosts than the project allows.")] = None
     credentials: Annotated[Credentials | None, Meta(description="none, broker or env.")] = None
+    allow_ptrace: Annotated[bool | None, Meta(description="false: no tracing, though the project permits it.")] = None
     limits: AgentLimits = AgentLimits()
 
 
@@ -110,6 +116,7 @@ class Quarters(msgspec.Struct, frozen=True, kw_only=True):
     read: tuple[str, ...] = ()
     image: str = ""
     options: tuple[str, ...] = ()
+    allow_ptrace: bool = False
     limits: WallLimits = WallLimits()
     setup: str | tuple[str, ...] | None = None
     setup_timeout_seconds: float = 900
@@ -140,6 +147,7 @@ def quarters(ceiling: Ceiling, own: AgentSandbox) -> Quarters:
         read=project.read,
         image=project.image,
         options=project.options,
+        allow_ptrace=own.allow_ptrace if own.allow_ptrace is not None else project.allow_ptrace,
         limits=_limits(project.limits, own.limits),
         setup=worktree.setup,
         setup_timeout_seconds=worktree.setup_timeout_seconds,
@@ -160,11 +168,13 @@ def wider(ceiling: Ceiling, own: AgentSandbox, file: str) -> Iterator[Problem]:
     if own.credentials is not None and own.credentials.width > project.credentials.width:
         told = f'"{own.credentials}" is wider than the project\'s "{project.credentials}"'
         yield Problem(file, f"{at}.credentials", told, hint)
+    if own.allow_ptrace and not project.allow_ptrace:
+        yield Problem(file, f"{at}.allowPtrace", "the project does not allow it: sandbox.allow_ptrace is false", hint)
     if project.network is not Network.FULL:
         for host in own.allow or ():
             if not any(_covers(known, host) for known in project.allow):
                 yield Problem(file, f"{at}.allow", f'"{host}" is not among the hosts that the project allows', hint)
-    for name in ("memory_mb", "processes", "cpus", "disk_mb"):
+    for name in ("memory_mb", "processes", "cpus", "disk_mb", "files"):
         most, wanted = getattr(project.limits, name), getattr(own.limits, name)
         if most is not None and wanted is not None and wanted > most:
             key = _camel(name)
@@ -184,12 +194,13 @@ def _limits(project: LimitsOfWalls, own: AgentLimits) -> WallLimits:
         most: float | None = getattr(project, name)
         return chosen if chosen is not None else most
 
-    memory, processes, disk = pick("memory_mb"), pick("processes"), pick("disk_mb")
+    memory, processes, disk, files = (pick(name) for name in ("memory_mb", "processes", "disk_mb", "files"))
     return WallLimits(
         memory_mb=int(memory) if memory is not None else None,
         processes=int(processes) if processes is not None else None,
         cpus=pick("cpus"),
         disk_mb=int(disk) if disk is not None else None,
+        files=int(files) if files is not None else None,
     )
 
 

@@ -5,6 +5,8 @@ import os
 import re
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -97,27 +99,44 @@ TEMPLATES = {"steps": _steps, "simple": _simple, "state-driven": _state_driven}
 
 def scaffold(agents: Path, name: str, template: str) -> tuple[Path, ...]:
     """Write the files of a new agent, all or none; an agent that is already there is left alone."""
-    if not _NAME.fullmatch(name):
-        raise UsageError(f'"{name}" is not a name for an agent', hint="small letters, digits and dashes: my-agent")
-    folder = agents / name
+    folder = agents / agent_name(name)
     if folder.exists():
         raise StateConflictError(
             f"{folder} is already there", unchanged="nothing was changed.", hint=f"genba agent show {name}"
         )
-    files = TEMPLATES[template](name)
+    return write_agent(agents, name, TEMPLATES[template](name))
+
+
+def agent_name(name: str) -> str:
+    """The name itself, if an agent can have it."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(f'"{name}" is not a name for an agent', hint="small letters, digits and dashes: my-agent")
+    return name
+
+
+def write_agent(agents: Path, name: str, files: dict[str, str]) -> tuple[Path, ...]:
+    """Write the files of an agent into its new folder, all or none."""
+    with prepared_agent(agents, name, files) as beside:
+        beside.rename(agents / name)
+    return tuple(agents / name / relative for relative in files)
+
+
+@contextmanager
+def prepared_agent(agents: Path, name: str, files: dict[str, str]) -> Iterator[Path]:
+    """A folder beside the agents with the files of one, to be renamed. What is not renamed is removed."""
     agents.mkdir(parents=True, exist_ok=True)
     beside = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=agents))
     try:
         for relative, text in files.items():
             path = beside / relative
+            if not path.resolve().is_relative_to(beside.resolve()):
+                raise UsageError(f'"{relative}" leaves the agent\'s folder', unchanged="nothing was written.")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         beside.chmod(0o777 & ~_umask())
-        beside.rename(folder)
-    except OSError:
+        yield beside
+    finally:
         shutil.rmtree(beside, ignore_errors=True)
-        raise
-    return tuple(folder / relative for relative in files)
 
 
 def _umask() -> int:

@@ -25,6 +25,7 @@ ConfigFile = msgspec.defstruct(
     frozen=True,
     kw_only=True,
     forbid_unknown_fields=True,
+    rename={"schema": "$schema"},
 )
 """All parts of the project's settings, as they stand in one file."""
 

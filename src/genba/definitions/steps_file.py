@@ -61,6 +61,7 @@ class OnFailure(_Section, frozen=True):
 class FailurePattern(_Section, frozen=True):
     """Chooses the prompt of a retry: f_{edition}_{adaptation}.md beside the step's own prompt."""
 
+    description: Annotated[str, Meta(description="What went wrong, for readers.")] = ""
     match: Annotated[str | None, Meta(description="A regular expression on the output of the failed check.")] = None
     edition: Annotated[str, Meta(min_length=1, description="The edition of the retry prompt.")] = "failed"
     adaptation: Annotated[str | None, Meta(description="The adaptation of the retry prompt.")] = None
@@ -70,6 +71,8 @@ class Step(_Section, frozen=True):
     """One node of the flow."""
 
     step_id: Annotated[str | None, Meta(description="The step's key again, for readers.")] = None
+    name: Annotated[str, Meta(description="The step's name, for readers.")] = ""
+    description: Annotated[str, Meta(description="What the step is for, for readers.")] = ""
     step_kind: Annotated[StepKind, Meta(description="work, verification or closure")] = StepKind.WORK
     c2: Annotated[str | None, Meta(description="First part of the prompt's path.")] = None
     c3: Annotated[str | None, Meta(description="Second part of the prompt's path.")] = None
@@ -116,3 +119,8 @@ class StepsRegistry(_Section, frozen=True, kw_only=True):
     steps: Annotated[dict[str, Step], Meta(min_length=1, description="The steps by id.")]
     validators: Annotated[dict[str, Check], Meta(description="Checks by name.")] = {}
     failure_patterns: dict[str, FailurePattern] = {}
+    schema: Annotated[str, Meta(description="The JSON Schema that editors use; Genba does not read it.")] = (
+        msgspec.field(name="$schema", default="")
+    )
+    version: Annotated[str, Meta(description="The version of the registry, for readers.")] = ""
+    description: Annotated[str, Meta(description="What the flow does, for readers.")] = ""

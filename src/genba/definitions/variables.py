@@ -6,6 +6,8 @@ ALWAYS = frozenset(
         "agent_description",
         "run_id",
         "iteration",
+        "completed_iterations",
+        "remaining_iterations",
         "max_iterations",
         "branch",
         "base_branch",

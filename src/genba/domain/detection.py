@@ -196,6 +196,33 @@ def is_gitleaks(command: str | tuple[str, ...]) -> bool:
     return bool(words) and words is not None and words[0].rpartition("/")[2] == "gitleaks"
 
 
+_PYTEST_STYLE = re.compile(
+    r"^(?:import pytest\b|from pytest\b|(?:async )?def test_?\w*\(|class Test\w*(?:\(\))?:|@pytest\.)", re.MULTILINE
+)
+_UNITTEST_STYLE = re.compile(r"^\s*class \w+\([^)\n]*\bTestCase\b", re.MULTILINE)
+
+
+def python_tests_style(tests: Mapping[str, str]) -> str:
+    """How the tests of a project in Python are written, by the texts of their files: `pytest`, `unittest` or nothing.
+
+    One file that only pytest can run makes it `pytest`: unittest would pass over it without a word.
+    """
+    names = {path.rpartition("/")[2] for path in tests}
+    if "conftest.py" in names or any(_PYTEST_STYLE.search(text) for text in tests.values()):
+        return "pytest"
+    return "unittest" if any(_UNITTEST_STYLE.search(text) for text in tests.values()) else ""
+
+
+_NAMES_TESTS = re.compile(
+    r"(?:^|[\s/;&|(=:\"'])(?:py\.?test|unittest|tests?|jest|vitest|mocha|ava|rspec|phpunit|ctest|nextest|tox|nox)\b"
+)
+
+
+def names_tests(command: str | tuple[str, ...]) -> bool:
+    """Whether a command says by its words that it runs tests."""
+    return _NAMES_TESTS.search(command if isinstance(command, str) else " ".join(command)) is not None
+
+
 def runs_whole_suite(command: str | tuple[str, ...] | None) -> bool:
     """Whether a test command runs everything, because it can be told no files."""
     line = command if isinstance(command, str) else " ".join(command or ())

@@ -66,6 +66,15 @@ class AgentStarted(_Event, frozen=True, kw_only=True, tag="agent_started"):
 class AgentOutput(_Event, frozen=True, kw_only=True, tag="agent_output"):
     stream: str
     text: str
+    """One or more whole lines, as they were printed together."""
+
+
+class OutputLeftOut(_Event, frozen=True, kw_only=True, tag="output_left_out"):
+    """Output between the event before and the event after this one that is not in the journal."""
+
+    stream: str
+    bytes: int
+    lines: int
 
 
 class ToolUsed(_Event, frozen=True, kw_only=True, tag="tool_used"):
@@ -220,6 +229,7 @@ Event = (
     | IterationStarted
     | AgentStarted
     | AgentOutput
+    | OutputLeftOut
     | ToolUsed
     | GateUsed
     | AgentEnded

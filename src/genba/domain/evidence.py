@@ -22,6 +22,8 @@ class CheckResult(msgspec.Struct, frozen=True):
     seconds: float = 0.0
     timed_out: bool = False
     """It failed because it took too long: on a quieter machine it might have passed."""
+    ran_no_test: bool = False
+    """It is an error because the command ran no test, and nothing else is wrong."""
 
     @property
     def passed(self) -> bool:
@@ -44,6 +46,11 @@ class TreeFacts(msgspec.Struct, frozen=True):
     """Where the working tree's HEAD is, when it is not on the branch of the run."""
     commits: tuple[Commit, ...] = ()
     changed_files: tuple[str, ...] = ()
+
+    @property
+    def mark(self) -> str:
+        """Equal marks mean that nothing was committed and nothing changed."""
+        return f"{self.head} {self.tree}"
 
 
 class _Check(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel", tag_field="type"):

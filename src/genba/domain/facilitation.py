@@ -79,6 +79,8 @@ class SeenCommit(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=
     """The commit on the base that took it back; empty, also when that one was reverted itself."""
     agent: str = ""
     run: str = ""
+    branch: str = ""
+    """With BRANCH: the branch that names the issue. Of a commit that is not on the base: the branch that it is on."""
 
 
 class SeenBranch(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -90,6 +92,8 @@ class SeenBranch(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     landed: bool = False
     """Its work is on the base, merged or squashed (the same tree change)."""
     remote: bool = False
+    run: str = ""
+    """The session that its newest commit is by."""
 
 
 class ScanPosition(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,9 +119,13 @@ class Scanned(msgspec.Struct, kw_only=True):
     """By pull request: commits on the base that say they are it."""
     reverts: dict[str, str] = {}
     """By commit: the one on the base that took it back. New ones only."""
+    claimed_reverts: dict[str, str] = {}
+    """The same, where a session says so: it counts only where the commit undoes the other one."""
     reverted_requests: dict[int, str] = {}
     off_base: dict[int, list[SeenCommit]] = {}
     branches: dict[int, list[SeenBranch]] = {}
+    remotes: tuple[str, ...] = ()
+    """The addresses of the remotes: numbers in texts belong to the tracker of one of them."""
     notes: tuple[str, ...] = ()
 
 
@@ -157,6 +165,8 @@ class IssueFacts(msgspec.Struct, frozen=True, kw_only=True):
     closed_at: str = ""
     reopened_at: str = ""
     priority: Priority = Priority.MEDIUM
+    due: str = ""
+    """The day of its deadline; empty without one."""
     status: TaskStatus | None = None
     """Of its task on the blackboard; None where it has none."""
     blocker_kind: str = ""
@@ -184,6 +194,11 @@ class IssueFacts(msgspec.Struct, frozen=True, kw_only=True):
     card_status: str = ""
     assignees: tuple[str, ...] = ()
     requires_review: bool = False
+    reviewer_type: str = "human"
+    stage: str | None = None
+    """The agent whose stage its task is at; empty where all stages are complete, None where its type has none."""
+    asks_person: bool = False
+    """Whether a decision of a person on the commit in review is open."""
     last_at: str = ""
     """When something last happened to it."""
     missing: tuple[str, ...] = ()
@@ -234,6 +249,21 @@ class IssueAssessment(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
     """Whether the state or its evidence is another one than at the last look."""
     closed: bool = False
 
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left to do. A closed issue may contradict its facts, and needs a look then."""
+        return self.closed and self.state is IssueState.DONE
+
+
+class CompletionCondition(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that the work on an issue must satisfy to be done."""
+
+    text: str
+    holds: bool | None
+    """As it was verified last; None: not checked, or it could not be."""
+    goal: bool = False
+    """Whether it is a goal; else an artifact that must exist."""
+
 
 class FacilitateAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing that makes the field clearer."""
@@ -266,6 +296,8 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
     rationale: str
     issue: int | None = None
     parts: tuple[Part, ...] = ()
+    deadline: str = ""
+    """In words, such as `due 2026-12-01`; empty without one."""
 
 
 class RecommendAction(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -11,6 +11,7 @@ import msgspec
 
 from genba.domain.goals import Goal
 from genba.domain.loop_state import Gap
+from genba.domain.sessions import SessionStart
 from genba.domain.tasks import Priority, Task
 from genba.domain.tracking import TrackedPullRequest
 
@@ -162,6 +163,20 @@ class PartEnd(msgspec.Struct, frozen=True, kw_only=True):
     iterations: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
+
+
+class BranchHandover(msgspec.Struct, frozen=True, kw_only=True):
+    """The verified branch of an outside manager, and the session that brings it home."""
+
+    manager: str
+    """The run of the manager's own session, which ends here."""
+    order: PartOrder
+    start: SessionStart
+    executor: str
+    commit: str
+    plan: str
+    base_branch: str
+    state: str
 
 
 class EntryStatus(StrEnum):

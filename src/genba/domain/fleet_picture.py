@@ -32,6 +32,8 @@ class FleetEventKind(StrEnum):
     STUCK = "stuck"
     MOVED = "moved"
     """Somebody else moved a target."""
+    PHASE = "phase"
+    """A phase of a task is complete, and the task goes on."""
     DONE = "done"
     FAILED = "failed"
     """A session came to nothing."""

@@ -134,6 +134,10 @@ class ResponseContains(_Asked, frozen=True, kw_only=True, tag="response_contains
     """An answer contains what it should: a value at a JSONPath, or a text."""
 
     main: ClassVar[str] = "url"
+    url: Annotated[
+        str,
+        Meta(description="An address, or a path. Without it: the request of the last endpoint_responds before it."),
+    ] = ""
     status: Annotated[int, Meta(ge=100, le=599)] | None = None
     json_path: Annotated[str, Meta(min_length=1, description="RFC 9535; something must be found there.")] | None = None
     equals: Annotated[Any, Meta(description="One of the values found must be this one.")] = msgspec.UNSET
@@ -189,12 +193,37 @@ Goal = (
 GUARDS: tuple[Goal, ...] = (ProtectedPaths(), TestsKept(), LinksInside())
 """Against gaming: every verification has them."""
 
+OF_CHANGES = (TestAdded, FilesChanged, CommitsExist)
+"""Goals about what a branch changes, not about what it comes to: later work need not meet them again."""
+
 GOAL_TYPES: dict[str, type[Goal]] = {str(kind.__struct_config__.tag): kind for kind in Goal.__args__}
 
 
 def goal_type(goal: Goal) -> str:
     """The word by which a goal's type is known everywhere."""
     return str(type(goal).__struct_config__.tag)
+
+
+_RUNS = ("command", "script", "serve")
+"""The fields that name a program."""
+DECLARATIVE = (
+    "file_exists",
+    "files_changed",
+    "test_added",
+    "commits_exist",
+    "git_clean",
+    "tests_pass, lint_passes and build_succeeds without a command",
+    "endpoint_responds and response_contains with a path and without serve",
+)
+"""The goals that run nothing of their own, in words: where a program is needed, that of the project runs."""
+
+
+def what_it_runs(goal: Goal) -> str:
+    """The field by which a goal runs a program of its own or asks another host; empty when it does neither."""
+    for name in _RUNS:
+        if getattr(goal, name, None) is not None:
+            return name
+    return "url" if "://" in getattr(goal, "url", "") else ""
 
 
 class FrozenGoal(msgspec.Struct, frozen=True, kw_only=True):
@@ -205,6 +234,8 @@ class FrozenGoal(msgspec.Struct, frozen=True, kw_only=True):
     origin: str
     """In words: `.genba/config.yaml at main`, `bug rule`, `task #12`."""
     goal: Goal
+    refused: str = ""
+    """Why it is not checked: an agent wrote what it would run. It is an error then, and never a pass."""
 
     @property
     def type(self) -> str:

@@ -8,7 +8,7 @@ class RunFact(msgspec.Struct, frozen=True, kw_only=True):
 
     run: str
     over: bool
-    """Its task has ended, or it had none and was completed itself, longer ago than things are kept."""
+    """Its task has ended, or it had none and ended itself, longer ago than things are kept."""
     why: str
     """Since when it is over."""
     task: int | None = None
@@ -16,6 +16,8 @@ class RunFact(msgspec.Struct, frozen=True, kw_only=True):
     base_branch: str = ""
     recorded: bool = True
     """Whether the blackboard remembers it. Of any other only its own folder tells that its branch is Genba's."""
+    listed: bool = False
+    """Whether its worktree is named while it stays: no task would ever tell of it."""
 
 
 class Collected(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from genba.domain.long_texts import shortened
 from genba.domain.outcomes import ClosureAction, Outcome
 from genba.domain.replies import Usage
 
@@ -15,6 +16,9 @@ CONFLICT = "conflict"
 
 WAITS_FOR_PARTS = "parts: "
 """How a state is parked whose agent waits for the parts of its task."""
+
+
+_LONGEST_DETAIL, _LONGEST_OUTPUT = 20_000, 20_000
 
 
 class Gap(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +33,15 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
     pattern: str | None = None
     """The failure pattern that chooses the retry prompt."""
 
+    def bounded(self) -> "Gap":
+        """The same, short enough for a prompt and a journal, however much was printed or claimed."""
+        return msgspec.structs.replace(
+            self,
+            detail=shortened(self.detail, _LONGEST_DETAIL),
+            output=shortened(self.output, _LONGEST_OUTPUT),
+            claim=shortened(self.claim, _LONGEST_DETAIL),
+        )
+
 
 class Failure(msgspec.Struct, frozen=True):
     """What failed on which tree: the same twice means that nothing moves."""
@@ -41,6 +54,8 @@ class ClosureChoice(msgspec.Struct, frozen=True, kw_only=True):
     """What a structured output chose for the issue."""
 
     action: ClosureAction | None = None
+    unknown: str = ""
+    """What it named in place of an action, where there is no such action."""
     add_labels: tuple[str, ...] = ()
     remove_labels: tuple[str, ...] = ()
 
@@ -67,6 +82,10 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     denied: tuple[str, ...] = ()
     """Tools that the last reply was not allowed to use."""
     last_failure: Failure | None = None
+    seen: str = ""
+    """The commit and the tree at the end of the last iteration."""
+    structured: bool = False
+    """Whether a reply of this session had structured output. One that never has any is judged by its work alone."""
     judged: str = ""
     """The tree on which the run was judged complete; empty when it had uncommitted changes."""
     previous_summary: str = ""
@@ -77,6 +96,8 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     hint: str = ""
     """What the error that ended it says about the way on."""
+    reviewed: str = ""
+    """The request for changes that the loop was given last, by its key."""
     parked: str = ""
     """Why it was told to stop asking, although nothing is wrong with it."""
 
@@ -92,7 +113,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
         """Go on with what others found, with the iterations and the time of a beginning."""
         return msgspec.structs.replace(
             self,
-            gap=gap,
+            gap=gap.bounded(),
             iterations_before=self.iterations,
             seconds_before=self.seconds,
             outcome=None,

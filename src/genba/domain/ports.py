@@ -13,7 +13,7 @@ from genba.domain.replies import AgentSession, Ask, InstanceStatus, Reply
 from genba.domain.workspaces import MergeResult, Proposal, PullRequest, Removal, Workspace, WorkspaceRequest
 
 if TYPE_CHECKING:  # a run without a task and without goals never pays for their types
-    from genba.domain.fleet import MergeEntry
+    from genba.domain.fleet import MergeEntry, Review
     from genba.domain.goals import Goal
     from genba.domain.merge_queue import Adopted, MergeHistory, Stacked, Work
     from genba.domain.notices import Notice
@@ -21,9 +21,9 @@ if TYPE_CHECKING:  # a run without a task and without goals never pays for their
     from genba.domain.sessions import Briefing, Died, SessionEnd, SessionStart
     from genba.domain.tasks import StatusChange, Task
     from genba.domain.tracking import CardPage, Details, IssuePage, TrackedPullRequest
-    from genba.domain.verification import BranchFacts, Place, Verification
+    from genba.domain.verification import BranchFacts, Kept, Place, Verification
     from genba.domain.walls import Cell
-    from genba.domain.workflow import Standing
+    from genba.domain.workflow import Message, Standing
 
 
 T = TypeVar("T")
@@ -229,15 +229,27 @@ class History(Protocol):
 class Checkouts(Protocol):
     """Clean checkouts to verify in: no agent has ever seen one of them."""
 
-    async def open(self, commit: str, over: tuple[tuple[str, str], ...] = ()) -> str:
-        """The files of a commit in a new folder; `over` lays other blobs over it, as (path, blob)."""
+    async def open(self, commit: str, over: tuple[tuple[str, str], ...] = (), walls: bool = True) -> str:
+        """A folder for the files of a commit; `over` lays other blobs over it, as (path, blob).
+
+        Without `walls` nothing is mounted for what runs there. Nothing runs before the first `renew`.
+        """
         ...
 
-    async def restore(self, folder: str, commit: str, keep: bool = False) -> None:
-        """Bring the files of the commit back to what they were, after something ran there; the rest goes.
+    async def renew(self, folder: str, setup: bool = False, kept: Kept | None = None) -> None:
+        """Give the folder, its HOME and its temporary folder a new content: the commit, and what a setup made.
 
-        What is there when it is called with `keep` stays: a setup has put it there.
+        Nothing that ran there before can be seen. With `setup` the setup is what runs next. In a sandbox what runs
+        next cannot write what is `kept`.
         """
+        ...
+
+    async def changed(self, folder: str) -> tuple[str, ...]:
+        """Which of the kept files differ from the commit, after what ran since the last `renew`."""
+        ...
+
+    async def keep(self, folder: str) -> None:
+        """What the setup made, that ran since the last `renew`, is seen after every further one, under the commit."""
         ...
 
     async def close(self, folder: str) -> None: ...
@@ -279,7 +291,26 @@ class TaskLedger(Protocol):
 
     async def move(self, number: int, change: StatusChange) -> Task: ...
 
+    async def ask_review(self, number: int, commit: str, run: str, rounds: int) -> Review:
+        """Create the review task of a verified commit; where a person reviews, also the decision. Safe to repeat.
+
+        After `rounds` requests for changes a person decides.
+        """
+        ...
+
     async def end(self, session: SessionEnd) -> None: ...
+
+
+class Inbox(Protocol):
+    """What agents say to each other, as one run sees it."""
+
+    async def open(self, run: str) -> tuple[Message, ...]:
+        """Everything that was said to the task of the run and is not resolved, oldest first."""
+        ...
+
+    async def deliver(self, run: str, last: int) -> None:
+        """Everything up to this message has reached the agent. Safe to repeat."""
+        ...
 
 
 class Workflow(Protocol):
@@ -398,6 +429,10 @@ class Journal(Protocol):
     """The record of a run, one event per line."""
 
     def emit(self, event: Event) -> None: ...
+
+    def room(self) -> int:
+        """How many bytes of output the next question may add."""
+        ...
 
 
 class Clock(Protocol):

@@ -18,6 +18,19 @@ class Problem(msgspec.Struct, frozen=True, order=True):
         return ": ".join(part for part in (self.file, self.path, self.message) if part)
 
 
+def with_hints(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """The same problems, each once; one without a hint names the command that prints what its file takes."""
+    return tuple(dict.fromkeys(each if each.hint else _with_schema(each) for each in problems))
+
+
+def _with_schema(problem: Problem) -> Problem:
+    name = problem.file.rpartition("/")[2].partition(" ")[0]
+    schema = "config" if name.endswith((".yaml", ".yml")) else "agent" if "config" in name or "agent" in name else ""
+    schema = schema or ("steps_registry" if name.endswith(".json") else "")
+    hint = f"genba schema {schema}" if schema else ""
+    return Problem(problem.file, problem.path, problem.message, hint)
+
+
 MOST_TOLD = 100
 """Problems of one file, or of one kind of check, that are told. Nobody reads more of them at once."""
 _FEW = 60

@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from genba.domain.outcomes import PermissionMode
+from genba.domain.processes import OUTPUT_BYTES
 
 if TYPE_CHECKING:  # ports name these types themselves
     from genba.domain.ports import Processes
     from genba.domain.walls import McpServer
+
+
+MOST_TOKENS, MOST_USD = 10**10, 10_000.0
+"""More than any single reply costs."""
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -25,6 +30,11 @@ class Usage(msgspec.Struct, frozen=True):
     @property
     def tokens(self) -> int:
         return self.input_tokens + self.output_tokens
+
+    def believable(self) -> bool:
+        """False for numbers that no reply can have cost: an agent that is a command reports them itself."""
+        counts = (self.input_tokens, self.output_tokens)
+        return all(0 <= count <= MOST_TOKENS for count in counts) and 0 <= self.cost_usd <= MOST_USD
 
     def plus(self, other: Usage) -> Usage:
         return Usage(
@@ -54,6 +64,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     issue: int | None
     timeout_seconds: float
     idle_seconds: float
+    output_bytes: int = OUTPUT_BYTES
+    """How much of what the agent prints is reported: what the journal has room for."""
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +81,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """What it wanted to use and was not allowed to."""
     exit_code: int = 0
     seconds: float = 0.0
+    failure: str = ""
+    """Why its end is no answer by itself. The work may be done all the same: whoever asked looks at it."""
 
 
 class InstanceStatus(StrEnum):

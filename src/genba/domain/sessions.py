@@ -26,6 +26,8 @@ class SessionStart(msgspec.Struct, frozen=True, kw_only=True):
     workdir: str
     host: str = ""
     process: int = 0
+    heartbeat_at: str = ""
+    """When it last gave a sign of life; empty where nobody asks."""
 
 
 Died = Callable[[SessionStart], bool]
@@ -39,6 +41,22 @@ class SessionEnd(msgspec.Struct, frozen=True, kw_only=True):
     iterations: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
+    verified: str = ""
+    """The commit that is verified."""
+    lands_on: str = ""
+    """The branch that it lands on by a merge; empty where it is delivered in another way."""
+
+
+class ChangesRequested(msgspec.Struct, frozen=True, kw_only=True):
+    """What the last review of a task requested, on the commit that was in review last."""
+
+    key: str
+    """Names this request: a run that knows it already is not given it again."""
+    commit: str
+    reviewer: str
+    findings: tuple[str, ...]
+    count: int = 1
+    """How many reviews of the task requested changes."""
 
 
 class Briefing(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,3 +71,5 @@ class Briefing(msgspec.Struct, frozen=True, kw_only=True):
     """The newest verdict, when it sent the work back: the evidence to go on with."""
     gap: Gap | None = None
     """What others want of the work before it lands, such as those who reviewed its pull request."""
+    changes: ChangesRequested | None = None
+    """What a review requested, while no newer commit was in review."""

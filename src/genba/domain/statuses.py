@@ -38,6 +38,7 @@ RULES: tuple[Rule, ...] = (
     Rule(_S.REVIEW, _S.DONE, frozenset({_A.ORCHESTRATOR, _A.TRACKER}), f"{_APPROVED}, or {_CLOSED}"),
     *(Rule(status, _S.DONE, frozenset({_A.TRACKER}), _CLOSED) for status in (_S.BACKLOG, _S.OPEN, _S.BLOCKED)),
     Rule(_S.REVIEW, _S.IN_PROGRESS, frozenset({_A.REVIEWER, _A.ORCHESTRATOR}), "changes are wanted"),
+    Rule(_S.REVIEW, _S.OPEN, frozenset({_A.ORCHESTRATOR}), f"{_APPROVED}: a phase is complete"),
     Rule(_S.BLOCKED, _S.OPEN, frozenset({_A.ORCHESTRATOR, _A.HUMAN, _A.MANAGER}), "its blocker is cleared"),
     *(Rule(status, _S.CANCELLED, frozenset({_A.HUMAN, _A.MANAGER, _A.TRACKER}), _FOLLOW) for status in _CANCELLABLE),
     Rule(_S.DONE, _S.OPEN, frozenset({_A.HUMAN, _A.TRACKER}), "it is reopened"),

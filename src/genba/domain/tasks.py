@@ -1,11 +1,22 @@
 """A task: Genba's record of an issue, or of a part of one, on the blackboard."""
 
+from datetime import date
 from enum import StrEnum
 from typing import Any
 
 import msgspec
 
 from genba.domain.goals import Goal
+
+_DAY_LENGTH = len("2026-12-01")
+
+
+def is_day(text: str) -> bool:
+    """True for a date such as 2026-12-01."""
+    try:
+        return len(text) == _DAY_LENGTH and date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
 
 
 class TaskStatus(StrEnum):
@@ -74,6 +85,18 @@ class Comment(msgspec.Struct, frozen=True, kw_only=True):
     created_at: str
 
 
+class Phase(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent completed of a task with `label-only`: it is verified and has landed, and the task goes on."""
+
+    agent: str
+    commit: str
+    session: str = ""
+    artifacts: tuple[str, ...] = ()
+    """The kinds of artifact that its verification found."""
+    shown: tuple[Goal, ...] = ()
+    """The goals about changes that its commit met."""
+
+
 class Task(msgspec.Struct, frozen=True, kw_only=True):
     """What the blackboard knows of a task. Other tasks are named by their numbers."""
 
@@ -95,6 +118,10 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """The commit that was approved last."""
     goals: tuple[Goal, ...] = ()
     """The acceptance criteria; those of the project and of the type are added when it is verified."""
+    agent_goals: tuple[Goal, ...] = ()
+    """Those of them that an agent wrote."""
+    enabled_goals: tuple[Goal, ...] = ()
+    """Those of an agent that run something, and that a person enabled."""
     may_change: tuple[str, ...] = ()
     """Protected paths that this task may change."""
     scope: tuple[str, ...] = ()
@@ -108,12 +135,20 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     review_commit: str = ""
     in_plan: bool = False
     """A step of its parent's own plan: whoever works on the parent carries it out, on the same branch."""
+    due: str = ""
+    """The day of its deadline, such as 2026-12-01; empty without one."""
+    phases: tuple[Phase, ...] = ()
+    """The phases that are complete, oldest first; none after a person reopened the task."""
     blocker: Blocker | None = None
     tracker: str = "local"
     tracker_reference: str = ""
     version: int = 1
     created_at: str = ""
     updated_at: str = ""
+
+    def has_let_go_of(self, session: str) -> bool:
+        """True when nothing is left for a session to do: the task has ended, or its phase is complete."""
+        return self.status.ended or any(phase.session == session for phase in self.phases)
 
 
 class TaskDraft(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,6 +174,7 @@ class TaskDraft(msgspec.Struct, frozen=True, kw_only=True):
     review_of: int | None = None
     review_commit: str = ""
     in_plan: bool = False
+    due: str = ""
     tracker: str = "local"
     tracker_reference: str = ""
     number: int | None = None
@@ -163,6 +199,8 @@ class TaskEdit(msgspec.Struct, frozen=True, kw_only=True):
     decompose: bool | None = None
     budget_usd: float | None = None
     """0 takes the budget away."""
+    due: str | None = None
+    """Empty takes the deadline away."""
 
 
 class StatusChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -176,7 +214,9 @@ class StatusChange(msgspec.Struct, frozen=True, kw_only=True):
     commit: str = ""
     """On the way to `review` and `done`: the commit that was verified."""
     finalized: str = ""
-    """On the way to `done`: how the work left its branch, such as `merged 3f9c2ab`."""
+    """On the way from `review` to `done` or `open`: how the work left its branch, such as `merged 3f9c2ab`."""
+    phase: str = ""
+    """On the way from `review` to `open`: the agent whose phase is complete."""
     version: int | None = None
     """The row version that the caller has seen; another one refuses the change."""
     session: str = ""

@@ -4,6 +4,8 @@ LONGEST = 4_000
 """Characters of a reason, a question, a finding: enough for a page."""
 LONGEST_SUBJECT = 72 - len("Merge ")
 """Characters of the first line of a commit, where it is a merge."""
+PARAGRAPH = "\n\n"
+"""What stands between two paragraphs."""
 _MARK = 40
 """Room for the mark: what was cut once is not cut again."""
 

@@ -49,6 +49,8 @@ class TrackedIssue(msgspec.Struct, frozen=True, kw_only=True):
     """Whether its author belongs to the repository."""
     type: str = ""
     milestone: str = ""
+    due: str = ""
+    """The day on which its milestone is due; empty where it has none."""
     url: str = ""
     created_at: str = ""
     updated_at: str = ""

@@ -94,6 +94,17 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     """The files that a goal is about, such as the tests that a branch adds."""
 
 
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """Files of a checkout that judge: commands that run there leave them as they are."""
+
+    paths: tuple[str, ...] = ()
+    modes_change: bool = False
+    """Whether the commands change modes, so that the files cannot be mounted read-only."""
+
+
+NOTHING_KEPT = Kept()
+
+
 class GoalResult(msgspec.Struct, frozen=True, kw_only=True):
     goal: FrozenGoal
     result: CheckResult

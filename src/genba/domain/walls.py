@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -55,7 +55,9 @@ class WallLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Processes and threads."""
     cpus: float | None = None
     disk_mb: int | None = None
-    """What it may write, in all of its places together."""
+    """What it may write, in all of its places together: of each file its length or its blocks, whichever is more."""
+    files: int | None = None
+    """How many files, folders and links it may make there."""
 
 
 class Overlay(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +66,8 @@ class Overlay(msgspec.Struct, frozen=True, kw_only=True):
     lower: str
     upper: str
     work: str
+    below: tuple[str, ...] = ()
+    """Layers under `lower`, the highest first; none of them is ever written."""
 
 
 class Bind(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +91,25 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
     serve: Serve
 
 
+class Dialer(Protocol):
+    """Makes sockets that connect within the network of a sandbox. Only the host has it: nothing inside can call out."""
+
+    def take(self) -> Any:
+        """A TCP socket, of IPv6 where there is IPv6; OSError where there is none to be had."""
+        ...
+
+    def unused(self, given: Any) -> None:
+        """Take back a socket that found nothing to connect to."""
+        ...
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """The way to a service in a sandbox that has a network of its own."""
+
+    opened: Callable[[Dialer], None]
+    """Called when the network is there, before the service starts."""
+
+
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """What one instance can see and write. Everything has the same path inside and outside, but for the binds."""
 
@@ -104,19 +127,23 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """Laid over all the rest, in this order."""
     overlay: Overlay | None = None
     """What is mounted at `tree`, where it is no plain folder."""
+    home_overlay: Overlay | None = None
+    """What is mounted at `home`, where it is no plain folder."""
     gates: tuple[Gate, ...] = ()
     limits: WallLimits = WallLimits()
     image: str = ""
     """The image of a container; empty: the host's own system folders, read-only."""
-    host_loopback: bool = False
-    """Share the host's network: only for a service that Genba itself must reach from outside."""
+    allow_ptrace: bool = False
+    """Whether processes inside may trace each other, as debuggers do."""
+    entry: Entry | None = None
+    """Set for a service that the host asks."""
 
 
 class Violation(msgspec.Struct, frozen=True, kw_only=True):
     """A limit or a wall that was run into, and that ended the command."""
 
     kind: str
-    """memory, processes, disk."""
+    """memory, processes, disk, files."""
     detail: str
 
 

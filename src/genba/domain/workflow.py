@@ -212,6 +212,10 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     subtask: Piece | None = None
     subtasks: tuple[Piece, ...] = ()
     """What a manager delegates, waits for, or has to handle."""
+    next_subtask: Piece | None = None
+    """For `delegate`: the one to give away first."""
+    in_progress: tuple[Piece, ...] = ()
+    """For `wait`: the subtasks that somebody works on right now, without their texts."""
     evidence: Evidence | None = None
     choices: tuple[str, ...] = ()
     """For `handle_blocked`: retry, reassign, split, cancel, ask_human."""
@@ -288,6 +292,23 @@ class SubtaskDraft(msgspec.Struct, frozen=True, kw_only=True):
     assignee: str = ""
 
 
+class MessageType(StrEnum):
+    INSTRUCTION = "instruction"
+    """From one agent to whoever works on a task."""
+    HANDOVER = "handover"
+    """What one attempt leaves for the next."""
+    BROADCAST = "broadcast"
+    """From one agent to all."""
+
+
+class BroadcastScope(StrEnum):
+    """Whom a broadcast reaches."""
+
+    PROJECT = "project"
+    TREE = "tree"
+    """Those who work on the same task, or on anything above or below it."""
+
+
 class Message(msgspec.Struct, frozen=True, kw_only=True):
     id: int
     sender: str
@@ -295,7 +316,10 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     """instruction | handover | broadcast"""
     content: str
     task: int | None = None
+    """The task of the sender."""
     created_at: str = ""
+    status: str = "pending"
+    """pending | read | resolved"""
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):

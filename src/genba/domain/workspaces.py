@@ -26,6 +26,8 @@ class WorkspaceRequest(msgspec.Struct, frozen=True, kw_only=True):
     issue_title: str
     base: str = ""
     """The commit to begin at; by default the one that the base branch is on here."""
+    only_reads: bool = False
+    """True when nothing that the run leaves is committed: then the user's checkout may have changes."""
 
 
 class Workspace(msgspec.Struct, frozen=True, kw_only=True):

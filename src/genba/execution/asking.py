@@ -1,26 +1,35 @@
 """Asking: retries after passing errors, waits for rate limits, and bounded re-asks of replies that do not fit."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from genba.definitions.completion import StructuredSignal, structured_signal
 from genba.definitions.definition import AgentDefinition
 from genba.definitions.steps_file import Step
-from genba.domain.errors import BoundaryViolationError, RateLimited, RecoverableError, SchemaViolationError
+from genba.domain.errors import (
+    AgentUnavailable,
+    BoundaryViolationError,
+    RateLimited,
+    RecoverableError,
+    SchemaViolationError,
+)
 from genba.domain.events import (
     AgentEnded,
     AgentOutput,
     AgentStarted,
     AskRetried,
     Notice,
+    OutputLeftOut,
     ReplyReceived,
     ReplyRefused,
     ToolUsed,
 )
+from genba.domain.long_texts import shortened
 from genba.domain.loop_state import LoopState
 from genba.domain.ports import AgentInstance
+from genba.domain.processes import LEFT_OUT
 from genba.domain.replies import Ask, Reply, Usage
 from genba.domain.shapes import too_deep
 from genba.domain.tools import is_listed
@@ -31,16 +40,32 @@ from genba.judgement.claims import ClaimKind, read_claim
 from genba.judgement.retrying import wait_before_retry
 from genba.judgement.structured_output import last_block, whole_reply
 from genba.judgement.transitions import Move, Refusal, follow, gate_move
+from genba.judgement.wording import say
 
-_MOST_OUTPUT = 8_000_000
-"""Characters of output that the journal takes per question."""
 _LONGEST_REPLY = 100_000
+_LEAST_STRUCTURED = 16 * 1024
 _LONGEST_TARGET = 300
 _LONGEST_NOTICE = 2000
 
 
 class OutOfTime(Exception):
     """Waiting for the provider would take longer than the run may last."""
+
+
+class WorkView(Protocol):
+    """What git shows of the work, for replies that cannot be read."""
+
+    def judges(self, state: LoopState) -> bool:
+        """Whether checks alone judge this session at its step: it has given no structured output so far."""
+        ...
+
+    async def moved(self, state: LoopState) -> bool:
+        """Whether anything changed since the last iteration."""
+        ...
+
+    async def delivered(self, state: LoopState) -> bool:
+        """Whether something new could be verified: commits, or changes that Genba commits."""
+        ...
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +94,8 @@ class Asking:
         self.began = world.clock.elapsed()
         self.over: Callable[[], Awaitable[bool]] | None = None
         """Whether the run has come to something though its instance failed: then it is not asked again."""
+        self.work: WorkView | None = None
+        """What the work itself shows of a reply that names no way on; None: replies alone count."""
 
     async def put(self, state: LoopState, prompt: ResolvedPrompt) -> Answer:
         text, asks = prompt.text, 0
@@ -80,20 +107,31 @@ class Asking:
             self.spent = self.spent.plus(reply.usage)
             self._check_tools(state.step, reply)
             structured = self._structured(reply)
-            found = self._fit(state.step, structured)
+            found = self._too_large(structured) or self._fit(state.step, structured)
             if not isinstance(found, Refusal):
                 return Answer(reply=reply, structured=structured, move=found, usage=self.spent, asks=asks)
+            if structured is None and await self._needs_no_words(state):
+                return Answer(reply=reply, structured=None, move=None, usage=self.spent, asks=asks)
             self.world.journal.emit(
                 ReplyRefused(
                     step=state.step,
                     iteration=state.iterations + 1,
-                    reason=found.reason,
+                    reason=shortened(found.reason, _LONGEST_NOTICE),
                     attempt=attempt,
                     again=attempt <= self.limits.reasks,
                 )
             )
-            text, refusal = f"{prompt.text}\n{refusal_section(found.reason)}\n", found
+            told = refusal_section(shortened(found.reason, _LONGEST_NOTICE), self.definition.language)
+            text, refusal = f"{prompt.text}\n{told}\n", found
+        if structured is None and self.work is not None and self.work.judges(state):
+            return Answer(reply=reply, structured=None, move=None, usage=self.spent, asks=asks)
         return self._fall_back(state, reply, refusal, asks)
+
+    async def _needs_no_words(self, state: LoopState) -> bool:
+        """Whether the work judges a reply without structured output, so that nobody asks for the form again."""
+        if self.work is None or not self.work.judges(state):
+            return False
+        return state.iterations > 0 or await self.work.moved(state)
 
     async def _with_retries(self, state: LoopState, prompt: ResolvedPrompt, text: str, asked: int) -> tuple[Reply, int]:
         failed, tries = 0, 0
@@ -150,8 +188,15 @@ class Asking:
             issue=self.issue,
             timeout_seconds=min(self.limits.ask_timeout_seconds, left),
             idle_seconds=self.limits.idle_timeout_seconds,
+            output_bytes=self.world.journal.room(),
         )
         reply = await self.world.adapter.execute(self.instance, ask, self._listen(state))
+        if not reply.usage.believable():
+            told = "warning: the agent reported a usage that no reply can have; it is not counted"
+            self.world.journal.emit(Notice(step=step_id, iteration=state.iterations + 1, message=told))
+            reply = msgspec.structs.replace(reply, usage=Usage())
+        if reply.failure:
+            await self._weigh_failure(state, reply.failure)
         if too_deep(reply.structured):
             reply = msgspec.structs.replace(reply, structured=None)
         ended = AgentEnded(
@@ -164,7 +209,7 @@ class Asking:
         received = ReplyReceived(
             step=step_id,
             iteration=state.iterations + 1,
-            text=reply.text[:_LONGEST_REPLY],
+            text=shortened(reply.text, _LONGEST_REPLY),
             structured=reply.structured,
             session_id=reply.session_id,
             usage=reply.usage,
@@ -172,13 +217,17 @@ class Asking:
         self.world.journal.emit(received)
         return reply
 
+    async def _weigh_failure(self, state: LoopState, failure: str) -> None:
+        """A failure counts, unless the instance has left work since the last iteration: then that is judged."""
+        if self.work is None or not await self.work.delivered(state):
+            raise AgentUnavailable(failure)
+        told = f"warning: {failure}; it left work on its branch, which is judged"
+        self.world.journal.emit(Notice(step=state.step, iteration=state.iterations + 1, message=told[:_LONGEST_NOTICE]))
+
     def _listen(self, state: LoopState) -> Any:
         where = {"step": state.step, "iteration": state.iterations + 1}
-        told = 0
 
         def heard(stream: str, line: str) -> None:
-            nonlocal told
-            told += len(line)
             if stream == "started":
                 self.world.journal.emit(AgentStarted(process=int(line), **where))  # type: ignore[arg-type]
             elif stream == "tool":
@@ -186,11 +235,9 @@ class Asking:
                 self.world.journal.emit(ToolUsed(tool=tool[:_LONGEST_TARGET], target=target[:_LONGEST_TARGET], **where))  # type: ignore[arg-type]
             elif stream == "notice":
                 self.world.journal.emit(Notice(message=line[:_LONGEST_NOTICE], **where))  # type: ignore[arg-type]
-            elif told - len(line) > _MOST_OUTPUT:
-                return
-            elif told > _MOST_OUTPUT:
-                more = f"the agent printed more than {_MOST_OUTPUT} characters; the rest is not written down"
-                self.world.journal.emit(Notice(message=more, **where))  # type: ignore[arg-type]
+            elif stream == LEFT_OUT:
+                name, size, lines = line.split(" ")
+                self.world.journal.emit(OutputLeftOut(stream=name, bytes=int(size), lines=int(lines), **where))  # type: ignore[arg-type]
             else:
                 self.world.journal.emit(AgentOutput(stream=stream, text=line, **where))  # type: ignore[arg-type]
 
@@ -210,6 +257,12 @@ class Asking:
         actions = self.definition.file.runner.actions
         return last_block(reply.text, actions.types if actions.enabled else ())
 
+    def _too_large(self, structured: dict[str, Any] | None) -> Refusal | None:
+        """A structured reply is kept in the state and in the journal, which has room for so much."""
+        most = max(_LEAST_STRUCTURED, self.world.journal.room() // 8)
+        size = len(msgspec.json.encode(structured)) if structured is not None else 0
+        return Refusal(say(self.definition.language, "large_json", size=size, most=most)) if size > most else None
+
     def _fit(self, step_id: str, structured: dict[str, Any] | None) -> Move | Refusal | None:
         """The way on, nothing for a step without a gate, or why the reply cannot be used."""
         step = self.definition.step(step_id)
@@ -217,12 +270,14 @@ class Asking:
             return None
         schemas = [schema for schema in (self.definition.schemas.get(step_id), self._signal_schema()) if schema]
         if schemas and structured is None:
-            return Refusal("the reply has no JSON object")
+            return Refusal(say(self.definition.language, "no_json"))
         for schema in schemas:
             problems = _problems(schema, structured)
             if problems:
-                return Refusal("the JSON does not fit its schema: " + "; ".join(problems))
-        return gate_move(step_id, step, structured) if step.structured_gate is not None else None
+                return Refusal(say(self.definition.language, "unfit_json", problems="; ".join(problems)))
+        return (
+            gate_move(step_id, step, structured, self.definition.language) if step.structured_gate is not None else None
+        )
 
     def _signal_schema(self) -> dict[str, Any] | None:
         """The schema that every reply is held to: that of a structuredSignal which alone completes the agent."""

@@ -15,6 +15,7 @@ from genba.domain.events import EffectDone, EffectPlanned, MergeFinished, Notice
 from genba.domain.evidence import CheckResult
 from genba.domain.problems import Problem
 from genba.domain.workspaces import MergeResult, MergeStatus, Proposal, PullRequest, Workspace
+from genba.execution.run_values import ReviewResult
 from genba.execution.uncut import uncut
 from genba.execution.world import World
 
@@ -49,6 +50,8 @@ class Finalized(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the work is verified, and others bring it to its base."""
     reason: str = ""
     hint: str = ""
+    review: ReviewResult | None = None
+    """The verdict of a session that reviewed."""
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):

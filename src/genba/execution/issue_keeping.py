@@ -4,11 +4,11 @@ import msgspec
 
 from genba.definitions.completion import ExternalState, walk
 from genba.definitions.definition import AgentDefinition
-from genba.domain.errors import NotFoundError, StateConflictError
+from genba.domain.errors import StateConflictError
 from genba.domain.events import EffectDone, EffectPlanned, Notice
 from genba.domain.issues import Issue, IssueChange
 from genba.domain.loop_state import ClosureChoice
-from genba.domain.outcomes import Outcome
+from genba.domain.outcomes import ClosureAction, Outcome
 from genba.execution.world import World
 from genba.judgement.closure import change_on_block, change_on_completion, change_on_start, change_on_stop
 
@@ -18,21 +18,17 @@ class IssueKeeper:
 
     def __init__(self, definition: AgentDefinition, world: World, number: int | None) -> None:
         self.settings = definition.file.runner.integrations.github
+        self.language = definition.language
         self.world = world
         self.number = number
         follows = any(isinstance(part, ExternalState) for part in walk(definition.completion))
         self.needs_tracker = self.settings.enabled or follows
 
     async def read(self, resumed: bool) -> tuple[Issue | None, tuple[Issue, ...]]:
-        """The issue, and the issues that hold the requirements."""
+        """The issue, and the issues that hold the requirements. Raises NotFoundError for an unknown one."""
         if self.number is None:
             return None, ()
-        try:
-            issue = await self.world.tracker.read(self.number)
-        except NotFoundError:
-            if self.needs_tracker:
-                raise
-            return Issue(number=self.number, title=""), ()
+        issue = await self.world.tracker.read(self.number)
         if issue.closed and self.needs_tracker and not resumed:
             raise StateConflictError(f"issue #{self.number} is closed", hint="open it again, then start the run")
         label = self.settings.labels.requirements
@@ -49,13 +45,15 @@ class IssueKeeper:
     async def end(self, outcome: Outcome, reason: str) -> None:
         """A run that did not complete works on its issue no more; a blocked one says so."""
         if outcome is Outcome.BLOCKED:
-            await self._change(change_on_block(self.settings, reason), "blocked")
+            await self._change(change_on_block(self.settings, reason, self.language), "blocked")
         elif outcome is not Outcome.COMPLETED:
             await self._change(change_on_stop(self.settings), "stopped")
 
-    async def complete(self, choice: ClosureChoice, arrived: bool, branch: str) -> None:
+    async def complete(
+        self, choice: ClosureChoice, arrived: bool, branch: str, action: ClosureAction | None = None
+    ) -> None:
         """Carry out the closure; an issue whose work did not arrive on the base stays open."""
-        change = change_on_completion(self.settings, choice)
+        change = change_on_completion(self.settings, choice, action)
         if change.close and not arrived:
             told = f"issue #{self.number} stays open: its work is on {branch} and not merged yet"
             self.world.journal.emit(Notice(message=told))

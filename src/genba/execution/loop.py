@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from genba.definitions.definition import AgentDefinition
-from genba.domain.errors import DiskFullError, GenbaError
+from genba.domain.errors import DiskFullError, GenbaError, StateConflictError
 from genba.domain.events import IterationFinished, IterationStarted, Notice
 from genba.domain.evidence import CheckResult, TreeFacts
 from genba.domain.loop_state import LoopState
@@ -16,6 +16,7 @@ from genba.domain.trailers import trailers
 from genba.domain.workspaces import Workspace
 from genba.execution.actions import Signals, handle_actions
 from genba.execution.asking import Answer, Asking, OutOfTime
+from genba.execution.delivering import Delivery
 from genba.execution.observing import Observing
 from genba.execution.prompting import Prompts, ResolvedPrompt
 from genba.execution.world import World
@@ -25,6 +26,25 @@ from genba.judgement.structured_output import field
 from genba.judgement.verdicts import Heard, Judge, Verdict, VerdictKind
 
 _SUMMARY_LENGTH = 600
+
+
+class Work:
+    """What git shows of the work while an iteration asks."""
+
+    def __init__(self, judge: Judge, observing: Observing, world: World) -> None:
+        self.judge = judge
+        self.observing = observing
+        self.world = world
+
+    def judges(self, state: LoopState) -> bool:
+        return not state.structured and self.judge.judges_by_work(state)
+
+    async def moved(self, state: LoopState) -> bool:
+        return _moved(state, await self.observing.facts())
+
+    async def delivered(self, state: LoopState) -> bool:
+        facts = await self.observing.facts()
+        return _moved(state, facts) and bool(facts.commits or (facts.dirty and self.world.adapter_commits))
 
 
 class Loop:
@@ -47,6 +67,8 @@ class Loop:
         self.prompts = prompts
         self.asking = asking
         self.observing = observing
+        asking.work = Work(judge, observing, world)
+        self.delivery = Delivery(world.inbox, workspace.run)
 
     async def run(self, state: LoopState, reached: Callable[[LoopState], None]) -> LoopState:
         """Go on until the end; `reached` is told each state on the way, so that a stop knows where it was."""
@@ -62,9 +84,12 @@ class Loop:
             return state.end(Outcome.BUDGET_EXHAUSTED, spent.reason)
         began = self.world.clock.elapsed()
         try:
-            prompt = self.prompts.resolve(state)
+            await self._check_foreign_changes()
+            messages = await self.delivery.due(state)
+            prompt = self.prompts.resolve(state, messages)
             self._announce(state, prompt)
             answer = await self.asking.put(state, prompt)
+            await self.delivery.delivered(state, messages)
             signals = await handle_actions(answer.reply.text, self.definition.file.runner.actions, self.world, state)
             await self._commit(state)
             heard = _heard(answer, signals)
@@ -83,6 +108,18 @@ class Loop:
         self._settle(state, after, answer, heard, verdict, facts, results, seconds)
         return after
 
+    async def _check_foreign_changes(self) -> None:
+        """Refuse to go on in the user's checkout with changes that the agent did not make: they would be committed."""
+        reads = self.definition.only_reads
+        if self.workspace.isolated or reads or not self.world.adapter_commits:
+            return
+        dirty = (await self.observing.facts()).dirty
+        if dirty:
+            raise StateConflictError(
+                f"your checkout has changes that the agent did not make: {', '.join(dirty[:5])}",
+                hint="git stash -u   or commit them",
+            )
+
     def _cut_off(self, state: LoopState, outcome: Outcome, reason: str, hint: str = "") -> LoopState:
         """The end of an iteration without a verdict. What it cost still counts."""
         return self.spent_so_far(state).end(outcome, self.world.redact(reason), hint)
@@ -98,6 +135,9 @@ class Loop:
         """The state that the verdict leads to."""
         step = state.step
         choice = signals.closure or read_closure(answer.structured)
+        if choice.unknown:
+            told = f'"{self.world.redact(choice.unknown)}" is no closure action, and the default applies'
+            self.world.journal.emit(Notice(message=told))
         return msgspec.structs.replace(
             state,
             step=verdict.step,
@@ -107,10 +147,12 @@ class Loop:
             asks_by_step=state.asks_by_step | {step: state.asks_by_step.get(step, 0) + answer.asks},
             attempts=_attempts(state, verdict),
             context=state.context | self._handed_over(step, answer),
+            seen=facts.mark,
+            structured=state.structured or answer.structured is not None,
             session_id=answer.reply.session_id or state.session_id,
             usage=state.usage.plus(answer.usage),
             seconds=state.seconds + seconds,
-            gap=verdict.gap,
+            gap=verdict.gap.bounded() if verdict.gap is not None else None,
             denied=answer.reply.tools_denied,
             last_failure=verdict.failure or state.last_failure,
             judged="" if facts.dirty or facts.strayed else facts.tree,
@@ -178,6 +220,10 @@ class Loop:
                 state=msgspec.to_builtins(after),
             )
         )
+
+
+def _moved(state: LoopState, facts: TreeFacts) -> bool:
+    return facts.mark != state.seen if state.seen else bool(facts.commits or facts.dirty)
 
 
 def _heard(answer: Answer, signals: Signals) -> Heard:

@@ -11,6 +11,7 @@ from genba.domain.workspaces import Workspace
 from genba.execution.world import World
 from genba.judgement.checks import judge_check
 from genba.judgement.verdicts import Judge
+from genba.judgement.wording import say
 
 
 class Observing:
@@ -28,9 +29,13 @@ class Observing:
             return False
         return (await self.world.tracker.read(self.issue)).closed
 
+    async def facts(self) -> TreeFacts:
+        """What git shows now."""
+        return await self.world.trees.observe(self.workspace)
+
     async def gather(self, state: LoopState, due: tuple[str, ...]) -> tuple[TreeFacts, tuple[CheckResult, ...]]:
         """Conditions run in order and stop at the first failure that counts."""
-        facts = await self.world.trees.observe(self.workspace)
+        facts = await self.facts()
         results: list[CheckResult] = []
         for name in due:
             result = await self._told(name, facts, state)
@@ -58,7 +63,7 @@ class Observing:
                 return result
         after = await self._after_checks(facts)
         if checks and after.dirty and not facts.dirty:
-            told = f"a check changes the working tree ({', '.join(after.dirty[:5])})"
+            told = say(self.judge.definition.language, "check_changes_tree", paths=", ".join(after.dirty[:5]))
             return CheckResult(checks[-1], CheckStatus.FAILED, told)
         return None
 
@@ -73,7 +78,7 @@ class Observing:
 
     async def _check(self, name: str, facts: TreeFacts) -> CheckResult:
         check = self.judge.definition.check(name)
-        by_facts = judge_check(name, check, facts)
+        by_facts = judge_check(name, check, facts, self.judge.definition.language)
         if by_facts is not None:
             return by_facts
         return await self.world.checks.run(name, check, self.workspace, self.workspace.run)

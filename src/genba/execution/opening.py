@@ -46,14 +46,21 @@ class Opening:
         """Everything up to the first question: what is refused here leaves nothing behind."""
         resumed = self.plan.workspace is not None
         issue, requirements = await self.issues.read(resumed)
-        task = await self.tasks.check(resumed) if self.tasks is not None else None
+        task = await self.tasks.check(resumed) if self.tasks is not None else await self._read_task()
         await self._check_remote()
         workspace = await self._workspace(issue)
         gap = await self._claim(workspace, task, fresh=not resumed)
         workspace, conflicts = await self._with_what_others_did(workspace, self.plan.gap or gap)
         await self._tell_start(workspace, issue)
         self.entered = True
-        return Opened(workspace=workspace, issue=issue, requirements=requirements, gap=gap, conflicts=conflicts)
+        return Opened(
+            workspace=workspace,
+            issue=issue,
+            requirements=requirements,
+            gap=gap,
+            conflicts=conflicts,
+            reviewed=self.tasks.reviewed if self.tasks is not None else "",
+        )
 
     async def open_again(self, opened: Opened) -> Workspace:
         """Go on where a process has died that had opened all this."""
@@ -64,10 +71,16 @@ class Opening:
             except NotFoundError as gone:  # who delivered may have taken it away before they died
                 self.gone = gone
             await self.sweep(self.plan.run)
-        task = await self.tasks.look() if self.tasks is not None else None
+        task = await self.tasks.look() if self.tasks is not None else await self._read_task()
         await self._claim(workspace, task, fresh=False)
         self.world.journal.emit(RunResumed(process=self.plan.process, commits=self.plan.commits))
         return workspace
+
+    async def _read_task(self) -> Task | None:
+        """The task of a session that does not claim it: its goals apply all the same."""
+        if self.world.ledger is None or self.plan.issue is None:
+            return None
+        return await self.world.ledger.look(self.plan.issue)
 
     async def _claim(self, workspace: Workspace, task: Task | None, fresh: bool) -> Gap | None:
         """Freeze what the work is held to, and take the task. A refusal leaves no new working tree behind.
@@ -83,7 +96,7 @@ class Opening:
                     from genba.execution.proving import Proof  # noqa: PLC0415  (only a run with goals pays for it)
 
                     self.proof = Proof(self.world, policy, self.definition.name, self.tasks)
-            if self.tasks is None or (self.plan.delivered and task is not None and task.status.ended):
+            if self.tasks is None or (self.plan.delivered and task is not None and task.has_let_go_of(self.plan.run)):
                 return None
             return await self.tasks.begin(workspace, self.world, self.plan.process)
         except GenbaError:
@@ -108,6 +121,7 @@ class Opening:
             base_branch=self.plan.base_branch,
             issue=self.plan.issue,
             issue_title=issue.title if issue else "",
+            only_reads=self.definition.only_reads,
         )
         workspace = await self.world.trees.open(request)
         if workspace.taken_from:

@@ -14,6 +14,7 @@ from genba.definitions.rules_file import RulesFile, TaskTypeSettings
 from genba.domain.detection import DETECTION_FILES, Detected, detect, is_gitleaks
 from genba.domain.goals import (
     GUARDS,
+    OF_CHANGES,
     BuildSucceeds,
     EndpointResponds,
     FilesChanged,
@@ -28,9 +29,12 @@ from genba.domain.goals import (
     TestsPass,
     Words,
     goal_type,
+    what_it_runs,
 )
 from genba.domain.verification import ArtifactType
 from genba.domain.walls import Network
+from genba.judgement.closure import moves_on, stage_of
+from genba.judgement.wording import say
 
 if TYPE_CHECKING:
     from genba.domain.ports import History
@@ -68,7 +72,9 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     environment: dict[str, str] = {}
     walls: bool = True
     """Whether commands are run behind walls, where the project has any."""
-    network: Network = Network.FULL
+    network: Network | None = None
+    """What goals can reach in a sandbox; None: what the agents of the project can."""
+    setup_network: Network = Network.FULL
     base: str = ""
     """The commit that it was read from."""
 
@@ -77,12 +83,49 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         """Whether somebody asked for a goal; the guards alone are nobody's wish."""
         return any(frozen.origin != "built in" for frozen in self.goals)
 
-    def told(self) -> str:
+    def told(self, language: str = "en") -> str:
         """The goals in words for a prompt."""
-        lines = [f"- {_in_words(frozen)}" for frozen in self.goals]
+        lines = [f"- {_in_words(frozen, language)}" for frozen in self.goals]
         if self.may_change:
-            lines.append(f"- protected paths that you may change: {', '.join(self.may_change)}")
+            lines.append(say(language, "protected", paths=", ".join(self.may_change)))
         return "\n".join(lines)
+
+
+class BaseRules(msgspec.Struct, frozen=True):
+    """What a commit says that work on it is held to."""
+
+    base: str
+    rules: RulesFile
+    origin: str
+    """Where the rules stand, in words."""
+    detected: Detected
+
+    def policy(self, task: Task | None, may_change: tuple[str, ...] = (), *, own_goals: bool = False) -> Policy:
+        """See `Rulebook.freeze`."""
+        rules = self.rules
+        goals = [] if own_goals else _dod(rules, self.origin)
+        settings = rules.task_types.get(task.type, TaskTypeSettings()) if task is not None else TaskTypeSettings()
+        if task is not None and not own_goals:
+            goals += _type_rules(task.type, settings, self.origin, _test_command(rules), self.detected.test)
+        if task is not None:
+            goals += _acceptance(task)
+        stages = settings.stages if task is not None and not own_goals else ()
+        each = _each_once(_with_endpoints(goals))
+        completed = tuple(_due(_complete(frozen, rules, self.detected), stages, task) for frozen in each)
+        own = MAY_CHANGE.get(task.type, ()) if task is not None and settings.may_change is None else settings.may_change
+        return Policy(
+            goals=completed,
+            artifacts=() if own_goals else _expected(task, settings, stages),
+            may_change=(*(own or ()), *(task.may_change if task is not None else ()), *may_change),
+            protected=rules.verification.protected_paths,
+            setup=rules.verification.setup or self.detected.setup,
+            setup_timeout_seconds=rules.verification.setup_timeout_seconds,
+            environment=rules.verification.environment,
+            walls=rules.verification.walls,
+            network=rules.verification.network,
+            setup_network=rules.verification.setup_network or rules.verification.network or Network.FULL,
+            base=self.base,
+        )
 
 
 class Rulebook:
@@ -106,32 +149,17 @@ class Rulebook:
 
         With `own_goals` the acceptance criteria of the task count alone, those too that stand elsewhere already.
         """
+        return (await self.read(base, base_branch)).policy(task, may_change, own_goals=own_goals)
+
+    async def read(self, base: str, base_branch: str) -> BaseRules:
+        """What a base says, for any number of tasks."""
         names = tuple(f"{base}:{name}" for name in (*CONFIG_FILES, *DETECTION_FILES))
         files = await self.history.files(base)
         texts = await self.history.read(names)
         found = {name.partition(":")[2]: text for name, text in texts.items()}
         rules, origin = self._rules(found, base_branch or base[:7])
         detected = detect({name: found[name] for name in DETECTION_FILES if name in found}, files)
-        goals = [] if own_goals else _dod(rules, origin)
-        settings = rules.task_types.get(task.type, TaskTypeSettings()) if task is not None else TaskTypeSettings()
-        if task is not None and not own_goals:
-            goals += _type_rules(task.type, settings, origin, _test_command(rules), detected.test)
-        if task is not None:
-            goals += _acceptance(task)
-        completed = tuple(_complete(frozen, rules, detected) for frozen in _each_once(goals))
-        own = MAY_CHANGE.get(task.type, ()) if task is not None and settings.may_change is None else settings.may_change
-        return Policy(
-            goals=completed,
-            artifacts=() if own_goals else _expected(task, settings),
-            may_change=(*(own or ()), *(task.may_change if task is not None else ()), *may_change),
-            protected=rules.verification.protected_paths,
-            setup=rules.verification.setup or detected.setup,
-            setup_timeout_seconds=rules.verification.setup_timeout_seconds,
-            environment=rules.verification.environment,
-            walls=rules.verification.walls,
-            network=rules.verification.network,
-            base=base,
-        )
+        return BaseRules(base, rules, origin, detected)
 
     def _rules(self, found: dict[str, str], branch: str) -> tuple[RulesFile, str]:
         """What the base branch calls done, and where that stands."""
@@ -149,7 +177,7 @@ def known_types(rules: RulesFile | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*EXPECTED, *(rules.task_types if rules is not None else ())]))
 
 
-def _in_words(frozen: FrozenGoal) -> str:
+def _in_words(frozen: FrozenGoal, language: str) -> str:
     """A goal as a line: its type, its condition, and whether it rejects."""
     told = msgspec.to_builtins(frozen.goal)
     condition = {
@@ -158,8 +186,8 @@ def _in_words(frozen: FrozenGoal) -> str:
         if key not in ("type", "required", "timeout_seconds", "ready_seconds") and value not in (None, {}, False)
     }
     shown = ", ".join(f"{key} {value}" for key, value in condition.items())
-    meaning = "" if shown or frozen.origin != "built in" else (type(frozen.goal).__doc__ or "")
-    required = "" if frozen.goal.required else " (reported only)"
+    meaning = say(language, f"means_{frozen.type}") if frozen.goal in GUARDS and not shown else ""
+    required = "" if frozen.goal.required else say(language, "reported_only")
     return f"{frozen.type}: {shown or meaning}".rstrip(": ") + required
 
 
@@ -201,14 +229,81 @@ def _possible(goal: Goal, own_tests: Words | None, detected_tests: str | None) -
 
 
 def _acceptance(task: Task) -> list[FrozenGoal]:
-    level, source = GoalLevel.ACCEPTANCE_CRITERIA, GoalSource.HUMAN_DEFINED
-    return [FrozenGoal(level=level, source=source, origin=f"task #{task.number}", goal=goal) for goal in task.goals]
+    """The criteria of a task. One that an agent wrote and that runs something no person enabled is refused."""
+    found = []
+    for goal in task.goals:
+        by_agent = goal in task.agent_goals
+        runs = what_it_runs(goal) if by_agent and goal not in task.enabled_goals else ""
+        found.append(
+            FrozenGoal(
+                level=GoalLevel.ACCEPTANCE_CRITERIA,
+                source=GoalSource.AI_INFERRED if by_agent else GoalSource.HUMAN_DEFINED,
+                origin=f"task #{task.number}",
+                goal=goal,
+                refused=f"an agent wrote its `{runs}`: genba task edit {task.number} --agent-commands" if runs else "",
+            )
+        )
+    return found
 
 
-def _expected(task: Task | None, settings: TaskTypeSettings) -> tuple[ArtifactType, ...]:
-    if task is None:
+def _expected(task: Task | None, settings: TaskTypeSettings, stages: tuple[str, ...]) -> tuple[ArtifactType, ...]:
+    if task is None or _another_follows(stages, task):
         return ()
-    return settings.artifacts if settings.artifacts is not None else EXPECTED.get(task.type, (_COMMIT,))
+    expected = settings.artifacts if settings.artifacts is not None else EXPECTED.get(task.type, (_COMMIT,))
+    found = {kind for phase in task.phases for kind in phase.artifacts} if stages else set()
+    return tuple(kind for kind in expected if kind not in found)
+
+
+def _another_follows(stages: tuple[str, ...], task: Task) -> bool:
+    stage = stage_of(stages, task)
+    return bool(stage) and moves_on(stages, task, stage)
+
+
+def _due(frozen: FrozenGoal, stages: tuple[str, ...], task: Task | None) -> FrozenGoal:
+    """The goal as it counts at the stage of a task: reported only where it is due later, or was met already.
+
+    What the type and the task ask for is due at the last stage. A goal about changes is met once, by whichever stage.
+    """
+    if task is None or not stages or not frozen.goal.required:
+        return frozen
+    later = frozen.level is not GoalLevel.DOD and _another_follows(stages, task)
+    shown = [msgspec.structs.replace(goal, required=True) for phase in task.phases for goal in phase.shown]
+    met = isinstance(frozen.goal, OF_CHANGES) and frozen.goal in shown
+    if not later and not met:
+        return frozen
+    return msgspec.structs.replace(frozen, goal=msgspec.structs.replace(frozen.goal, required=False))
+
+
+_NO_ENDPOINT = "it names no url, and no endpoint_responds stands before it: write response_contains: URL $.PATH exists"
+
+
+def _with_endpoints(goals: list[FrozenGoal]) -> list[FrozenGoal]:
+    """A response_contains without a url asks what the last endpoint_responds before it asks."""
+    found: list[FrozenGoal] = []
+    last: EndpointResponds | None = None
+    for frozen in goals:
+        goal, written = frozen.goal, frozen
+        if isinstance(goal, EndpointResponds):
+            last = goal
+        elif isinstance(goal, ResponseContains) and not goal.url and last is None:
+            written = msgspec.structs.replace(frozen, refused=frozen.refused or _NO_ENDPOINT)
+        elif isinstance(goal, ResponseContains) and not goal.url and last is not None:
+            written = msgspec.structs.replace(frozen, goal=_same_request(goal, last))
+        found.append(written)
+    return found
+
+
+def _same_request(goal: ResponseContains, asked: EndpointResponds) -> ResponseContains:
+    return msgspec.structs.replace(
+        goal,
+        url=asked.url,
+        method=asked.method,
+        headers=asked.headers,
+        body=asked.body,
+        serve=goal.serve or asked.serve,
+        ready_when=goal.ready_when or asked.ready_when,
+        ready_seconds=asked.ready_seconds,
+    )
 
 
 def _each_once(goals: list[FrozenGoal]) -> list[FrozenGoal]:
@@ -224,6 +319,8 @@ def _each_once(goals: list[FrozenGoal]) -> list[FrozenGoal]:
 
 def _complete(frozen: FrozenGoal, rules: RulesFile, detected: Detected) -> FrozenGoal:
     """The goal with the command that the base suggests, and the service of the project."""
+    if frozen.refused:
+        return frozen
     goal = frozen.goal
     match goal:
         case LintPasses(command=None):

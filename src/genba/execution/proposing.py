@@ -12,7 +12,7 @@ from genba.domain.outcomes import ClosureAction
 from genba.domain.tracking import Terms
 from genba.execution.finalizing import Delivery
 from genba.execution.pull_request_text import Told, body_of, title_of
-from genba.judgement.closure import change_on_completion
+from genba.judgement.closure import change_on_completion, ends_task
 
 if TYPE_CHECKING:
     from genba.execution.running import Run
@@ -31,9 +31,10 @@ def proposed(run: Run, delivery: Delivery, issue: Issue | None, action: ClosureA
         action=action,
         evidence=run.proof.evidence if run.proof is not None else None,
         trailers=delivery.trailers.rpartition("\n\n")[2],
+        language=run.definition.language,
     )
-    ends = action is not None and action is not ClosureAction.LABEL_ONLY
-    followed = ends and run.world.follows and plan.issue is not None and run.tasks is not None
+    awaited = run.tasks is not None and (ends_task(action) or run.tasks.moves_on)
+    followed = awaited and run.world.follows and plan.issue is not None
     terms = _terms(run, delivery, told) if followed else None
     return msgspec.structs.replace(
         delivery,
@@ -47,9 +48,9 @@ def proposed(run: Run, delivery: Delivery, issue: Issue | None, action: ClosureA
 def _terms(run: Run, delivery: Delivery, told: Told) -> Terms:
     finalize, integration = run.settings.execution.finalize, run.settings.integrations.github
     workspace, proof = run.workspace, run.proof
-    closure = change_on_completion(integration, run.state.closure)
+    closure = change_on_completion(integration, run.state.closure, told.action)
     if not integration.enabled and told.action is not None:  # a fleet ends a task, whatever its agent does to issues
-        closure = IssueChange(close=True)
+        closure = IssueChange(close=ends_task(told.action))
     return Terms(
         task=told.issue or 0,
         run=told.run,

@@ -11,6 +11,9 @@ from genba.domain.issues import FIRST_OWN_NUMBER
 from genba.domain.outcomes import ClosureAction
 from genba.domain.texts import cut, one_line
 from genba.domain.verification import GoalResult, Verification
+from genba.judgement.closure import ends_task
+from genba.judgement.sentences import detail_in, in_language
+from genba.judgement.wording import say
 
 LONGEST_BODY = 65_000
 """Characters. A forge takes 65,536 of them, and a marker comes behind."""
@@ -56,6 +59,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     """What is done to the issue once the work has landed; None: nothing."""
     evidence: Evidence | None = None
     trailers: str = ""
+    language: str = "en"
 
 
 def evidence_of(verification: Verification) -> Evidence:
@@ -104,42 +108,54 @@ def body_of(told: Told) -> str:
 def _reference(told: Told) -> str:
     if told.issue is None or told.issue >= FIRST_OWN_NUMBER:  # a task of our own: the forge has no such number
         return ""
-    closes = told.action is not None and told.action is not ClosureAction.LABEL_ONLY
+    closes = ends_task(told.action)
     return f"{'Closes' if closes else 'Refs'} #{told.issue}"
 
 
 def _asked(told: Told, asked: str) -> str:
     if not one_line(told.title) and not asked.strip():
         return ""
-    lines = ["## What was asked", "", f"**{inline(cut(told.title, _LONGEST_SHOWN)) or 'no title'}**"]
+    lines = [
+        say(told.language, "pull_request_asked"),
+        "",
+        f"**{inline(cut(told.title, _LONGEST_SHOWN)) or say(told.language, 'pull_request_no_title')}**",
+    ]
     return "\n".join([*lines, "", quoted(asked)] if asked.strip() else lines)
 
 
 def _sections(told: Told) -> str:
-    parts = ["## What was verified", _verified(told.evidence), "## Who did it", _done_by(told)]
+    language = told.language
+    verified, done_by = say(language, "pull_request_verified"), say(language, "pull_request_done_by")
+    parts = [verified, _verified(told.evidence, language), done_by, _done_by(told)]
     return "\n\n".join([*parts, *([told.trailers.strip()] if told.trailers.strip() else [])])
 
 
-def _verified(evidence: Evidence | None) -> str:
+def _verified(evidence: Evidence | None, language: str) -> str:
     if evidence is None or not evidence.commit:
-        return "Nothing was verified: neither the task nor the project asks for it."
-    took = f", in {evidence.seconds:.1f} s" if evidence.seconds else ""
-    lines = [f"Commit {evidence.commit}: **{inline(evidence.verdict)}**{took}, before this was opened."]
+        return say(language, "pull_request_unverified")
+    took = say(language, "pull_request_seconds", seconds=evidence.seconds) if evidence.seconds else ""
+    verdict = inline(evidence.verdict)
+    lines = [say(language, "pull_request_commit", commit=evidence.commit, verdict=verdict, took=took)]
     if evidence.rows:
-        lines += ["", "| level | goal | result | detail |", "|---|---|---|---|"]
-        lines += [_row(row) for row in evidence.rows]
-    lines += ["", *(f"- {inline(found)}" for found in evidence.findings)] if evidence.findings else []
+        lines += ["", say(language, "pull_request_columns"), "|---|---|---|---|"]
+        lines += [_row(row, language) for row in evidence.rows]
+    lines += (
+        ["", *(f"- {inline(in_language(language, found))}" for found in evidence.findings)] if evidence.findings else []
+    )
     return "\n".join(lines)
 
 
-def _row(row: EvidenceRow) -> str:
-    result = row.result if row.required else f"{row.result} (not required)"
-    result = f"{result}, as before" if row.cached else result
-    cells = (inline(row.level), inline(row.goal), inline(result), inline(row.detail))
+def _row(row: EvidenceRow, language: str) -> str:
+    result = row.result if row.required else say(language, "pull_request_not_required", result=row.result)
+    result = say(language, "pull_request_cached", result=result) if row.cached else result
+    cells = (inline(row.level), inline(row.goal), inline(result), inline(detail_in(language, row.goal, row.detail)))
     return f"| {' | '.join(cells)} |"
 
 
 def _done_by(told: Told) -> str:
-    times = f", {told.iterations} iteration{'s' if told.iterations != 1 else ''}" if told.iterations else ""
+    key = "pull_request_iteration" if told.iterations == 1 else "pull_request_iterations"
+    times = say(told.language, key, count=told.iterations) if told.iterations else ""
     more = f"`genba task show {told.issue}`, " if told.issue is not None else ""
-    return f"{inline(told.agent)}, in the session {inline(told.run)}{times}. More: {more}`genba logs {told.run}`"
+    more += f"`genba logs {told.run}`"
+    agent, run = inline(told.agent), inline(told.run)
+    return say(told.language, "pull_request_session", agent=agent, run=run, times=times, more=more)

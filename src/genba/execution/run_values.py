@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -12,6 +12,29 @@ from genba.domain.loop_state import Gap, LoopState
 from genba.domain.outcomes import Outcome
 from genba.domain.replies import Usage
 from genba.domain.workspaces import MergeStatus, Workspace
+
+
+class ReviewOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """The commit that a session reviews, and what its verdict counts for."""
+
+    of: int
+    """The task whose work is reviewed."""
+    commit: str
+    task: int | None = None
+    """The review task; None where the verdict is advice, and a person decides."""
+
+
+class ReviewResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A verdict on one commit."""
+
+    task: int
+    commit: str
+    verdict: Literal["approved", "changes_requested"]
+    findings: tuple[str, ...]
+    summary: str
+    reviewer: str
+    recorded: bool
+    """Whether it counts for the task; advice does not."""
 
 
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +67,8 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     conflicts: tuple[str, ...] = ()
     """Paths that were in conflict: work that still has the markers in them is not done."""
     process: int = 0
+    review: ReviewOrder | None = None
+    """The review that the session performs."""
 
     @property
     def issue(self) -> int | None:
@@ -60,6 +85,8 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
     gap: Gap | None = None
     conflicts: tuple[str, ...] = ()
     """Paths that have markers of a conflict with what others did to its pull request."""
+    reviewed: str = ""
+    """The key of the request for changes that `gap` describes."""
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,3 +115,5 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """The last verdict: done, rejected with its reason, or error."""
     output: dict[str, Any] | None = None
     """The structured output of the last reply."""
+    review: ReviewResult | None = None
+    """The verdict of a session that reviewed."""

@@ -29,9 +29,11 @@ from genba.execution.steps import GroundlessSteps
 from genba.execution.uncut import uncut
 from genba.execution.world import World
 from genba.judgement.budgets import exhausted, raised_limit
-from genba.judgement.closure import chosen_action
+from genba.judgement.closure import action_in_fleet, chosen_action, ending_a_phase, ends_task
 from genba.judgement.completion import SchemaFit
+from genba.judgement.sentences import detail_in
 from genba.judgement.verdicts import Judge
+from genba.judgement.wording import say
 
 if TYPE_CHECKING:
     from genba.execution.proving import Proof, Proved
@@ -78,7 +80,7 @@ class Run:
             steps = GroundlessSteps(self.world.steps, self.opening.gone)
             self.world = msgspec.structs.replace(self.world, steps=steps)
         self.proof = self.opening.proof
-        self._know(opened.gap)
+        await self._know(opened)
         self.conflicts = tuple(dict.fromkeys((*self.plan.conflicts, *opened.conflicts)))
         began = self.world.clock.elapsed()
         finalized = Finalized(done=False)
@@ -113,37 +115,51 @@ class Run:
         ending = partial(self._end, finalized, self.workspace or workspace, began)
         return await self.world.steps.run("end", lambda: uncut(ending()), RunResult)
 
-    def _know(self, gap: Gap | None) -> None:
+    async def _know(self, opened: Opened) -> None:
         """Put into the next prompt what the run must know first; a loop that had ended goes on with it.
 
         It has its iterations and its time anew: how often work comes back is bounded by whoever sends it.
         """
+        gap, reviewed = opened.gap, opened.reviewed
         if self.plan.gap is not None:
             again = self.state.again(self.plan.gap)
             self._reached(msgspec.structs.replace(again, step=self._working_step()))
         elif gap is not None and self.plan.state is None:
-            self._reached(msgspec.structs.replace(self.state, gap=gap))
+            self._reached(msgspec.structs.replace(self.state, gap=gap.bounded(), reviewed=reviewed))
+        elif gap is not None and reviewed and reviewed != self.state.reviewed and not self.world.hands_over:
+            await self._know_review(gap, reviewed)
+
+    async def _know_review(self, gap: Gap, reviewed: str) -> None:
+        """Go on with the changes that a review requested; a run that is resumed later knows them already."""
+        if self.tasks is not None:
+            await self.tasks.rework(gap.detail)
+        again = self.state.again(gap)
+        self._reached(msgspec.structs.replace(again, step=self._working_step(), reviewed=reviewed))
+        sent_back = WorkSentBack(step=self.state.step, reason=gap.detail, state=msgspec.to_builtins(self.state))
+        self.world.journal.emit(sent_back)
 
     def _reached(self, state: LoopState) -> None:
         self.state = state
 
     def _keeper(self) -> TaskKeeper | None:
-        """Who keeps the task, for a run that works on one."""
-        kept = self.issues.needs_tracker or self.world.hands_over
-        if self.world.ledger is None or self.plan.issue is None or not kept:
+        """The keeper of the task; None for a session without one, or one that only reads it."""
+        only_reads = self.definition.only_reads and not self.issues.needs_tracker and not self.world.hands_over
+        if self.world.ledger is None or self.plan.issue is None or only_reads:
             return None
         from genba.execution.task_keeping import TaskKeeper  # noqa: PLC0415  (only a run with a task pays for it)
 
-        return TaskKeeper(self.world.ledger, self.world.journal, self.plan.issue, self.plan.run, self.definition.name)
+        ledger, journal, stages = self.world.ledger, self.world.journal, self.world.stages
+        return TaskKeeper(ledger, journal, self.plan.issue, self.plan.run, self.definition.name, stages)
 
     async def _work(self, workspace: Workspace, opened: Opened) -> Finalized:
         """Loop, then deliver; what turns out red on the way out goes back into the loop."""
         steps, issue = self.world.steps, opened.issue
         if self.plan.delivered:
             return await steps.run("clean up", partial(self._delivered, workspace, issue), Finalized)
-        goals = self.proof.policy.told() if self.proof is not None else ""
+        goals = self.proof.policy.told(self.definition.language) if self.proof is not None else ""
+        moves_on = self.tasks is not None and self.tasks.moves_on
         prompts = Prompts(
-            self.definition,
+            ending_a_phase(self.definition) if moves_on else self.definition,
             self.plan.run,
             workspace,
             self.plan.parameters,
@@ -199,8 +215,8 @@ class Run:
 
     def known(self) -> str:
         """What whoever works must know first: what was tried before, and what the work came back with."""
-        sections = [handover_section(self.plan.handover)] if self.plan.handover else []
-        sections += [gap_section(self.state.gap)] if self.state.gap is not None else []
+        sections = [handover_section(self.plan.handover, self.definition.language)] if self.plan.handover else []
+        sections += [gap_section(self.state.gap, self.definition.language)] if self.state.gap is not None else []
         return "\n\n".join(sections)
 
     async def _prove(self, proof: Proof, workspace: Workspace) -> Proved:
@@ -228,12 +244,13 @@ class Run:
         left = await self.world.rework.markers_left(seen.head, self.conflicts)
         if not left:
             return None
-        return CheckResult(
-            "conflict", CheckStatus.FAILED, f"the markers of the conflict are still in {', '.join(left)}"
-        )
+        told = say(self.definition.language, "markers_left", paths=", ".join(left))
+        return CheckResult("conflict", CheckStatus.FAILED, told)
 
     async def _delivered(self, workspace: Workspace, issue: Issue | None) -> Finalized:
         """The work has landed already: what is left of it is taken away."""
+        if self.world.answers is not None:
+            return await self.world.answers(self.state.output, workspace)
         if self.plan.merged and self.world.hands_over:
             finalizer = Finalizer(self.world, workspace, self.settings.execution.finalize, self.plan.run, None)
             return await finalizer.send_landed(self._delivery(workspace, issue), self.plan.merged)
@@ -267,26 +284,43 @@ class Run:
         async def verify() -> CheckResult | None:
             return await observing.first_failure(self.state, checks)
 
+        if self.world.answers is not None:
+            return await self.world.answers(self.state.output, workspace)
         settings = self.settings.execution.finalize
         if self._hands_over and self.tasks is not None:
             await self.tasks.reach_review()
             told = f"{self.tasks.verified[:7]} is verified, and waits to land on {workspace.base_branch}"
             return Finalized(done=False, handed_over=True, reason=told)
         waits = await self._may_land(self.tasks) if self.tasks is not None else ""
-        if waits:
-            hint = f"genba task approve {self.plan.issue}\ngenba run --resume {self.plan.run}"
+        if waits and self.tasks is not None:
+            asked = "" if self.world.hands_over else await self.tasks.ask_review(self.world)
+            hint = f"{asked}\ngenba run --resume {self.plan.run}".strip()
             return Finalized(done=False, waits=True, reason=waits, hint=hint)
+        self._check_bound(workspace)
         finalizer = Finalizer(self.world, workspace, settings, self.plan.run, verify if checks else None)
         if self.proof is not None:
             # Where there was nothing to verify no commit holds, so what lands after all is verified first.
             finalizer.hold_to(self.proof.held, self.proof.of_merge)
         return await finalizer.finalize(self._delivery(workspace, issue))
 
+    def _check_bound(self, workspace: Workspace) -> None:
+        """Refuse to deliver for a session that names a task whose goals did not judge the work."""
+        finalize = self.settings.execution.finalize
+        leaves = (workspace.isolated and finalize.auto_merge) or finalize.push or finalize.create_pr
+        if self.plan.issue is None or not leaves or self.world.ledger is None:
+            return
+        if self.tasks is None or self.proof is None or self.proof.tasks is not self.tasks:
+            raise StateConflictError(
+                f"the work on {workspace.branch} names task #{self.plan.issue} and was not held to its goals",
+                unchanged="nothing was merged, pushed or closed.",
+                hint=f"genba verify {self.plan.issue}",
+            )
+
     async def _may_land(self, tasks: TaskKeeper) -> str:
         """Why the work stays here for now; what is proposed on a forge that Genba follows is reviewed there."""
         if self.world.refresh is not None and self.plan.issue is not None:
             await self.world.refresh(self.plan.issue)
-        return await tasks.may_land(self._closure_action(), self._proposes and self.world.follows)
+        return await tasks.may_land(self._proposes and self.world.follows)
 
     def _delivery(self, workspace: Workspace, issue: Issue | None) -> Delivery:
         subject, body = subject_of(issue.title, issue.number) if issue else ("", "")
@@ -307,7 +341,8 @@ class Run:
         if red.name in _OF_ANSWERS:
             denied = ()
         elif red.name != "verification":
-            alone = f"{red.detail}; this is the committed work alone, as it would land"
+            language = self.definition.language
+            alone = say(language, "committed_alone", detail=detail_in(language, red.name, red.detail))
             told = msgspec.structs.replace(red, detail=alone)
         self._reached(msgspec.structs.replace(self.state, step=self._working_step()))
         again = self.state.last_failure if red.name == "verification" else None
@@ -360,7 +395,7 @@ class Run:
             verified = state.outcome is Outcome.COMPLETED and not conflict
             if outcome is not Outcome.COMPLETED and not verified:  # verified work stays in review until it lands
                 await self.tasks.stop(outcome, reason, conflict)
-            await self.tasks.end(outcome, reason, state)
+            await self.tasks.end(outcome, reason, state, self._lands_on(workspace))
         merged = finalized.commit if finalized.merge is MergeStatus.MERGED else self.plan.merged
         seconds = round(self.world.clock.elapsed() - began, 3)
         self.world.journal.emit(
@@ -394,20 +429,39 @@ class Run:
             verified=proof.held if proof is not None and proof.done else "",
             verdict=proof.verdict if proof is not None else "",
             output=state.output,
+            review=finalized.review,
         )
 
+    def _lands_on(self, workspace: Workspace) -> str:
+        """The branch that a merge alone brings the work to; empty where something else delivers or closes it."""
+        finalize = self.settings.execution.finalize
+        merges = finalize.auto_merge and workspace.isolated and not (finalize.push or finalize.create_pr)
+        own = self.tasks is not None and self.tasks.own
+        return workspace.base_branch if merges and own else ""
+
     def _closure_action(self) -> ClosureAction | None:
-        """What is done to the issue in the end; None for an agent that leaves issues alone."""
-        settings = self.settings.integrations.github
-        if settings.enabled:
-            return chosen_action(settings, self.state.closure)
-        return ClosureAction.CLOSE if self.world.hands_over else None
+        """What becomes of the task in the end; None where its issue on GitHub stays open.
+
+        The integration only controls writes to GitHub: a task of our own ends by its verified work either way.
+        """
+        settings, tasks = self.settings.integrations.github, self.tasks
+        moves_on = tasks is not None and tasks.moves_on
+        if self.world.hands_over or moves_on:
+            return action_in_fleet(settings, self.state.closure, moves_on)
+        own = tasks is not None and tasks.own
+        return chosen_action(settings, self.state.closure) if settings.enabled or own else None
 
     async def _close(self, finalized: Finalized, workspace: Workspace) -> Finalized:
         try:
+            action = self._closure_action()
+            carry_out = partial(self.issues.complete, self.state.closure, finalized.arrived, workspace.branch, action)
+            awaited = self.tasks is not None and self.tasks.moves_on and not finalized.arrived
+            if not ends_task(action) and not awaited:  # whoever takes the task next finds its labels
+                await carry_out()
             if self.tasks is not None:
-                await self.tasks.complete(finalized, self._closure_action())
-            await self.issues.complete(self.state.closure, finalized.arrived, workspace.branch)
+                await self.tasks.complete(finalized, action)
+            if ends_task(action):
+                await carry_out()
         except DiskFullError:
             raise  # it is closed when there is room
         except GenbaError as error:

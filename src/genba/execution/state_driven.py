@@ -19,14 +19,16 @@ from genba.domain.outcomes import Outcome
 from genba.domain.ports import Workflow
 from genba.domain.replies import Usage
 from genba.domain.trailers import trailers
-from genba.domain.workflow import Standing
+from genba.domain.workflow import Message, Standing
 from genba.domain.workspaces import Workspace
 from genba.execution.asking import Asking, OutOfTime
+from genba.execution.delivering import Delivery
 from genba.execution.prompting import Prompts, ResolvedPrompt
 from genba.execution.proving import Proof
 from genba.execution.world import World
 from genba.judgement.budgets import exhausted
 from genba.judgement.instructions import control_prompt
+from genba.judgement.wording import say
 
 _RESULT = "result"
 """The check of an instance that ended without one."""
@@ -62,6 +64,7 @@ class StateDrivenLoop:
         """Held while a claim is looked at: who wants to know what came of the run waits for it."""
         self.proof = proof
         """What its claims are verified with; a manager has none of its own."""
+        self.delivery = Delivery(world.inbox, workspace.run)
         asking.over = self.is_over
 
     async def run(self, state: LoopState, reached: Callable[[LoopState], None]) -> LoopState:
@@ -79,8 +82,10 @@ class StateDrivenLoop:
         began = self.world.clock.elapsed()
         asks, failed = 1, None
         try:
-            prompt = self._prompt(state)
+            messages = await self.delivery.due(state)
+            prompt = self._prompt(state, messages)
             self._announce(state, prompt)
+            await self.delivery.delivered(state, messages)  # each life is told all of them anew
             asks = (await self.asking.put(state, prompt)).asks
         except OutOfTime as finding:
             failed = (Outcome.BUDGET_EXHAUSTED, str(finding), "")
@@ -101,14 +106,14 @@ class StateDrivenLoop:
         usage, seconds = state.usage.plus(self.asking.spent), state.seconds + self.asking.elapsed()
         return msgspec.structs.replace(state, usage=usage, seconds=seconds)
 
-    def _prompt(self, state: LoopState) -> ResolvedPrompt:
+    def _prompt(self, state: LoopState, messages: tuple[Message, ...]) -> ResolvedPrompt:
         """How to ask, and who it is: all the rest it is told when it asks."""
         control = self.world.control
         assert control is not None  # noqa: S101  (made ready together with the workflow)
-        system, sections = self.prompts.told(state)
+        system, sections = self.prompts.told(state, messages)
         text = control_prompt(control.language, control.agent_id, control.project_id, system)
         if state.previous_summary:
-            sections = (*sections, f"## Where the instance before you stopped\n\n{state.previous_summary}")
+            sections = (*sections, f"{say(control.language, 'stopped_before')}\n\n{state.previous_summary}")
         source = self.definition.system_prompt.source
         return ResolvedPrompt(source, "\n\n".join((text.rstrip(), *sections)) + "\n", "", "")
 

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from genba.domain.errors import StateConflictError
 from genba.domain.events import Notice
 from genba.domain.loop_state import Gap, LoopState
-from genba.domain.outcomes import ClosureAction, Outcome
+from genba.domain.outcomes import Outcome
 from genba.domain.sessions import SessionEnd, SessionStart
 from genba.domain.tasks import Actor, ActorKind, Blocker, BlockerKind, StatusChange, Task, TaskStatus
 from genba.domain.workspaces import MergeStatus, Workspace
 from genba.execution.verifying import evidence
+from genba.judgement.closure import ends_task, moves_on, stage_of
+from genba.judgement.reviews import findings_gap
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from genba.domain.outcomes import ClosureAction
     from genba.domain.ports import Journal, TaskLedger
     from genba.domain.verification import Verification
     from genba.execution.finalizing import Finalized
@@ -23,28 +30,52 @@ if TYPE_CHECKING:
 class TaskKeeper:
     """Keeps the task of one run: claims it, records what was verified, and lets go of it in the right status."""
 
-    def __init__(self, ledger: TaskLedger, journal: Journal, number: int, run: str, agent: str) -> None:
+    def __init__(
+        self,
+        ledger: TaskLedger,
+        journal: Journal,
+        number: int,
+        run: str,
+        agent: str,
+        stages: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> None:
         self.ledger = ledger
         self.journal = journal
         self.number = number
         self.run = run
         self.agent = agent
+        self.stages = stages or {}
+        """By type of task: the agents that work on it one after the other."""
         self.actor = Actor(ActorKind.ORCHESTRATOR, run)
         self.verified = ""
         """The commit that was verified last, and held."""
+        self.reviewed = ""
+        """The key of the changes that a review requested, where the task came back with them."""
+        self.own = False
+        """True for a task of the local tracker, which ends here and nowhere else."""
+        self.moves_on = False
+        """True when another stage of the task follows this session."""
 
     async def look(self) -> Task:
-        return await self.ledger.look(self.number)
+        task = await self.ledger.look(self.number)
+        self.own = task.tracker == "local"
+        self.moves_on = moves_on(self._stages(task), task, self.agent)
+        return task
+
+    def _stages(self, task: Task) -> tuple[str, ...]:
+        return self.stages.get(task.type, ())
 
     async def check(self, resumed: bool) -> Task:
         """The task, if it can be worked on now; a refusal comes before anything is made."""
-        task = await self.ledger.look(self.number)
+        task = await self.look()
         if resumed and task.status is TaskStatus.BLOCKED:
             task = await self.ledger.move(
                 self.number,
                 StatusChange(to=TaskStatus.OPEN, actor=self.actor, reason="its run goes on", session=self.run),
             )
         if resumed or task.status in (TaskStatus.OPEN, TaskStatus.IN_PROGRESS):
+            if not resumed:
+                self._is_its_turn(task)
             await self._nothing_to_wait_for(task)
             return task
         hints = {
@@ -58,6 +89,15 @@ class TaskKeeper:
             unchanged="nothing was started, nothing was changed.",
             hint=hints.get(task.status, f"genba task reopen {self.number}"),
         )
+
+    def _is_its_turn(self, task: Task) -> None:
+        stage = stage_of(self._stages(task), task)
+        if stage and stage != self.agent:
+            raise StateConflictError(
+                f'task #{self.number} is at the stage of "{stage}", and "{self.agent}" is another agent',
+                unchanged="nothing was started, nothing was changed.",
+                hint=f"genba run {stage} --issue {self.number}",
+            )
 
     async def _nothing_to_wait_for(self, task: Task) -> None:
         """What a task depends on is done, and its parts have ended, before somebody works on it."""
@@ -96,7 +136,14 @@ class TaskKeeper:
 
         briefing = await self.ledger.begin(self.number, start, died)
         self.verified = briefing.verified
-        return briefing.gap or first_gap(briefing.last)
+        changes = briefing.changes
+        if changes is None:
+            return briefing.gap or first_gap(briefing.last)
+        self.reviewed = changes.key
+        rounds = max(world.review_rounds, changes.count)
+        return briefing.gap or findings_gap(
+            changes.findings, commit=changes.commit, reviewer=changes.reviewer, round=changes.count, rounds=rounds
+        )
 
     async def record(self, verification: Verification, of_merge: bool) -> None:
         """Write a verdict down. What is approved and done is the commit of the branch, however it is merged."""
@@ -104,7 +151,7 @@ class TaskKeeper:
         if not of_merge:
             self.verified = verification.subject.commit if verification.done else ""
 
-    async def may_land(self, action: ClosureAction | None, reviewed_there: bool = False) -> str:
+    async def may_land(self, reviewed_there: bool = False) -> str:
         """Why the work may not land yet; an empty string when it may. A task that was given up lands nothing.
 
         What is `reviewed_there`, where it is proposed, needs no review before.
@@ -115,12 +162,17 @@ class TaskKeeper:
                 f"task #{self.number} is {task.status} by now: its work stays on its branch",
                 hint=f"genba task show {self.number}",
             )
-        if not _ends(action):
-            return ""
         await self.reach_review()
         if reviewed_there or not task.requires_review or task.approved == self.verified:
             return ""
         return f"task #{self.number} waits for a review of {self.verified[:7]} by {_reviewer(task)}"
+
+    async def ask_review(self, world: World) -> str:
+        """Create the review task, or the decision of a person; returns the next commands. Safe to repeat."""
+        review = await self.ledger.ask_review(self.number, self.verified, self.run, world.review_rounds)
+        if review.reviewer_type == "ai":
+            return f"genba run {world.reviewer} --issue {self.number}   or: genba work"
+        return f"genba approve {self.number}   or: genba reject {self.number} --reason TEXT"
 
     async def rework(self, reason: str) -> None:
         """What was verified turned out red on its way out: it is worked on again."""
@@ -129,20 +181,24 @@ class TaskKeeper:
 
     async def complete(self, finalized: Finalized, action: ClosureAction | None) -> None:
         """The work is verified and has left its branch: the task is done, or goes on where it only ended a phase."""
-        if not _ends(action):
-            why = "a phase is done" if action is not None else "its agent does not close issues"
-            await self._move(StatusChange(to=TaskStatus.OPEN, actor=self.actor, reason=why, session=self.run))
+        task = await self.look()
+        if any(phase.session == self.run for phase in task.phases):
             return
         await self.reach_review()
-        if not finalized.arrived:
+        ends = ends_task(action)
+        if not finalized.arrived and (ends or self.moves_on):
             self.journal.emit(Notice(message=f"task #{self.number} is in review: its work has not landed yet"))
-        else:
-            how = f"merged {finalized.commit[:7]}" if finalized.merge is MergeStatus.MERGED else "nothing to merge"
-            await self._move(
-                StatusChange(
-                    to=TaskStatus.DONE, actor=self.actor, commit=self.verified, finalized=how, session=self.run
-                )
-            )
+            return
+        how = f"merged {finalized.commit[:7]}" if finalized.merge is MergeStatus.MERGED else "nothing to merge"
+        change = StatusChange(
+            to=TaskStatus.DONE, actor=self.actor, commit=self.verified, finalized=how, session=self.run
+        )
+        if not ends:
+            why = "a phase is complete" if action is not None else "its agent does not close issues"
+            change = msgspec.structs.replace(change, to=TaskStatus.OPEN, reason=why, phase=self.agent)
+            if not finalized.arrived:
+                change = msgspec.structs.replace(change, finalized=finalized.pull_request or "left on its branch")
+        await self._move(change)
 
     async def stop(self, outcome: Outcome, reason: str, conflict: bool) -> None:
         """Let go of a task that is not done."""
@@ -159,7 +215,7 @@ class TaskKeeper:
             change = StatusChange(to=TaskStatus.OPEN, actor=self.actor, reason=reason, session=self.run)
         await self._move(change)
 
-    async def end(self, outcome: Outcome, reason: str, state: LoopState) -> None:
+    async def end(self, outcome: Outcome, reason: str, state: LoopState, lands_on: str = "") -> None:
         end = SessionEnd(
             run=self.run,
             outcome=outcome,
@@ -167,6 +223,8 @@ class TaskKeeper:
             iterations=state.iterations,
             tokens=state.usage.tokens,
             cost_usd=state.usage.cost_usd,
+            verified=self.verified,
+            lands_on=lands_on,
         )
         await self.ledger.end(end)
 
@@ -195,11 +253,6 @@ def first_gap(last: Verification | None) -> Gap | None:
         return None
     told = evidence(last)
     return Gap(check=told.name, detail=told.detail, output=told.output, claim="", attempt=1, max_attempts=1)
-
-
-def _ends(action: ClosureAction | None) -> bool:
-    """Whether an action ends the task; without one, or with labels alone, it stays open."""
-    return action is not None and action is not ClosureAction.LABEL_ONLY
 
 
 def _reviewer(task: Task) -> str:

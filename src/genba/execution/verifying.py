@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,13 +18,24 @@ from genba.domain.goals import (
     Goal,
     LintPasses,
     NoSecrets,
+    ProtectedPaths,
     TestAdded,
     TestsPass,
     Words,
     goal_type,
 )
-from genba.domain.verification import BranchFacts, GoalResult, Place, Subject, VerdictStatus, Verification
+from genba.domain.verification import (
+    NOTHING_KEPT,
+    BranchFacts,
+    GoalResult,
+    Kept,
+    Place,
+    Subject,
+    VerdictStatus,
+    Verification,
+)
 from genba.execution.policies import Policy
+from genba.judgement.commands import commands_in, files_run, is_manifest
 from genba.judgement.goals import (
     View,
     files_to_lay_over,
@@ -34,14 +45,18 @@ from genba.judgement.goals import (
     paths_in_command,
     test_files,
 )
-from genba.judgement.paths import PROTECTED
+from genba.judgement.paths import PROTECTED, is_setting_of_runners, some
 
 if TYPE_CHECKING:
     from genba.domain.ports import Checkouts, Clock, GoalRunner, History, ResultStore
 
 _OUTPUT_KEPT = 4000
 _LINES_IN_PROMPT = 40
+_SCRIPTS_IN_SCRIPTS = 3
+_MOST_KEPT = 200
+_NOT_RUN = "not run: the branch changes what judges it (protected_paths)"
 Told = Callable[[GoalResult], None]
+ToolsOf = Callable[[Policy, tuple[Words, ...]], Awaitable[str]]
 
 
 class Verifier:
@@ -57,6 +72,7 @@ class Verifier:
         environment: str,
         mark: str,
         redact: Callable[[str], str],
+        tools: ToolsOf | None = None,
     ) -> None:
         self.history = history
         self.checkouts = checkouts
@@ -69,6 +85,8 @@ class Verifier:
         self.mark = mark
         self.redact = redact
         """Hides secrets in what a goal printed, before anybody keeps or shows it."""
+        self.tools = tools or _no_tools
+        """What the tools are that commands run: results of other ones do not count."""
 
     async def verify(self, subject: Subject, policy: Policy, told: Told, fresh: bool = False) -> Verification:
         """The verdict on a commit. With `fresh` every goal is checked again."""
@@ -113,18 +131,32 @@ class _Checking:
         self.fresh = fresh
         self.runner = verifier.runner_for(policy)
         self.mark = verifier.mark
+        self.judges_changed = False
+        """Whether the branch changes what judges it, without permission: then no command of it is run, and no setup."""
         self.folders: dict[str, str] = {}
         self.not_ready: dict[str, CheckResult] = {}
         """Why nothing can be run in a folder, for those whose setup did not work."""
 
     async def all(self) -> tuple[GoalResult, ...]:
+        """Every goal in order. What git shows of what judges comes first: a judge that was changed is not run."""
+        self.judges_changed = any(self._is_a_changed_judge(frozen) for frozen in self.policy.goals)
         try:
             return tuple([await self._one(frozen) for frozen in self.policy.goals])
         finally:
             for folder in self.folders.values():
                 await self.verifier.checkouts.close(folder)
 
+    def _is_a_changed_judge(self, frozen: FrozenGoal) -> bool:
+        if not isinstance(frozen.goal, ProtectedPaths) or not frozen.goal.required or frozen.refused:
+            return False
+        found = judge_by_facts(frozen.goal, self.view)
+        return found is not None and not found.passed
+
     async def _one(self, frozen: FrozenGoal) -> GoalResult:
+        if frozen.refused:
+            refused = GoalResult(goal=frozen, result=CheckResult(frozen.type, CheckStatus.ERROR, frozen.refused))
+            self.told(refused)
+            return refused
         by_facts = judge_by_facts(frozen.goal, self.view)
         result = GoalResult(goal=frozen, result=by_facts) if by_facts else await self._run(frozen)
         self.told(result)
@@ -133,10 +165,12 @@ class _Checking:
     async def _run(self, frozen: FrozenGoal) -> GoalResult:
         goal = await self._with_command(frozen.goal)
         frozen = msgspec.structs.replace(frozen, goal=goal)
-        key = self._key(goal)
+        key = await self._key(goal)
         known = None if self.fresh else self.verifier.results.find(key)
         if known is not None:
             return GoalResult(goal=frozen, result=_short(known), log=key[:12], cached=True)
+        if self.judges_changed and not _is_scan(goal):
+            return GoalResult(goal=frozen, result=CheckResult(frozen.type, CheckStatus.ERROR, _NOT_RUN))
         result = await self._in_checkout(goal)
         if isinstance(goal, TestAdded) and result.passed and runs_whole_suite(goal.command):
             result = await self._with_control(goal, result)
@@ -151,9 +185,9 @@ class _Checking:
     async def _with_control(self, goal: TestAdded, result: CheckResult) -> CheckResult:
         """A whole suite that is red on the base proves something only if it is green there without the new tests."""
         facts, suite = self.view.facts, TestsPass(command=goal.command, timeout_seconds=goal.timeout_seconds)
-        folder = await self._folder(facts.base)
+        folder = await self._folder(facts.base, await self._kept(goal))
         control = await self.runner.run(suite, Place(folder=folder, commit=facts.base, base=facts.base), self.mark)
-        if control.passed:
+        if control.passed or control.ran_no_test:  # where there is no other test, none is red
             return result
         told = f"the tests are red on the base already, so a new one proves nothing: {control.detail}"
         return CheckResult(result.name, CheckStatus.ERROR, told, control.output, result.seconds + control.seconds)
@@ -161,34 +195,62 @@ class _Checking:
     async def _in_checkout(self, goal: Goal) -> CheckResult:
         """Run a goal where nothing but the commit is. Who needs no files gets none."""
         facts, name = self.view.facts, goal_type(goal)
-        if isinstance(goal, NoSecrets) and goal.command is None:
+        if _is_scan(goal):
             place = Place(folder="", commit=facts.commit, base=facts.base)
             return await self.runner.run(goal, place, self.mark)
-        folder = await self._folder(facts.commit)
+        kept = await self._kept(goal)
+        folder = await self._folder(facts.commit, kept)
         if folder in self.not_ready:
             return msgspec.structs.replace(self.not_ready[folder], name=name)
         place = Place(folder=folder, commit=facts.commit, base=facts.base)
         if isinstance(goal, TestAdded):
             files, laid = test_files(self.view, goal), files_to_lay_over(self.view, goal)
             over = tuple((change.path, change.new_blob) for change in facts.changes if change.path in laid)
-            base = await self._folder(facts.base, over)
+            base = await self._folder(facts.base, kept, over)
             if base in self.not_ready:  # nothing is red there for the right reason
                 why = f"on the base: {self.not_ready[base].detail}"
                 return CheckResult(name, CheckStatus.ERROR, why, self.not_ready[base].output)
             place = msgspec.structs.replace(place, base_folder=base, files=files)
-        return await self.runner.run(goal, place, self.mark)
+        return await self._unless_judges_changed(await self.runner.run(goal, place, self.mark), place)
 
-    async def _folder(self, commit: str, over: tuple[tuple[str, str], ...] = ()) -> str:
+    async def _unless_judges_changed(self, result: CheckResult, place: Place) -> CheckResult:
+        """The result of what ran in a place. It passes nothing that rewrote what judges it."""
+        folders = [folder for folder in (place.folder, place.base_folder) if folder]
+        changed = [path for folder in folders for path in await self.verifier.checkouts.changed(folder)]
+        if not changed or not result.passed:
+            return result
+        told = f"changed {some(list(dict.fromkeys(changed)), 3)}, which judges it, while it ran"
+        return msgspec.structs.replace(result, status=CheckStatus.FAILED, detail=told)
+
+    async def _kept(self, goal: Goal) -> Kept:
+        """What judges while a goal runs: the scripts that its command runs, what these run, and settings of runners."""
+        commands, commit, files = _commands(goal), self.view.facts.commit, frozenset(self.view.files)
+        if not commands:
+            return NOTHING_KEPT
+        texts = [words if isinstance(words, str) else " ".join(words) for words in commands]
+        run = new = frozenset[str]().union(*(files_run(words, files) for words in commands))
+        for _ in range(_SCRIPTS_IN_SCRIPTS):
+            found = await self.verifier.history.read(tuple(f"{commit}:{path}" for path in sorted(new)))
+            scripts = [commands_in(name.partition(":")[2], text) for name, text in found.items()]
+            texts += scripts
+            new = frozenset[str]().union(*(files_run(script, files) for script in scripts)) - run
+            run |= new
+        judges = {path for path in run if not is_manifest(path)} | {
+            path for path in files if is_setting_of_runners(path)
+        }
+        return Kept(paths=tuple(sorted(judges))[:_MOST_KEPT], modes_change=any("chmod" in text for text in texts))
+
+    async def _folder(self, commit: str, kept: Kept, over: tuple[tuple[str, str], ...] = ()) -> str:
+        """A checkout that nothing has run in since its setup: no goal sees what another one left."""
         key = f"{commit} {over}"
         if key not in self.folders:
             self.folders[key] = await self._opened(commit, over)
-        else:  # what one goal ran must not rewrite what the next one looks at
-            await self.verifier.checkouts.restore(self.folders[key], commit)
+        await self.verifier.checkouts.renew(self.folders[key], kept=kept)
         return self.folders[key]
 
     async def _opened(self, commit: str, over: tuple[tuple[str, str], ...]) -> str:
         """A new checkout with what its commands need."""
-        folder = await self.verifier.checkouts.open(commit, over)
+        folder = await self.verifier.checkouts.open(commit, over, self.policy.walls)
         try:
             await self._set_up(folder, commit)
         except BaseException:
@@ -203,8 +265,9 @@ class _Checking:
         limit = self.policy.setup_timeout_seconds
         script = CustomScript(script=self.policy.setup, timeout_seconds=limit)
         place = Place(folder=folder, commit=commit, base=commit)
+        await self.verifier.checkouts.renew(folder, setup=True)
         done = await self.runner.run(script, place, self.mark)
-        await self.verifier.checkouts.restore(folder, commit, keep=True)  # a setup runs code of the commit
+        await self.verifier.checkouts.keep(folder)
         if not done.passed:
             self.not_ready[folder] = msgspec.structs.replace(done, detail=f"the setup of the checkout: {done.detail}")
 
@@ -223,16 +286,28 @@ class _Checking:
             case TestsPass():
                 return msgspec.structs.replace(goal, command=found.test)
 
-    def _key(self, goal: Goal) -> str:
-        """What a result depends on: the tree, the goal and the environment; for some also where they come from."""
+    async def _key(self, goal: Goal) -> str:
+        """What a result depends on: the tree, the goal, its tools and the environment; for some also their origin."""
         facts = self.view.facts
         parts = [facts.tree, self.verifier.environment, msgspec.json.encode(self.policy.setup).decode()]
         parts.append(msgspec.json.encode(msgspec.structs.replace(goal, required=True)).decode())
         parts.append(msgspec.json.encode(self.policy.environment, order="sorted").decode())
-        parts.append(f"walls={self.policy.walls} network={self.policy.network}")
+        network = f"network={self.policy.network} setup={self.policy.setup_network}"
+        parts.append(f"walls={self.policy.walls} {network}")
+        run = (*_commands(goal), *filter(None, (getattr(goal, "serve", None), self.policy.setup)))
+        parts.append(await self.verifier.tools(self.policy, run))
         if isinstance(goal, NoSecrets | TestAdded | CustomScript):  # a script may ask git for its history
             parts += [facts.base, facts.commit]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _is_scan(goal: Goal) -> bool:
+    """Whether it is the scan of Genba's own, which runs no file of the commit."""
+    return isinstance(goal, NoSecrets) and goal.command is None
+
+
+async def _no_tools(_policy: Policy, _commands: tuple[Words, ...]) -> str:
+    return ""
 
 
 def _reusable(result: CheckResult) -> bool:

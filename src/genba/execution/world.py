@@ -13,6 +13,7 @@ from genba.domain.ports import (
     Checks,
     Clock,
     Forge,
+    Inbox,
     Journal,
     Processes,
     Repository,
@@ -30,6 +31,7 @@ from genba.judgement.completion import CompletionHandler
 
 if TYPE_CHECKING:
     from genba.domain.evidence import CheckResult
+    from genba.execution.finalizing import Finalized
     from genba.execution.policies import Rulebook
     from genba.execution.state_driven import Control
     from genba.execution.verifying import Verifier
@@ -80,6 +82,14 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     """Brings what happened on the base into work that came back from it."""
     accepts: Callable[[dict[str, Any] | None], CheckResult | None] = lambda _output: None
     """What is wrong with the structured output of a run whose answer is its work, such as a plan; None: nothing."""
+    inbox: Inbox | None = None
+    """What other agents say, for a run that works on a task of the blackboard."""
+    answers: Callable[[dict[str, Any] | None, Workspace], Awaitable[Finalized]] | None = None
+    """Delivers the structured output of a run whose answer is its work. Safe to repeat."""
+    reviewer: str = "reviewer"
+    """The agent that reviews the work of others."""
+    review_rounds: int = 3
+    """How often reviewers may request changes before a person decides."""
     workflow: Workflow | None = None
     """What an agent asks for its next action, as the run sees it; None for agents that are asked themselves."""
     control: Control | None = None
@@ -88,5 +98,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     """Whether somebody follows the pull requests of the forge: they are reviewed there, and their end is noticed."""
     refresh: Callable[[int], Awaitable[None]] | None = None
     """Reads the issue of the run anew; None where somebody else keeps what is known of it."""
+    stages: Mapping[str, tuple[str, ...]] = {}
+    """By type of task: the agents that work on it one after the other."""
     hands_over: bool = False
     """Whether verified work is handed to a merge queue, rather than landed by the run itself."""

@@ -6,6 +6,7 @@ import msgspec
 
 from genba.domain.problems import did_you_mean
 from genba.domain.tasks import Task
+from genba.judgement.closure import stage_of
 from genba.judgement.moves import Agent
 
 _NONE = "there is no such agent, or no adapter is chosen for it (agents in .genba/config.yaml)"
@@ -22,9 +23,11 @@ class Nobody(msgspec.Struct, frozen=True):
     why: str
 
 
-def assign(task: Task, agents: Sequence[Agent], default: str) -> Assignment | Nobody:
-    """The first agent to try a task."""
+def assign(task: Task, agents: Sequence[Agent], default: str, stages: tuple[str, ...] = ()) -> Assignment | Nobody:
+    """The first agent to try a task. Where its type has stages, that is the agent of the stage it is at."""
     names = [agent.name for agent in agents]
+    if stages:
+        return _at_stage(task, stages, names)
     if task.assignee:
         if task.assignee in names:
             return Assignment(task.assignee, "it is assigned to it")
@@ -35,6 +38,15 @@ def assign(task: Task, agents: Sequence[Agent], default: str) -> Assignment | No
         fits = [word for word in dict.fromkeys((task.type, *task.labels)) if word in best.capabilities]
         return Assignment(best.name, f"it can do {', '.join(fits)}")
     return named(default, names, "work.agent")
+
+
+def _at_stage(task: Task, stages: tuple[str, ...], names: Collection[str]) -> Assignment | Nobody:
+    stage = stage_of(stages, task)
+    if not stage:
+        return Nobody(f"all of its stages are complete, and the last one left it open  genba task show {task.number}")
+    if stage in names:
+        return Assignment(stage, f"stage {stages.index(stage) + 1} of {len(stages)} is its own")
+    return Nobody(f'it is at the stage of "{stage}", and {_NONE}  genba agent check {stage}')
 
 
 def named(agent: str, names: Collection[str], setting: str) -> Assignment | Nobody:

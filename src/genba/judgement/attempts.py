@@ -8,6 +8,7 @@ from genba.definitions.fleet_file import AttemptSettings
 from genba.domain.errors import ConfigurationError, GenbaError, NotFoundError, UsageError
 from genba.domain.fleet import FleetSession
 from genba.judgement.moments import later
+from genba.judgement.sentences import in_language
 
 HOPELESS = "configuration: "
 """How the reason of a session begins that would end the same way however often it is tried."""
@@ -65,7 +66,7 @@ def backoff(failures: int, settings: AttemptSettings) -> float:
     return min(doubled, settings.backoff_max_seconds)
 
 
-def tried(failures: Sequence[FleetSession]) -> list[dict[str, object]]:
+def tried(failures: Sequence[FleetSession], language: str = "en") -> list[dict[str, object]]:
     """What was tried, for whoever decides."""
     return [
         {
@@ -74,7 +75,7 @@ def tried(failures: Sequence[FleetSession]) -> list[dict[str, object]]:
             "attempt": failure.attempt,
             "purpose": str(failure.purpose),
             "outcome": failure.outcome,
-            "reason": failure.reason,
+            "reason": in_language(language, failure.reason),
             "branch": failure.branch,
             "iterations": failure.iterations,
             "cost_usd": failure.cost_usd,

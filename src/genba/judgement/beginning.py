@@ -11,6 +11,7 @@ from genba.judgement.assigning import Nobody, assign, named, reviewers
 from genba.judgement.attempts import Attempt, GivenUp, next_attempt
 from genba.judgement.moments import holds_off
 from genba.judgement.moves import Block, CreateParts, Move, RejectPlan, Start, Wait, WaitReason
+from genba.judgement.sentences import in_language
 from genba.judgement.situation import Situation
 
 
@@ -37,9 +38,15 @@ def begin(at: Situation, task: Task) -> Move:
 
 
 def _assigned(at: Situation, task: Task, purpose: Purpose) -> Move:
-    found = assign(task, at.me.agents, at.settings.work.agent)
+    stages = at.stages(task)
+    found = assign(task, at.me.agents, at.settings.work.agent, stages)
     if isinstance(found, Nobody):
         return Wait(task=task.number, kind=WaitReason.AGENT, why=found.why)
+    last = next((phase for phase in reversed(task.phases) if phase.agent == found.agent), None)
+    if last is not None:
+        why = f"{found.agent} completed its phase with {last.commit[:7]} and left it open"
+        command = f"genba task edit {task.number} --assignee AGENT"
+        return Wait(task=task.number, kind=WaitReason.PERSON, why=f"{why}: say who goes on  {command}")
     return _try(at, task, purpose, found.agent, found.why)
 
 
@@ -47,9 +54,15 @@ def _try(at: Situation, task: Task, purpose: Purpose, first: str, why: str, gap:
     failures = at.failures(task.number, purpose)
     manages = first in at.managers
     alike = [agent.name for agent in at.me.agents if agent.manages is manages]
-    found = next_attempt(first, failures, alike, at.settings.attempts)
+    settings = at.settings.attempts
+    if purpose in (Purpose.WORK, Purpose.INTEGRATE) and at.stages(task):  # a stage is its agent's own
+        settings = msgspec.structs.replace(settings, alternates=(), per_agent=settings.max)
+    found = next_attempt(first, failures, alike, settings)
     if isinstance(found, GivenUp) and at.is_managed(task):
-        return Block(task=task.number, blocker=Blocker(BlockerKind.FAILED, found.reason))
+        return Block(
+            task=task.number,
+            blocker=Blocker(BlockerKind.FAILED, in_language(at.settings.workflow.language, found.reason)),
+        )
     if isinstance(found, GivenUp):
         return escalating.attempts(at, task, found.reason, failures)
     return _start(at, task, purpose, found, why, gap)
@@ -84,7 +97,7 @@ def _start(at: Situation, task: Task, purpose: Purpose, chosen: Attempt, why: st
 def _brought_home(at: Situation, task: Task) -> Move:
     """A manager has seen to the parts of a task, and says that they are there: somebody who works brings them home."""
     able = [agent for agent in at.me.agents if not agent.manages]
-    worker = assign(msgspec.structs.replace(task, assignee=""), able, at.settings.work.agent)
+    worker = assign(msgspec.structs.replace(task, assignee=""), able, at.settings.work.agent, at.stages(task))
     if isinstance(worker, Nobody):
         return Wait(task=task.number, kind=WaitReason.AGENT, why=f"a manager does not work itself, and {worker.why}")
     return _try(at, task, Purpose.INTEGRATE, worker.agent, "its manager says that its parts are there")

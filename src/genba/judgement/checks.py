@@ -9,24 +9,25 @@ from genba.domain.evidence import (
     GitCleanCheck,
     TreeFacts,
 )
+from genba.judgement.wording import say
 
 _SHOWN = 5
 
 
-def judge_check(name: str, check: Check, facts: TreeFacts) -> CheckResult | None:
+def judge_check(name: str, check: Check, facts: TreeFacts, language: str = "en") -> CheckResult | None:
     """The result of a check on git facts, or None when the check must be run in the working tree."""
     match check:
         case GitCleanCheck() if facts.strayed:
-            return _result(name, False, f"the working tree is on {facts.strayed}, not on the branch of the run")
+            return _result(name, False, say(language, "strayed", strayed=facts.strayed))
         case GitCleanCheck():
-            return _result(name, not facts.dirty, f"{_count(facts.dirty, 'file')} not committed: {_some(facts.dirty)}")
+            return _result(name, not facts.dirty, _uncommitted(facts.dirty, language))
         case CommitsExistCheck():
-            return _result(name, bool(facts.commits), "the branch has no commit over its base")
+            return _result(name, bool(facts.commits), say(language, "no_commit"))
         case FilesChangedCheck(pattern=pattern):
             from genba.judgement.paths import matches  # noqa: PLC0415  (few agents have such a check)
 
             fitting = [path for path in facts.changed_files if matches(path, pattern)]
-            return _result(name, bool(fitting), f"no commit changed a file that fits {pattern}")
+            return _result(name, bool(fitting), say(language, "no_change", pattern=pattern))
     return None
 
 
@@ -35,10 +36,8 @@ def _result(name: str, passed: bool, complaint: str) -> CheckResult:
     return CheckResult(name, status, "" if passed else complaint)
 
 
-def _count(things: tuple[str, ...], word: str) -> str:
-    return f"{len(things)} {word}{'' if len(things) == 1 else 's'}"
-
-
-def _some(paths: tuple[str, ...]) -> str:
-    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
-    return ", ".join(paths[:_SHOWN]) + more
+def _uncommitted(paths: tuple[str, ...], language: str) -> str:
+    more = say(language, "and_more", count=len(paths) - _SHOWN) if len(paths) > _SHOWN else ""
+    files = ", ".join(paths[:_SHOWN]) + more
+    key = "one_file_dirty" if len(paths) == 1 else "files_dirty"
+    return say(language, key, count=len(paths), files=files)

@@ -7,6 +7,7 @@ import msgspec
 
 from genba.domain.loop_state import ClosureChoice
 from genba.domain.outcomes import ClosureAction
+from genba.domain.texts import cut
 from genba.judgement.structured_output import field
 
 _COMPLETE_STATUSES = frozenset({"completed", "complete", "done"})
@@ -42,13 +43,14 @@ def read_claim(structured: dict[str, Any] | None) -> Claim:
 
 
 def read_closure(structured: dict[str, Any] | None) -> ClosureChoice:
-    """What the structured output chooses for the issue; an unknown word chooses nothing."""
+    """What the structured output chooses for the issue; an unknown word is kept apart, and chooses nothing."""
     if structured is None:
         return ClosureChoice()
     chosen = structured.get("closure_action") or field(structured, "closure.action")
     known = {str(action): action for action in ClosureAction}
     return ClosureChoice(
         action=known.get(str(chosen)),
+        unknown="" if chosen is None or str(chosen) in known else cut(str(chosen)),
         add_labels=_words(field(structured, "closure.labels.add")),
         remove_labels=_words(field(structured, "closure.labels.remove")),
     )

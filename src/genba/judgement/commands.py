@@ -1,5 +1,6 @@
 """Which files of a repository a command names: they judge, so a branch must leave them alone."""
 
+import itertools
 import re
 import shlex
 from collections.abc import Iterable
@@ -32,6 +33,16 @@ _JUDGING = re.compile(
     r"|(?:.*/)?[^/]*(?:check|lint|test|verif|valid|accept|smoke|gate|judge|guard|audit|assert|build|bench)[^/]*"
 )
 _SCRIPTS = ("package.json",)
+_MANIFESTS = (*_SCRIPTS, "composer.json", "deno.json", "deno.jsonc")
+_SHELL_SCRIPTS = (".sh", ".bash", ".mk")
+_NOT_RUN = re.compile(r"(?m)^[ \t]*[@+-]+|(?:<|>>?)[&|]?\s*[^\s;|&()<>]+")
+"""What a recipe of a Makefile may put before a command, and where a command writes to and reads from."""
+_ENTERING = frozenset({"cd", "pushd", "-C", "--dir", "--cwd", "--prefix", "--directory"})
+"""Words before the name of the folder in which the rest is run."""
+_HANDLERS = re.compile(
+    r"(?:.*/)?(?:cp|mv|rm|ln|install|echo|printf|touch|tee|sed|awk|tar|rsync|chmod|chown|mkdir|dos2unix)"
+)
+"""Programs whose words are what is copied, written or removed."""
 _BY_PROGRAM: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("make", "gmake"), MAKEFILES),
     **dict.fromkeys(
@@ -68,6 +79,42 @@ def paths_in_command(command: Words, files: Iterable[str]) -> tuple[str, ...]:
     folders = ["", *dict.fromkeys(f"{_plain(word)}/" for word in words if _plain(word))][:_FOLDERS]
     found = {path for segment in segments for path in _of_segment(segment, folders, there)}
     return tuple(sorted(path for path in found if not is_test_name(path)))
+
+
+def files_run(command: Words, files: frozenset[str]) -> frozenset[str]:
+    """The files that a command runs: scripts, and what drives its programs, such as a Makefile.
+
+    What it looks at and what it writes are not among them.
+    """
+    segments = _segments(_NOT_RUN.sub(" ", command[:_LENGTH]) if isinstance(command, str) else command, _DEPTH)
+    pairs = [pair for segment in segments for pair in itertools.pairwise(segment)]
+    folders = ["", *dict.fromkeys(f"{_plain(word)}/" for before, word in pairs if before in _ENTERING)][:_FOLDERS]
+    found: set[str] = set()
+    for segment in segments:
+        own = segment[next((at for at, word in enumerate(segment) if not _WRAPPERS.fullmatch(word)), len(segment)) :]
+        names = [*_BY_PROGRAM.get(own[0].rpartition("/")[2], ()), *_programs(own)] if own else []
+        found |= {f"{folder}{name}" for name in names for folder in folders} & files
+    return frozenset(found)
+
+
+def commands_in(path: str, text: str) -> str:
+    """The text of a script, as a command; of a manifest, each string of it."""
+    return text.replace('"', ";") if is_manifest(path) else text
+
+
+def is_manifest(path: str) -> bool:
+    """Whether a file is the manifest of a package, which tools of packages write too."""
+    return path.rpartition("/")[2] in _MANIFESTS
+
+
+def _programs(words: list[str]) -> list[str]:
+    """The paths of what a simple command runs: its first word, what it gives to an interpreter, and shell scripts."""
+    handled = _EXAMINERS.fullmatch(words[0]) or _HANDLERS.fullmatch(words[0])
+    programs = [words[0], *(word for word in words if not handled and word.endswith(_SHELL_SCRIPTS))]
+    if _INTERPRETERS.fullmatch(words[0]):
+        named = [word.replace(".", "/") if before == "-m" else word for before, word in itertools.pairwise(words)]
+        programs += [word for word in named if not word.startswith("-")][:1]
+    return [path for word in programs for path in _candidates(word)]
 
 
 def _segments(command: Words, depth: int) -> list[list[str]]:

@@ -18,6 +18,7 @@ from genba.domain.fleet import (
     WaitsFor,
 )
 from genba.domain.loop_state import CONFLICT, Gap
+from genba.domain.outcomes import Outcome
 from genba.domain.tasks import Task, TaskStatus
 from genba.judgement import escalating, spending
 from genba.judgement.assigning import no_reviewer, reviewers
@@ -27,8 +28,10 @@ from genba.judgement.moves import AskReview, Close, Continue, EndSession, Move, 
 from genba.judgement.paths import some
 from genba.judgement.pull_requests import FAILED_CHECKS, waits_for
 from genba.judgement.reviews import findings_gap
+from genba.judgement.sentences import in_language
 from genba.judgement.situation import Situation
 from genba.judgement.waking import woken_by, woken_gap
+from genba.judgement.wording import say
 
 ABORTED = "aborted"
 _CAUSES = {CONFLICT: Cause.CONFLICT, FAILED_CHECKS: Cause.RED}
@@ -74,7 +77,8 @@ def _after_answer(at: Situation, task: Task, session: FleetSession) -> Move:
         return escalating.question(at, task, session)
     if found.status == "rejected":
         return _end(session, _words("its question was rejected", found))
-    answer = found.answer or ("approved" if found.status == "approved" else "")
+    approved = say(at.settings.workflow.language, "approved_answer") if found.status == "approved" else ""
+    answer = found.answer or approved
     gap = answer_gap(found.question, answer)
     return _blocked_or(task, _continue(session, Cause.ANSWER, "its question is answered", gap))
 
@@ -132,7 +136,7 @@ def _proposed(at: Situation, task: Task, session: FleetSession) -> Move:
         return _blocked_or(task, _continue(session, Cause.RESUMED, "its work is not in review"))
     if told.status == "rejected":
         return _end(session, _words("its pull request was closed", told))
-    gap = answer_gap(told.question, told.answer or "Go on.")
+    gap = answer_gap(told.question, told.answer or say(at.settings.workflow.language, "go_on_answer"))
     return _blocked_or(task, _continue(session, Cause.ANSWER, "its question is answered", gap))
 
 
@@ -149,7 +153,7 @@ def _back_from_forge(at: Situation, task: Task, session: FleetSession, gap: Gap)
             return escalating.proposal(at, task, session, reason, kind)
         if told.status == "rejected":
             return _end(session, _words(reason, told))
-        words = f"A person says: {told.answer}" if told.answer else ""
+        words = say(at.settings.workflow.language, "person_says", words=told.answer) if told.answer else ""
         gap = msgspec.structs.replace(gap, output="\n".join(text for text in (gap.output, words) if text))
     return _continue(session, cause, reason, gap)
 
@@ -239,10 +243,30 @@ def _into_queue(at: Situation, task: Task, session: FleetSession) -> Move:
         if at.asked(task.number, EscalationKind.REVIEW) is not None:
             return _wait(task, WaitReason.PERSON, f"somebody must approve it  genba approve {task.number}")
         return _wait(task, WaitReason.REVIEW, f"#{found.task} reviews it")
-    why = f"Is commit {session.verified[:7]} what was wanted?"
+    language = at.settings.workflow.language
+    why = say(language, "ask_review", commit=session.verified[:7])
     if task.reviewer_type == "ai" and not _reviewers(at, task):
-        why = f"No agent reviews it: {no_reviewer(at.settings.review.agent, at.me.agents)}. {why}"
+        reason = no_reviewer(at.settings.review.agent, at.me.agents)
+        why = say(language, "ask_no_reviewer", why=in_language(language, reason), asked=why)
     return _person_reviews(at, task, session, why, found)
+
+
+def after_single_session(at: Situation, task: Task, session: FleetSession) -> Move | None:
+    """What the fleet does for verified work that waits for its review since `genba run` ended.
+
+    It lands what is approved, unless that session delivers it in another way: then a person resumes it.
+    """
+    if session.outcome != Outcome.BLOCKED or session.executor or not task.requires_review or not session.verified:
+        return None
+    entry = at.entry(session.run)
+    if entry is not None and entry.commit == session.verified and entry.status is not EntryStatus.WITHDRAWN:
+        return Reopen(task=task.number, reason=_trouble(entry))
+    if task.approved == session.verified:
+        return _queue(at, task, session) if session.base_branch else None
+    last = next((one for one in reversed(at.reviews(task.number)) if one.commit == session.verified), None)
+    if last is not None and last.status == "changes" and at.asked(task.number, EscalationKind.REVIEW) is None:
+        return Reopen(task=task.number, reason="a reviewer requests changes")
+    return _into_queue(at, task, session) if last is None or last.status != "changes" else None
 
 
 def _person_reviews(at: Situation, task: Task, session: FleetSession, why: str, last: Review) -> Move:
@@ -276,13 +300,16 @@ def _changes(at: Situation, task: Task, session: FleetSession, found: Review) ->
     if session.reviews >= rounds or unchanged:
         told = at.decided(task.number, EscalationKind.REVIEW, round=session.reviews)
         if told is None or told.status != "rejected" or told.commit not in ("", session.verified):
-            why = f"Reviewers wanted changes more than {rounds} times. Approve the commit, or say what is missing."
-            if unchanged:
-                why = "Changes were wanted, and nothing was changed. Approve the commit, or say what is missing."
+            why = say(at.settings.workflow.language, "ask_unchanged" if unchanged else "ask_rounds", rounds=rounds)
             return _person_reviews(at, task, session, why, found)
         findings = tuple(dict.fromkeys((*((told.answer,) if told.answer else ()), *findings)))
     gap = findings_gap(
-        findings, commit=found.commit, reviewer=found.reviewer, round=session.reviews + 1, rounds=max(rounds, 1)
+        findings,
+        commit=found.commit,
+        reviewer=found.reviewer,
+        round=session.reviews + 1,
+        rounds=max(rounds, 1),
+        language=at.settings.workflow.language,
     )
     return _continue(session, Cause.FINDINGS, "a reviewer wants changes", gap)
 
@@ -317,17 +344,11 @@ def _sent_back(at: Situation, task: Task, session: FleetSession, entry: MergeEnt
 
 
 def _merge_gap(at: Situation, session: FleetSession, entry: MergeEntry, cause: Cause, words: str) -> Gap:
-    if cause is Cause.CONFLICT:
-        detail = (
-            f"the branch conflicts with {entry.target} in {some(entry.paths, 20)}. {entry.target} is merged into the "
-            "branch, with conflict markers in these files. Keep what both sides want, remove every marker, and commit."
-        )
-    else:
-        detail = (
-            f"the work is green alone, and fails together with what {entry.target} has now. {entry.target} is merged "
-            "into the branch. Make it pass there, and commit."
-        )
-    output = "\n".join(text for text in (entry.detail, f"A person says: {words}" if words else "") if text)
+    language = at.settings.workflow.language
+    key = "conflict_gap" if cause is Cause.CONFLICT else "red_gap"
+    detail = say(language, key, target=entry.target, paths=some(entry.paths, 20))
+    person = say(language, "person_says", words=words) if words else ""
+    output = "\n".join(text for text in (entry.detail, person) if text)
     attempt = session.rounds + 1
     most = max(at.settings.merge.rounds, attempt)
     return Gap(check=str(cause), detail=detail, output=output, claim="", attempt=attempt, max_attempts=most)

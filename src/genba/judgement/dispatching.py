@@ -13,7 +13,7 @@ from genba.domain.tasks import BlockerKind, Task, TaskStatus
 from genba.judgement import escalating, spending
 from genba.judgement.beginning import begin
 from genba.judgement.capacity import Capacity
-from genba.judgement.continuing import ABORTED, go_on
+from genba.judgement.continuing import ABORTED, after_single_session, go_on
 from genba.judgement.critical_path import circles, waits_for
 from genba.judgement.giving_away import give_away
 from genba.judgement.moments import holds_off, later
@@ -243,6 +243,8 @@ class _Look:
         if entry is not None and entry.status is EntryStatus.MERGED and entry.commit == last.verified:
             landed = entry.landed or entry.commit
             return Close(task=task.number, run=last.run, commit=entry.commit, landed=landed)
+        if (move := after_single_session(self.at, task, last)) is not None:
+            return move
         if last.executor or last.outcome == _FAILED:
             how = f"{last.outcome}: {last.reason}" if last.reason else last.outcome
             return Reopen(task=task.number, reason=f"its work is not on its target, and its session ended {how}")

@@ -10,41 +10,53 @@ from genba.domain.tasks import Blocker, BlockerKind, Task, TaskStatus
 from genba.judgement.attempts import tried
 from genba.judgement.moves import Escalate
 from genba.judgement.paths import some
+from genba.judgement.sentences import in_language, output_in
 from genba.judgement.situation import Situation
 from genba.judgement.spending import Budget
+from genba.judgement.wording import say
 
 _BLOCKABLE = (TaskStatus.OPEN, TaskStatus.IN_PROGRESS)
 
 
+def _language(at: Situation) -> str:
+    return at.settings.workflow.language
+
+
 def question(at: Situation, task: Task, session: FleetSession) -> Escalate:
-    asked = session.reason or "it asks, and does not say what"
+    asked = session.reason or say(_language(at), "ask_nothing")
     return _escalate(
         at, task, EscalationKind.QUESTION, asked, BlockerKind.NEEDS_INPUT, session, evidence={"part": session.part}
     )
 
 
 def attempts(at: Situation, task: Task, why: str, failures: Sequence[FleetSession]) -> Escalate:
-    asked = f"{why}. Shall it be tried again?"
+    asked = say(_language(at), "ask_attempts", why=in_language(_language(at), why))
     last = failures[-1] if failures else None
-    told: dict[str, Any] = {"tried": tried(failures)}
+    told: dict[str, Any] = {"tried": tried(failures, _language(at))}
     if last is not None:
-        told |= {"last_reason": last.reason, "last_outcome": last.outcome}
+        told |= {"last_reason": in_language(_language(at), last.reason), "last_outcome": last.outcome}
     return _escalate(at, task, EscalationKind.ATTEMPTS, asked, BlockerKind.FAILED, last, evidence=told)
 
 
 def merge(at: Situation, task: Task, session: FleetSession, entry: MergeEntry, kind: EscalationKind) -> Escalate:
+    key, blocker = "ask_red", BlockerKind.FAILED
     if entry.status is EntryStatus.WITHDRAWN:
-        what, blocker = f"was taken out of the merge queue of {entry.target} ({entry.detail})", BlockerKind.FAILED
+        key = "ask_withdrawn"
     elif kind is EscalationKind.CONFLICT:
-        what, blocker = f"conflicts with {entry.target} in {some(entry.paths)}", BlockerKind.CONFLICT
-    else:
-        what, blocker = f"fails on {entry.target} after the merge", BlockerKind.FAILED
-    asked = f"The work {what}, after {session.rounds} rounds. Shall its author try once more?"
+        key, blocker = "ask_conflict", BlockerKind.CONFLICT
+    asked = say(
+        _language(at),
+        key,
+        target=entry.target,
+        detail=in_language(_language(at), entry.detail),
+        paths=some(entry.paths),
+        rounds=session.rounds,
+    )
     told = {
         "round": session.rounds,
         "target": entry.target,
         "paths": list(entry.paths),
-        "detail": entry.detail,
+        "detail": output_in(_language(at), "red", entry.detail),
         "over": entry.over,
     }
     return _escalate(at, task, kind, asked, blocker, session, commit=entry.commit, evidence=told)
@@ -52,16 +64,14 @@ def merge(at: Situation, task: Task, session: FleetSession, entry: MergeEntry, k
 
 def proposal(at: Situation, task: Task, session: FleetSession, why: str, kind: EscalationKind) -> Escalate:
     blocker = BlockerKind.CONFLICT if kind is EscalationKind.CONFLICT else BlockerKind.FAILED
-    asked = f"{why}, after {session.rounds} rounds. Shall its author try once more?"
+    asked = say(_language(at), "ask_proposal", why=in_language(_language(at), why), rounds=session.rounds)
     return _escalate(at, task, kind, asked, blocker, session, evidence={"round": session.rounds})
 
 
 def closure(at: Situation, task: Task, session: FleetSession, target: str, landed: str) -> Escalate:
-    asked = (
-        f"The work is on {target} as {landed[:7]}, and its closure failed: {session.reason}. "
-        "Approve to try once more, or reject to call it done as it is."
-    )
-    told = {"landed": landed, "part": session.part, "target": target, "last_reason": session.reason}
+    reason = in_language(_language(at), session.reason)
+    asked = say(_language(at), "ask_closure", target=target, landed=landed[:7], reason=reason)
+    told = {"landed": landed, "part": session.part, "target": target, "last_reason": reason}
     return _escalate(at, task, EscalationKind.ATTEMPTS, asked, None, session, evidence=told)
 
 
@@ -71,17 +81,19 @@ def review(
     told: dict[str, Any] = {"round": session.reviews if session else 0}
     if last is not None:
         told |= {"review": last.task, "findings": list(last.findings), "reviewer": last.reviewer}
-    return _escalate(at, task, EscalationKind.REVIEW, why, None, session, commit=commit, evidence=told)
+    return _escalate(
+        at, task, EscalationKind.REVIEW, in_language(_language(at), why), None, session, commit=commit, evidence=told
+    )
 
 
 def budget(at: Situation, task: Task, session: FleetSession | None, found: Budget) -> Escalate:
-    asked = f"{found.what}. Approve to spend as much again, or raise it:  {found.setting}"
+    asked = say(_language(at), "ask_budget", what=in_language(_language(at), found.what), setting=found.setting)
     told = {"scope": found.scope, "spent_usd": found.spent, "limit_usd": found.limit}
     return _escalate(at, task, EscalationKind.BUDGET, asked, BlockerKind.RESOURCE, session, evidence=told)
 
 
 def plan(at: Situation, task: Task, proposed: Plan) -> Escalate:
-    asked = f"Shall it be done in these {len(proposed.subtasks)} parts?"
+    asked = say(_language(at), "ask_plan", count=len(proposed.subtasks))
     told = {
         "plan": proposed.id,
         "summary": proposed.summary,
@@ -93,7 +105,9 @@ def plan(at: Situation, task: Task, proposed: Plan) -> Escalate:
 
 def stopped(at: Situation, task: Task, why: str, blocks: bool, **evidence: Any) -> Escalate:
     blocker = BlockerKind.DEPENDENCY if blocks else None
-    return _escalate(at, task, EscalationKind.STOPPED, why, blocker, None, evidence=evidence)
+    return _escalate(
+        at, task, EscalationKind.STOPPED, in_language(_language(at), why), blocker, None, evidence=evidence
+    )
 
 
 def _escalate(

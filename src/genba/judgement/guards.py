@@ -4,6 +4,7 @@ The law: a branch is judged by what it changes as a whole, so what was undone ag
 that it may change is never held against it. Hostile names and texts never raise.
 """
 
+import re
 from collections.abc import Mapping
 
 from genba.domain.evidence import CheckResult, CheckStatus
@@ -35,6 +36,9 @@ _TAKING_ALL = (
     (ends_by_import, "a call that ends the whole run on import"),
     (changes_runners, "a change to what runs the tests"),
 )
+_NATIVE = (".so", ".pyd")
+_AHEAD = re.compile(r"(?s)(.+)/__init__(?:\.[\w-]+)*\.(?:py|pyc|so|pyd)|(.+?)(?:\.[\w-]+)*\.(?:so|pyd)")
+"""What Python imports rather than the module of the same name beside it: a package, and a native module."""
 _PLAIN_DOCUMENTS = ("readme", "changelog", "contributing", "license")
 
 
@@ -78,6 +82,9 @@ class _Guard:
         there = {change.path for change in facts.changes if change.new_mode != _NOTHING}
         self.files = (self.base_files - gone) | there
         self.modules = {name for path in base_files if not is_test(path) and (name := _root_module(path))}
+        self.roots = ("",) if "src/__init__.py" in self.base_files else ("", "src/")
+        """The folders from which Python imports, beside those of tests."""
+        self.python_folders = {path.rpartition("/")[0] for path in self.files if path.endswith(".py")}
 
     def parts(self, change: FileChange) -> tuple[str, ...]:
         """The protected parts that a change touches; an empty string stands for the whole file."""
@@ -109,14 +116,36 @@ class _Guard:
         return bool(self.make_folders) and ((name in MAKEFILES and folder in self.make_folders) or name.endswith(".mk"))
 
     def _shadows(self, change: FileChange) -> bool:
-        """Whether a file takes the place of a tool or of the project itself when tests are imported.
-
-        An empty package can do so too, but nothing passes by it.
-        """
-        path = change.path
-        if change.new_mode == _NOTHING or path in self.base_files or not self.blobs.get(change.new_blob, "?").strip():
+        """Whether a file takes the place of a tool, a test or the project itself when tests are imported."""
+        if change.new_mode == _NOTHING:
             return False
-        if shadowed_module(path):
+        linked = () if change.new_mode in REGULAR else (f"{change.path}/__init__.py",)  # it can lead to a package
+        return any(
+            self._takes_the_place(path) or self._is_native(path) or self._is_a_new_module_in_the_way(change, path)
+            for path in (change.path, *linked)
+        )
+
+    def _takes_the_place(self, path: str) -> bool:
+        """Whether Python imports this package or native module in place of a kept test, or of a file that judges."""
+        found = _AHEAD.fullmatch(path)
+        module = f"{found[1] or found[2]}.py" if found else ""
+        if module not in self.files:
+            return False
+        judges = module in self.base_files and (is_test(module) or module in self.judges)
+        return judges or module.rpartition("/")[2] == "conftest.py"
+
+    def _is_native(self, path: str) -> bool:
+        """Whether it is a native module at an import root, or beside Python files of tests."""
+        if not path.endswith(_NATIVE):
+            return False
+        folder = path.rpartition("/")[0]
+        return f"{folder}/".lstrip("/") in self.roots or (in_test_folder(path) and folder in self.python_folders)
+
+    def _is_a_new_module_in_the_way(self, change: FileChange, path: str) -> bool:
+        """An empty package can be in the way too, but nothing passes by it."""
+        if change.path in self.base_files or not self.blobs.get(change.new_blob, "?").strip():
+            return False
+        if shadowed_module(path, self.roots):
             return True
         folder = self._folder_of_imports(path)
         if not folder:

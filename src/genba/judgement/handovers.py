@@ -12,6 +12,8 @@ from genba.domain.loop_state import ANSWER, Gap
 from genba.domain.tasks import Task
 from genba.domain.verification import GoalResult, Verification
 from genba.judgement.paths import shown, some
+from genba.judgement.sentences import detail_in, in_language
+from genba.judgement.wording import say
 
 LONGEST = 6_000
 """Characters of one note."""
@@ -19,7 +21,6 @@ LONGEST = 6_000
 _SESSIONS, _GOALS, _ANSWERS, _NOTES, _PATHS = 5, 10, 5, 5, 20
 _QUOTED, _QUOTED_LINES = 400, 4
 _DECIDED = ("answered", "approved", "rejected")
-_CUT = "(the note is longer; the rest is on the blackboard)"
 
 
 def handover(
@@ -30,6 +31,7 @@ def handover(
     conflicts: Sequence[str] = (),
     escalations: Sequence[Escalation] = (),
     notes: Sequence[str] = (),
+    language: str = "en",
 ) -> str:
     """What was tried, by whom, how it ended, what failed, where the work is, and what people said.
 
@@ -38,16 +40,16 @@ def handover(
     tried = [session for session in sessions if session.status == "ended"]
     decided = [one for one in escalations if one.status in _DECIDED]
     if not tried:
-        return _within([*_answers(decided)])
+        return _within([*_answers(decided, language)], language)
     lines = [
-        *_tries(task, tried),
-        *_place(sessions, last),
-        *_failures(last),
-        *_conflicts(conflicts),
-        *_answers(decided),
-        *_notes(notes),
+        *_tries(task, tried, language),
+        *_place(sessions, last, language),
+        *_failures(last, language),
+        *_conflicts(conflicts, language),
+        *_answers(decided, language),
+        *_notes(notes, language),
     ]
-    return _within(lines)
+    return _within(lines, language)
 
 
 def answer_gap(question: str, answer: str) -> Gap:
@@ -66,84 +68,93 @@ def quoted(text: str, most: int = _QUOTED, lines: int = _QUOTED_LINES) -> list[s
     return [f"  > {line}" for line in kept]
 
 
-def _tries(task: Task, tried: Sequence[FleetSession]) -> Iterator[str]:
-    count = "1 attempt" if len(tried) == 1 else f"{len(tried)} attempts"
+def _tries(task: Task, tried: Sequence[FleetSession], language: str) -> Iterator[str]:
+    count = say(language, "one_attempt" if len(tried) == 1 else "attempts", count=len(tried))
     cost, tokens = sum(one.cost_usd for one in tried), sum(one.tokens for one in tried)
-    spent = f", for {tokens} tokens and ${cost:.2f}" if tokens or cost else ""
-    yield f"Task #{task.number} was tried before: {count}{spent}."
+    spent = say(language, "attempts_spent", tokens=tokens, cost=cost) if tokens or cost else ""
+    yield say(language, "tried_before", number=task.number, count=count, spent=spent)
     if len(tried) > _SESSIONS:
-        yield f"The last {_SESSIONS}:"
+        yield say(language, "last_attempts", count=_SESSIONS)
     for session in tried[-_SESSIONS:]:
-        turns = "1 iteration" if session.iterations == 1 else f"{session.iterations} iterations"
-        ended = session.outcome or "ended"
-        back = f", {session.rounds}× back from the merge queue" if session.rounds else ""
-        back += f", {session.reviews}× back from review" if session.reviews else ""
-        yield f"- attempt {session.attempt} by {_clean(session.agent)}: {ended} after {turns}{back}"
-        yield from quoted(session.reason)
+        key = "one_iteration" if session.iterations == 1 else "iterations"
+        back = say(language, "back_from_queue", count=session.rounds) if session.rounds else ""
+        back += say(language, "back_from_review", count=session.reviews) if session.reviews else ""
+        yield say(
+            language,
+            "attempt",
+            number=session.attempt,
+            agent=_clean(session.agent),
+            ended=session.outcome or "ended",
+            turns=say(language, key, count=session.iterations),
+            back=back,
+        )
+        yield from quoted(in_language(language, session.reason))
 
 
-def _place(sessions: Sequence[FleetSession], last: Verification | None) -> Iterator[str]:
+def _place(sessions: Sequence[FleetSession], last: Verification | None, language: str) -> Iterator[str]:
     branches = [session.branch for session in sessions if session.branch]
     if not branches:
         return
-    at = f", last looked at in {last.subject.commit[:7]}" if last is not None and last.subject.commit else ""
-    yield f"The work so far is on the branch {shown(branches[-1])}{at}."
+    commit = last.subject.commit[:7] if last is not None else ""
+    at = say(language, "looked_at", commit=commit) if commit else ""
+    yield say(language, "work_so_far", branch=shown(branches[-1]), at=at)
 
 
-def _failures(last: Verification | None) -> Iterator[str]:
+def _failures(last: Verification | None, language: str) -> Iterator[str]:
     if last is None or last.done:
         return
-    yield f"The last verdict was {last.verdict}."
+    yield say(language, "last_verdict", verdict=last.verdict)
     if last.missing:
-        yield f"Missing: {', '.join(last.missing)}."
+        yield say(language, "missing", names=", ".join(last.missing))
     failed = [result for result in last.results if result.rejects or result.broken]
     for result in failed[:_GOALS]:
-        word = "could not be checked" if result.result.status is CheckStatus.ERROR else "failed"
-        yield f"- the goal {result.goal.type} {word}"
-        yield from quoted(_line_of_evidence(result), lines=2)
+        key = "goal_broken" if result.result.status is CheckStatus.ERROR else "goal_failed"
+        yield say(language, key, goal=result.goal.type)
+        yield from quoted(_line_of_evidence(result, language), lines=2)
     if len(failed) > _GOALS:
-        yield f"- and {len(failed) - _GOALS} more goals"
+        yield say(language, "more_goals", count=len(failed) - _GOALS)
 
 
-def _line_of_evidence(result: GoalResult) -> str:
+def _line_of_evidence(result: GoalResult, language: str) -> str:
     """What the check says, or else the last line that it printed."""
     printed = [line for line in result.result.output.splitlines() if line.strip()]
-    return result.result.detail or (printed[-1] if printed else "")
+    return detail_in(language, result.goal.type, result.result.detail) or (printed[-1] if printed else "")
 
 
-def _conflicts(paths: Sequence[str]) -> Iterator[str]:
+def _conflicts(paths: Sequence[str], language: str) -> Iterator[str]:
     if paths:
-        yield f"It conflicts with its target in: {some(list(paths), _PATHS)}."
+        yield say(language, "conflicts_in", paths=some(list(paths), _PATHS))
 
 
-def _answers(decided: Sequence[Escalation]) -> Iterator[str]:
+def _answers(decided: Sequence[Escalation], language: str) -> Iterator[str]:
     """What people decided, oldest first."""
     for one in decided[-_ANSWERS:]:
-        who = _clean(one.answered_by) or "a person"
+        who = _clean(one.answered_by) or say(language, "a_person")
         if one.kind is EscalationKind.QUESTION:
-            yield "An agent asked:"
+            yield say(language, "agent_asked")
             yield from quoted(one.question)
-            yield f"{who} answered:"
+            yield say(language, "person_answered", who=who)
         else:
-            yield f"{who} decided about its {one.kind}: {one.status}"
+            yield say(language, "person_decided", who=who, kind=one.kind, status=one.status)
         yield from quoted(one.answer, most=2 * _QUOTED, lines=2 * _QUOTED_LINES)
 
 
-def _notes(notes: Sequence[str]) -> Iterator[str]:
+def _notes(notes: Sequence[str], language: str) -> Iterator[str]:
     for note in notes[-_NOTES:]:
         if note.strip():
-            yield "A note was left:"
+            yield say(language, "note_left")
             yield from quoted(note)
 
 
-def _within(lines: Sequence[str]) -> str:
+def _within(lines: Sequence[str], language: str) -> str:
     """As many whole lines as a note can have."""
     kept: list[str] = []
-    left = LONGEST - len(_CUT) - 1
+    cut = say(language, "note_cut")
+    left = LONGEST - len(cut) - 1
     for line in lines:
         left -= len(line) + 1
         if left < 0:
-            return "\n".join((*kept, _CUT))
+            return "\n".join((*kept, cut))
         kept.append(line)
     return "\n".join(kept)
 

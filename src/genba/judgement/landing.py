@@ -56,10 +56,19 @@ def elsewhere(request: TrackedPullRequest, base: str) -> bool:
 
 
 def _of_branches(facts: IssueFacts) -> Iterator[tuple[str, str]]:
+    """A branch of a session has landed only with the commit that was verified: others may have made the same change."""
     phases = _phase_branches(facts)
+    of_sessions = {each.branch for each in facts.sessions}
     for branch in sorted(facts.branches, key=lambda each: each.name):
+        if branch.name in of_sessions and not _may_land(facts, branch.tip):
+            continue
         if branch.landed and branch.name not in phases:
             yield branch.time, f"the work of {branch.name} is on the base"
+
+
+def _may_land(facts: IssueFacts, tip: str) -> bool:
+    """True for the commit that was verified, and approved where a review is required."""
+    return tip == facts.verified and not facts.rejected and (not facts.requires_review or facts.approved == tip)
 
 
 def _phase_branches(facts: IssueFacts) -> frozenset[str]:

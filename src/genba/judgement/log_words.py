@@ -4,6 +4,7 @@ from genba.domain import events as told
 from genba.domain.events import Event
 from genba.domain.evidence import CheckStatus
 from genba.domain.pictures_session import LogLine
+from genba.domain.processes import left_out_line
 from genba.domain.workspaces import MergeStatus
 
 _SHORT = 7
@@ -30,6 +31,8 @@ def sentence(event: Event) -> str:  # noqa: PLR0912  (one line for each kind of 
     match event:
         case told.AgentOutput(text=text):
             return text or " "
+        case told.OutputLeftOut(stream=stream, bytes=size, lines=lines):
+            return left_out_line(stream, size, lines)
         case told.ToolUsed(tool=tool, target=target):
             return f"{tool} {target}".strip()
         case told.Notice(message=message):

@@ -4,28 +4,24 @@ Law: nothing is proposed that was said already. Nothing here closes, starts, mer
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from genba.domain.facilitation import FacilitateAction, IssueAssessment, IssueFacts, IssueState
+from genba.domain.facilitation import CompletionCondition, FacilitateAction, IssueAssessment, IssueFacts, IssueState
 from genba.domain.forge_texts import inline
-from genba.domain.texts import cut
+from genba.domain.texts import PARAGRAPH, cut
 from genba.judgement.blocking import A_PERSON
+from genba.judgement.comment_texts import TEXTS, CommentTexts
+from genba.judgement.evidence_ja import in_japanese
 
 _LONGEST_LINE = 300
 _MOST_LINES = 8
+_MOST_CONDITIONS = 20
+LOOK_ROUND = "genba status"
+"""What is left to do where an issue is closed: the others."""
 _OWN_WORDS = ("dependency", "cycle")
 """Blockers in which nobody else has written a word: their numbers may lead to their issues."""
-_SAYS = {
-    IssueState.IN_PROGRESS: "Work on this issue has begun and is not finished. Please go on with it.",
-    IssueState.INCOMPLETE: "Nothing stands in the way of this issue: it can be started.",
-    IssueState.BLOCKED: "This issue cannot go on before what stands in its way is cleared.",
-    IssueState.REVIEW_PENDING: "The work on this issue is finished and waits for a review or a merge.",
-    IssueState.DONE: "The work on this issue is on the base branch. Please decide whether to close the issue.",
-    IssueState.UNKNOWN: "The facts about this issue are missing or contradict each other. Please say how it stands.",
-}
-_CLOSED = "This issue is closed, and nothing is left to do."
 
 
 class Keeping(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +30,8 @@ class Keeping(msgspec.Struct, frozen=True, kw_only=True):
     labels: Mapping[str, str] = msgspec.field(default_factory=lambda: {"blocked": "blocked"})
     """By state, the label that shows it."""
     most_actions: int = 50
+    language: str = "en"
+    """Of the comments."""
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,34 +44,48 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
 _NOTHING = Said()
 
 
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """What comments say besides the state of an issue."""
+
+    conditions: Mapping[int, tuple[CompletionCondition, ...]] = msgspec.field(default_factory=dict)
+    """By issue that is in progress: what completes it."""
+    command_for: Callable[[int], str] = str
+    """The next command of an issue. It is asked only for comments that are written."""
+
+
 def actions(
     assessments: Mapping[int, IssueAssessment],
     field: Mapping[int, IssueFacts],
     said: Mapping[int, Said],
     keeping: Keeping,
+    known: Known,
 ) -> tuple[FacilitateAction, ...]:
     """What is to be done now, in the order of the issues; what is more than one look takes comes at the next."""
     found: list[FacilitateAction] = []
     for number, assessment in assessments.items():
         before = said.get(number, _NOTHING)
-        if assessment.closed and assessment.state is IssueState.DONE and not before.digest:
+        if assessment.over and not before.digest:
             continue
-        found += _for_issue(assessment, field[number], before, keeping)
+        found += _for_issue(assessment, field[number], before, keeping, known)
         if len(found) >= keeping.most_actions:
             break
     return tuple(found[: keeping.most_actions])
 
 
 def _for_issue(
-    assessment: IssueAssessment, facts: IssueFacts, said: Said, keeping: Keeping
+    assessment: IssueAssessment, facts: IssueFacts, said: Said, keeping: Keeping, known: Known
 ) -> Iterator[FacilitateAction]:
+    number = assessment.issue
     quiet = (assessment.closed and not said.digest) or any(session.alive for session in facts.sessions)
     new = said.state != assessment.state
     if not quiet:
-        body = comment_of(assessment, _next(assessment, facts))
-        new = digest_of(body) != said.digest
+        told = comment_of(assessment, known.conditions.get(number, ()), keeping.language)
+        new = _digest(told) != said.digest
         if new:
-            yield FacilitateAction(action="update" if said.digest else "comment", issue=assessment.issue, body=body)
+            command = LOOK_ROUND if assessment.over else known.command_for(number)
+            following = TEXTS[keeping.language].following.format(command=command.replace("`", ""))
+            body = f"{told}{PARAGRAPH}{following}"
+            yield FacilitateAction(action="update" if said.digest else "comment", issue=number, body=body)
     if not assessment.closed:
         yield from _labels(assessment, facts, keeping)
     if new and (why := needs_a_person(assessment)):
@@ -93,14 +105,6 @@ def needs_a_person(assessment: IssueAssessment) -> str:
     return ""
 
 
-def _next(assessment: IssueAssessment, facts: IssueFacts) -> str:
-    """What a person types to decide it. Who works on it next is no matter of a comment: that changes by itself."""
-    if assessment.state is IssueState.BLOCKED and any(each.kind == "question" for each in assessment.blockers):
-        return f'genba answer {facts.number} "…"'
-    waits = facts.requires_review and facts.verified and facts.approved != facts.verified
-    return f"genba approve {facts.number}" if assessment.state is IssueState.REVIEW_PENDING and waits else ""
-
-
 def _labels(assessment: IssueAssessment, facts: IssueFacts, keeping: Keeping) -> Iterator[FacilitateAction]:
     """The label of its state, and none of another state: by one call."""
     wanted = keeping.labels.get(assessment.state, "")
@@ -118,20 +122,37 @@ def _first(assessment: IssueAssessment) -> str:
     return assessment.evidence[0] if assessment.evidence else assessment.recommendation
 
 
-def comment_of(assessment: IssueAssessment, command: str) -> str:
-    """The one comment on an issue. Nothing in it changes by itself, so that it is written only when it matters."""
-    closed = assessment.closed and assessment.state is IssueState.DONE
-    lines = [f"**State: {assessment.state}**", "", _CLOSED if closed else _SAYS[assessment.state], ""]
+def comment_of(
+    assessment: IssueAssessment, conditions: Sequence[CompletionCondition] = (), language: str = "en"
+) -> str:
+    """The one comment on an issue, without the command. Nothing in it changes by itself."""
+    texts, state = TEXTS[language], assessment.state
+    said = texts.closed if assessment.over else texts.says[state]
+    lines = [texts.state.format(state=state, name=texts.names[state]), "", said, ""]
     ours = {blocker.detail for blocker in assessment.blockers if blocker.kind in _OWN_WORDS}
     for told in assessment.evidence[:_MOST_LINES]:
-        lines.append(f"- {told}" if told in ours else f"- {inline(cut(told, _LONGEST_LINE))}")
+        shown = in_japanese(told) if language == "ja" else told
+        lines.append(f"- {shown}" if told in ours else f"- {inline(cut(shown, _LONGEST_LINE))}")
     owners = dict.fromkeys(blocker.owner for blocker in assessment.blockers if blocker.owner)
     if owners:
-        lines.append(f"- in the hands of {', '.join(inline(owner) for owner in owners)}")
-    if command:
-        lines += ["", f"Next: `{command.replace('`', '')}`"]
+        named = ", ".join(texts.a_person if owner == A_PERSON else inline(owner) for owner in owners)
+        lines.append(f"- {texts.owners.format(owners=named)}")
+    if conditions:
+        lines += ["", texts.conditions, "", *(_condition(each, texts) for each in conditions[:_MOST_CONDITIONS])]
+        if not any(each.goal for each in conditions):
+            lines += ["", texts.no_goal.format(number=assessment.issue)]
     return "\n".join(lines)
 
 
+def _condition(each: CompletionCondition, texts: CommentTexts) -> str:
+    unchecked = f" ({texts.unchecked})" if each.holds is None else ""
+    return f"- [{'x' if each.holds else ' '}] {inline(cut(each.text, _LONGEST_LINE))}{unchecked}"
+
+
 def digest_of(body: str) -> str:
-    return hashlib.sha256(body.encode("utf-8", "replace")).hexdigest()[:16]
+    """What changes with a comment. The command, its last paragraph, changes by itself: that alone is no news."""
+    return _digest(body.rpartition(PARAGRAPH)[0])
+
+
+def _digest(told: str) -> str:
+    return hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()[:16]

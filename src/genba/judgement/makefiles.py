@@ -84,7 +84,7 @@ def _read(text: str) -> _Makefile:
         head, colon, needs = bare.partition(":")
         if assigned and not assigned[1]:
             variables[assigned[2]].append(f"{assigned[3]} {assigned[4]}")
-        elif colon and "=" not in head:
+        elif colon and not assigned and "=" not in head:
             names = head.rstrip("&").split()
             recipe = [[] for _ in names]
             for name, lines in zip(names, recipe, strict=True):

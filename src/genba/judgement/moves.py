@@ -33,6 +33,8 @@ class Me(msgspec.Struct, frozen=True, kw_only=True):
     """Parts that run or are enqueued here."""
     agents: tuple[Agent, ...] = ()
     resources: Resources = Resources()
+    stages: dict[str, tuple[str, ...]] = {}
+    """By type of task: the agents that work on it one after the other."""
     only_agent: str = ""
     only_label: str = ""
     turning: frozenset[str] | None = None

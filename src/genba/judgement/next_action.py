@@ -167,7 +167,8 @@ def _of_manager(snapshot: Snapshot) -> Action:
         done = {piece.number for piece in snapshot.pieces if piece.status is _S.DONE}
         ready_first = sorted(free, key=lambda piece: not done.issuperset(piece.dependencies))
         tools = (_T.ASSIGN_TASK, _T.LIST_WORKERS, *_growing(snapshot), _T.REPORT_BLOCKED)
-        return _action(snapshot, _K.DELEGATE, *tools, subtask=ready_first[0], subtasks=tuple(ready_first))
+        first = ready_first[0]
+        return _action(snapshot, _K.DELEGATE, *tools, subtask=first, next_subtask=first, subtasks=tuple(ready_first))
     return _wait(snapshot, tuple(waiting))
 
 
@@ -237,8 +238,14 @@ def _wait(snapshot: Snapshot, pieces: tuple[Piece, ...]) -> Action:
         _K.WAIT,
         reason=PEOPLE if people else OTHERS,
         subtasks=pieces,
+        in_progress=tuple(_brief(piece) for piece in pieces if piece.status is _S.IN_PROGRESS),
         retry_after=RETRY_PEOPLE if people else RETRY_OTHERS,
     )
+
+
+def _brief(piece: Piece) -> Piece:
+    """The same without its texts: they stand in `subtasks`."""
+    return msgspec.structs.replace(piece, body="", goals=(), scope=())
 
 
 def _exit(snapshot: Snapshot, reason: ExitReason, pieces: tuple[Piece, ...] = ()) -> Action:

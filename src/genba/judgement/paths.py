@@ -242,7 +242,9 @@ _NODE = (
     "{oxlint,.oxlintrc}.json",
     "{stylelint.config,.stylelintrc}.*",
     ".stylelintrc",
-    "{jest,vitest,karma,playwright,cypress,ava,wdio}.config.*",
+    "{jest,vitest,vite,karma,playwright,cypress,ava,wdio,babel}.config.*",
+    "{.babelrc,.swcrc}",
+    ".babelrc.*",
     "{jest,vitest}.setup.*",
     "{vitest,jest}.workspace.*",
     "karma.conf.*",
@@ -271,6 +273,10 @@ _OTHER_LANGUAGES = (
     "{rustfmt,.rustfmt}.toml",
     "deny.toml",
     ".cargo/**",
+    "{rust-toolchain,rust-toolchain.toml}",
+    "go.work",
+    ".mvn/**",
+    "Directory.Build.{props,targets}",
     ".config/nextest.toml",
     ".rubocop.yml",
     ".rubocop_todo.yml",
@@ -307,9 +313,15 @@ _HOOKS = (
 )
 
 _HIJACKERS = (
-    "sitecustomize.py",
-    "usercustomize.py",
+    "{sitecustomize,usercustomize}",
+    "{sitecustomize,usercustomize}.*",
+    "**/{sitecustomize,usercustomize}/**",
     "*.pth",
+    "*.{pyc,pyo}",
+    "__pycache__",
+    "**/__pycache__/**",
+    "*.{dist-info,egg-info}",
+    "**/*.{dist-info,egg-info}/entry_points.txt",
     "**/node_modules/**",
     "**/.venv/**",
     "/venv/**",
@@ -324,15 +336,14 @@ hatchling setuptools pip
 """
 _ORDINARY_NAMES = """
 test calendar queue secrets statistics code cmd this antigravity turtle turtledemo chunk wave mailbox sched graphlib
-colorsys crypt cgi profile trace symbol parser platform select token types stat numbers fractions locale imp nis
-formatter array
+colorsys crypt cgi profile trace symbol parser fractions imp nis formatter
 """
 
 TOOLS = frozenset(_TOOL_NAMES.split())
 """Python tools that judge. A module of that name in the way of an import would be run in their place."""
 
 _ORDINARY = frozenset(_ORDINARY_NAMES.split())
-"""Modules of the standard library whose names honest projects give to their own."""
+"""Modules of the standard library that test runners do without, and whose names projects give to their own."""
 
 _SHADOWED = TOOLS | (frozenset(sys.stdlib_module_names) - _ORDINARY)
 
@@ -344,10 +355,20 @@ def shadowed_module(path: str, roots: tuple[str, ...] = ("", "src/")) -> str:
     """
     for root in roots:
         rest = path.removeprefix(root) if path.startswith(root) else ""
-        found = re.fullmatch(r"([^/.]+)(?:/__init__)?(?:\.[\w-]+)?\.(?:py|pyc|so)", rest)
+        found = re.fullmatch(r"([^/.]+)(?:/__init__)?(?:\.[\w-]+)?\.(?:py|pyc|so|pyd)", rest)
         if found and found[1] in _SHADOWED:
             return found[1]
     return ""
+
+
+_OF_PACKAGES = (".npm", ".yarn", ".pnp")
+"""How settings of package managers begin: they write such files themselves."""
+_OF_RUNNERS = (*_PYTHON, *(name for name in _NODE if not name.startswith(_OF_PACKAGES)), "conftest.py")
+
+
+def is_setting_of_runners(path: str) -> bool:
+    """Whether runners and linters read a file at the root of a repository, and nothing else does."""
+    return "/" not in path and matches_any(path.lower(), _OF_RUNNERS)
 
 
 PROTECTED: tuple[str, ...] = (
@@ -369,4 +390,5 @@ PROTECTED: tuple[str, ...] = (
 - `.gitmodules` is here because it brings in what no commit of this repository contains.
 - `.env`, `.editorconfig` and version files are not: no verdict depends on them.
 - `conftest.py` is not: it belongs to the tests and is judged with them.
+- Compiled Python is, and so is what registers a plugin: both are run with no text that shows it.
 """

@@ -14,12 +14,13 @@ from genba.definitions.goal_text import read_goals
 from genba.domain.errors import ConfigurationError
 from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.fleet import Plan, Subtask
-from genba.domain.goals import GOAL_TYPES, GUARDS, Goal, goal_type
+from genba.domain.goals import DECLARATIVE, GOAL_TYPES, GUARDS, Goal, goal_type, what_it_runs
 from genba.domain.loop_state import Gap
 from genba.domain.problems import Problem, did_you_mean
 from genba.domain.shapes import shape
 from genba.domain.tasks import Priority, Task
 from genba.judgement.paths import PROTECTED, matches_any
+from genba.judgement.sentences import in_language, problem_in
 
 TYPES = ("task", "feature", "bug", "refactor", "docs")
 """The types that a planner may give to a part. `test` is not one of them: it brings leave to change tests."""
@@ -52,6 +53,8 @@ class PlanLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The types that a part may have, besides the type of the task itself."""
     titles: tuple[str, ...] = ()
     """The titles of the parts that the task has already."""
+    commands: bool = False
+    """True when a person enabled goals that run programs for it."""
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -103,7 +106,7 @@ def read_plan(raw: dict[str, Any], task: Task, limits: PlanLimits, run: str = ""
     read, problems = shape(raw, _Proposal, "")
     if read is None:
         return tuple(_worded(problem) for problem in problems)
-    goals = [_goals(part, at) for at, part in enumerate(read.subtasks)]
+    goals = [_goals(part, at, limits) for at, part in enumerate(read.subtasks)]
     found = [*_whole(read, task, limits), *_names(read.subtasks, task, limits)]
     for at, part in enumerate(read.subtasks):
         found += [Problem("", f"subtasks[{at}].{where}", what, hint) for where, what, hint in _part(part, task, limits)]
@@ -115,10 +118,10 @@ def read_plan(raw: dict[str, Any], task: Task, limits: PlanLimits, run: str = ""
     return Plan(task=task.number, run=run, subtasks=_sorted(parts), summary=read.summary.strip())
 
 
-def plan_check(raw: dict[str, Any] | None, task: Task, limits: PlanLimits) -> CheckResult | None:
+def plan_check(raw: dict[str, Any] | None, task: Task, limits: PlanLimits, language: str = "en") -> CheckResult | None:
     """Why the answer of a planner is no plan, as a check that fails; None when it is one."""
     read = read_plan(raw or {}, task, limits)
-    return None if isinstance(read, Plan) else _failed(read)
+    return None if isinstance(read, Plan) else _failed(read, language)
 
 
 def plan_gap(problems: Sequence[Problem], round: int = 1, rounds: int = ROUNDS) -> Gap:  # noqa: A002  (the word of the house)
@@ -134,10 +137,10 @@ def plan_gap(problems: Sequence[Problem], round: int = 1, rounds: int = ROUNDS) 
     )
 
 
-def _failed(problems: Sequence[Problem]) -> CheckResult:
-    lines = [f"{problem} ({problem.hint})" if problem.hint else str(problem) for problem in problems[:_TOLD]]
+def _failed(problems: Sequence[Problem], language: str = "en") -> CheckResult:
+    lines = [problem_in(language, problem) for problem in problems[:_TOLD]]
     if len(problems) > _TOLD:
-        lines.append(f"and {len(problems) - _TOLD} more")
+        lines.append(in_language(language, f"and {len(problems) - _TOLD} more"))
     count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
     told = f"the plan cannot be used, it has {count}. Propose the whole plan again, without them."
     return CheckResult(CHECK, CheckStatus.FAILED, told, "\n".join(lines))
@@ -231,7 +234,7 @@ def _wrong_scope(pattern: str) -> str:
     return ""
 
 
-def _goals(part: _Part, at: int) -> tuple[tuple[Goal, ...], list[Problem]]:
+def _goals(part: _Part, at: int, limits: PlanLimits) -> tuple[tuple[Goal, ...], list[Problem]]:
     """The goals of a part as the house knows them; each problem with its place."""
     where = f"subtasks[{at}].goals"
     if len(part.goals) > _GOALS:
@@ -246,12 +249,16 @@ def _goals(part: _Part, at: int) -> tuple[tuple[Goal, ...], list[Problem]]:
             for problem in error.problems:
                 inner = problem.path.removeprefix("[0]").lstrip(".")
                 hint = (
-                    problem.hint or f"one line, such as tests_pass: pytest -q; types: {', '.join(sorted(GOAL_TYPES))}"
+                    problem.hint
+                    or f"one line, such as file_exists: docs/login.md; types: {', '.join(sorted(GOAL_TYPES))}"
                 )
                 found.append(Problem("", f"{place}.{inner}" if inner else place, problem.message, hint))
             continue
         if wrong := _wrong_goal(goal):
             found.append(Problem("", place, wrong))
+        elif (field := what_it_runs(goal)) and not limits.commands:
+            told = f"{goal_type(goal)} with `{field}`: a goal that an agent writes runs nothing and asks no other host"
+            found.append(Problem("", place, told, f"allowed: {', '.join(DECLARATIVE)}"))
         if goal not in goals:
             goals.append(goal)
     return tuple(goals) if not found else (), found

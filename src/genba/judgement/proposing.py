@@ -32,6 +32,7 @@ _TESTS_IN_CI = re.compile(
     r"|(?:uv|poetry|pipenv|hatch) run \S+)(?: [^\s&|;<>$`]+)*"
 )
 _SAYS_TEST = re.compile(r"\b(?:test|tests|pytest|unittest|rspec|phpunit|tox|nox|ctest|verify|check)\b")
+_PYTEST = "python3 -m pytest -q"
 CI_FILES = (".gitlab-ci.yml", ".circleci/config.yml", ".travis.yml", "azure-pipelines.yml")
 
 
@@ -58,14 +59,18 @@ def languages(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def propose(
-    detected: Detected, texts: Mapping[str, str], names: Iterable[str], has_pytest: bool
+    detected: Detected, texts: Mapping[str, str], names: Iterable[str], has_pytest: bool, style: str = ""
 ) -> tuple[Proposal, ...]:
-    """The goals of a first Definition of Done, in the order in which a person reads them."""
+    """The goals of a first Definition of Done, in the order in which a person reads them.
+
+    `style` is how the tests in Python are written. unittest is proposed only for tests that it runs: of those that are
+    written for pytest it finds none, and calls that a success.
+    """
     there = set(names)
     more = _others(texts, there)
-    tests = detected.test
-    unit = "python3 -m unittest discover" if _only_unittest(texts, there) else ""
-    if tests == "python3 -m pytest -q" and not has_pytest and unit:
+    tests = detected.test or (_PYTEST if style == "pytest" and not _other_tests(detected, more) else None)
+    unit = "python3 -m unittest discover" if style == "unittest" and _only_unittest(texts, there) else ""
+    if tests == _PYTEST and not has_pytest and unit:
         tests = None
     found = []
     for goal, own, other in (
@@ -74,7 +79,8 @@ def propose(
         ("tests_pass", tests, more.test or unit or _from_ci(texts)[0]),
     ):
         if own:
-            found.append(Proposal(goal=goal, command=own, source=_source(own, there), is_detected=True))
+            by_itself = own in (detected.lint, detected.build, detected.test)
+            found.append(Proposal(goal=goal, command=own, source=_source(own, there), is_detected=by_itself))
         elif other:
             named = _from_ci(texts)[1] if other == _from_ci(texts)[0] else _source(other, there)
             found.append(Proposal(goal=goal, command=other, source=named))
@@ -85,7 +91,7 @@ def _others(texts: Mapping[str, str], there: set[str]) -> Detected:
     """Languages that a verification does not know by itself."""
     if "pom.xml" in there:
         maven = "./mvnw" if "mvnw" in there else "mvn"
-        return Detected(language="java", build=f"{maven} -q -B compile", test=f"{maven} -q -B test")
+        return Detected(language="java", build=f"{maven} -q -B compile", test=f"{maven} -B test")
     if there & {"build.gradle", "build.gradle.kts"}:
         gradle = "./gradlew" if "gradlew" in there else "gradle"
         return Detected(language="java", build=f"{gradle} assemble", test=f"{gradle} test")
@@ -111,7 +117,12 @@ def _scripts(text: str) -> Mapping[str, Any]:
 def _only_unittest(texts: Mapping[str, str], there: set[str]) -> bool:
     """Whether the tests need nothing but Python itself, as far as the settings tell."""
     settings = " ".join(texts.get(name, "") for name in ("pyproject.toml", "setup.cfg", "tox.ini"))
-    return "pytest" not in settings and not there & {"pytest.ini", "conftest.py"} and bool(there & {"tests/", "test/"})
+    return "pytest" not in settings and not there & {"pytest.ini", "conftest.py"}
+
+
+def _other_tests(detected: Detected, more: Detected) -> bool:
+    """Whether the project has a test command of another language."""
+    return bool(detected.test or more.test)
 
 
 def _from_ci(texts: Mapping[str, str]) -> tuple[str, str]:

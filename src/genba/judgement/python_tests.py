@@ -28,6 +28,11 @@ from genba.judgement.python_ways_out import ways_out
 _NOT_COLLECTED = re.compile(r"\..*|_darcs|build|CVS|dist|node_modules|venv|\{arch\}|.*\.egg")
 
 
+_ENCODING = re.compile(r"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+"""As Python looks for it in the first two lines."""
+_PLAIN_ENCODING = re.compile(r"utf[-_]?8(?:[-_]sig)?|u8|(?:us[-_])?ascii|latin[-_]?1|iso[-_]8859[-_]1")
+
+
 class PythonChange(msgspec.Struct, frozen=True):
     """A Python file among the tests, before and after. None where it is not there, or is no text."""
 
@@ -76,6 +81,8 @@ def python_losses(changes: tuple[PythonChange, ...], changed_modules: frozenset[
         if pair.broken and pair.old is not None:
             losses.append(Loss("breaks", "a file that Python cannot read any more", pair.path))
             continue
+        if odd := _odd_encoding(pair.change):
+            losses.append(Loss("declares", f"the encoding {odd}", pair.path))
         losses += ways_out(pair.path, pair.old, pair.new, changed_modules)
         homeless += [(pair, test) for test in (pair.old.tests if pair.old else ()) if not pair.keeps(test.name)]
     losses += _removals(homeless, pairs)
@@ -85,6 +92,15 @@ def python_losses(changes: tuple[PythonChange, ...], changed_modules: frozenset[
             kept = [test for test in pair.old.tests if pair.keeps(test.name)]
             losses += surrounding_losses(pair.path, kept, pair.old, pair.new, gone)
     return losses
+
+
+def _odd_encoding(change: PythonChange) -> str:
+    """A new declaration of an encoding in which Python reads other text than stands there."""
+    declared = [
+        next((found[1].lower() for line in (text or "").split("\n")[:2] if (found := _ENCODING.match(line))), "")
+        for text in (change.old, change.new)
+    ]
+    return "" if declared[1] in ("", declared[0]) or _PLAIN_ENCODING.fullmatch(declared[1]) else declared[1]
 
 
 def _pair(change: PythonChange) -> _Pair:

@@ -1,7 +1,7 @@
 """What to do next in the whole field: the moves of all issues, the best first, and why nothing where nothing fits."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -13,14 +13,19 @@ from genba.domain.facilitation import (
     RecommendAction,
     Suggestion,
 )
+from genba.domain.tasks import TaskStatus
 from genba.judgement.suggesting import (
     NOBODY,
     WORK,
     Move,
     Surroundings,
     can_be_called,
+    can_be_staged,
     closing_command,
+    deadline_of,
+    looking_command,
     move_of_person,
+    move_of_stage,
     score_of,
     success_of,
     suggestion_of_agent,
@@ -56,7 +61,11 @@ class _Way(msgspec.Struct, frozen=True):
 
 
 class Recommender:
-    """The next moves of a field. The facilitator itself is never one of them."""
+    """The next moves of a field. The facilitator itself is one of them only where it is the stage of a task.
+
+    `shown` are the issues that are asked for; without it, all of them. The others count by how many of them wait for
+    one that is shown, and are suggested only where they stand in its way.
+    """
 
     def __init__(
         self,
@@ -64,10 +73,13 @@ class Recommender:
         field: Mapping[int, IssueFacts],
         agents: Sequence[AgentOnOffer],
         around: Surroundings,
+        shown: Collection[int] | None = None,
     ) -> None:
         self.assessments = assessments
+        self.shown = assessments.keys() if shown is None else shown
         self.field = field
-        self.agents = tuple(agents)
+        self.agents = tuple(agent for agent in agents if agent.name != FACILITATOR)
+        self.by_name = {agent.name: agent for agent in agents}
         self.around = around
         self.waiting = _waiting_for(assessments, field)
         self.candidates = _by_capability(agents, around.worker)
@@ -92,6 +104,10 @@ class Recommender:
             at = self._before(at)
         return ""
 
+    def for_comment(self, number: int) -> str:
+        """A command for a comment: where nothing can be done by one, a look at the issue."""
+        return self.command_for(number) or looking_command(self.field[number], self.around)
+
     def _before(self, number: int) -> int | None:
         """What has to go on before an issue can: the root of what it waits for, or the first of its parts."""
         for blocker in self.assessments[number].blockers:
@@ -101,7 +117,7 @@ class Recommender:
         return next((each.issue for each in left if each.state is not IssueState.DONE), None)
 
     def recommend(self) -> RecommendAction:
-        ways = [way for number in self.assessments if (way := self._way(number)) is not None]
+        ways = [way for number in self._asked_for() if (way := self._way(number)) is not None]
         ways.sort(key=lambda way: (-way.most, way.number))
         found = self._best(ways)
         startable = [each for each in found if each.agent != NOBODY]
@@ -118,6 +134,15 @@ class Recommender:
             available_agents=tuple(agent.name for agent in self.agents),
             suggestions=tuple(shown),
         )
+
+    def _asked_for(self) -> list[int]:
+        """The issues that are shown, and what those wait for in the end that is not."""
+        if len(self.shown) == len(self.assessments):
+            return [*self.shown]
+        shown = frozenset(self.shown)
+        left = (number for number in shown if self.assessments[number].state is not IssueState.DONE)
+        roots = {self._before(number) for number in left} - shown
+        return [*self.shown, *sorted(root for root in roots if root is not None and root in self.assessments)]
 
     def _best(self, ways: Sequence[_Way]) -> list[Suggestion]:
         """The best suggestions, in order. How well texts fit is asked only where it can matter."""
@@ -143,12 +168,32 @@ class Recommender:
         waiting = self.waiting.get(number, 0)
         move = move_of_person(assessment, facts, self.around)
         if move is not None:
-            return _Way(number, move, score_of(assessment, facts, waiting, 1.0, 0.5))
-        able = self.candidates.get(assessment.required_capability or "")
-        if not able or self._has_parts_left(facts):
+            return _Way(number, move, score_of(assessment, facts, waiting, 1.0, 0.5, self.around.today))
+        able = self._able(assessment, facts)
+        if assessment.required_capability is None or self._has_parts_left(facts):
+            return None
+        if not able and facts.stage is not None:
+            move = self._move_at_stage(assessment, facts)
+            return _Way(number, move, score_of(assessment, facts, waiting, 1.0, 0.5, self.around.today))
+        if not able:
             return None
         best = max(success_of(each.agent) for each in able) if len(able) > 1 else success_of(able[0].agent)
-        return _Way(number, None, score_of(assessment, facts, waiting, 1.0, best))
+        return _Way(number, None, score_of(assessment, facts, waiting, 1.0, best, self.around.today))
+
+    def _able(self, assessment: IssueAssessment, facts: IssueFacts) -> Sequence[_Candidate]:
+        """Who can be called for an issue. Where its type has stages, that is the agent of the stage it is at."""
+        able = self.candidates.get(assessment.required_capability or "", ())
+        if facts.stage is None or facts.status is TaskStatus.REVIEW:
+            return able
+        agent = self.by_name.get(facts.stage)
+        if agent is None or assessment.required_capability != _WORKS:
+            return [each for each in able if each.agent.name == facts.stage]
+        return [_Candidate(agent, frozenset())] if can_be_staged(agent) else ()
+
+    def _move_at_stage(self, assessment: IssueAssessment, facts: IssueFacts) -> Move:
+        if assessment.state is IssueState.REVIEW_PENDING:
+            return Move(looking_command(facts, self.around), f"Review #{facts.number}")
+        return move_of_stage(facts, self.around)
 
     def _has_parts_left(self, facts: IssueFacts) -> bool:
         """Whether its parts are to be worked on, and not the whole."""
@@ -159,18 +204,19 @@ class Recommender:
         assessment, facts = self.assessments[way.number], self.field[way.number]
         waiting = self.waiting.get(way.number, 0)
         if way.move is not None:
-            return suggestion_of_person(assessment, facts, waiting, way.move)
-        agent, fits = _chosen(self.candidates[assessment.required_capability or ""], facts)
-        return suggestion_of_agent(assessment, facts, waiting, agent, fits)
+            return suggestion_of_person(assessment, facts, waiting, way.move, self.around.today)
+        agent, fits = _chosen(self._able(assessment, facts), facts)
+        return suggestion_of_agent(assessment, facts, waiting, agent, fits, self.around.today)
 
     def _whole_project(self, startable: Sequence[Suggestion], issues: int) -> Suggestion:
         """All that can go on, by many agents at once."""
         label = f" --label {shlex.quote(self.around.label)}" if self.around.label else ""
         scores = [each.score for each in startable] or [0.5]
+        whole = self.around.project is None
         return Suggestion(
             agent=startable[0].agent if startable else NOBODY,
             command=f"{WORK}{label}",
-            description=f"All {issues} issues that can go on",
+            description=f"All {issues} issues that can go on" if whole else "All open tasks, also those of no board",
             priority="medium",
             score=round(sum(scores) / len(scores), 2),
             rationale=f"{issues} issues can go on at once",
@@ -179,22 +225,32 @@ class Recommender:
     def _reason(self, agent: str, targets: Sequence[int], found: Sequence[Suggestion], able: int) -> str:
         if targets:
             shown = targets[:_MOST_NAMED]
-            states = ", ".join(f"#{number} is {self.assessments[number].state}" for number in shown)
+            states = ", ".join(f"#{number} is {self._state(number)}" for number in shown)
             more = f", and {able - len(shown)} more can go on" if able > len(shown) else ""
-            wanted = self.assessments[targets[0]].required_capability
-            able_by = next((each.capabilities for each in self.agents if each.name == agent), ())
-            return f"{states}{more}: {agent} {f'has the capability {wanted}' if wanted in able_by else 'works here'}"
+            return f"{states}{more}: {agent} {self._why(agent, targets[0])}"
         nothing = self._nothing()
         return f"{found[0].description} ({nothing})" if found else nothing
 
+    def _state(self, number: int) -> str:
+        deadline = deadline_of(self.field[number], self.around.today)
+        return f"{self.assessments[number].state}{f' and {deadline}' if deadline else ''}"
+
+    def _why(self, agent: str, number: int) -> str:
+        """Why an agent is the one for an issue."""
+        if self.field[number].stage == agent:
+            return "is the agent of its stage"
+        wanted = self.assessments[number].required_capability
+        return f"has the capability {wanted}" if wanted in self.by_name[agent].capabilities else "works here"
+
     def _nothing(self) -> str:
         """Why no agent is recommended."""
-        if not self.assessments and not self.around.resting:
+        if not self.shown and not self.around.resting:
             return "there are no issues"
-        left = [each for each in self.assessments.values() if each.state is not IssueState.DONE]
+        left = [each for number in self.shown if (each := self.assessments[number]).state is not IssueState.DONE]
         if not left:
             return "everything is done"
-        wanted = {each.required_capability for each in left if each.required_capability}
+        free = [each for each in left if self.field[each.issue].stage is None]
+        wanted = {each.required_capability for each in free if each.required_capability}
         lacking = sorted(name for name in wanted if not self.candidates.get(name))
         if any(session.alive for each in left for session in self.field[each.issue].sessions):
             return IN_WORK

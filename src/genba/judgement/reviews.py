@@ -16,6 +16,8 @@ from genba.domain.loop_state import Gap
 from genba.domain.problems import Problem
 from genba.domain.shapes import shape
 from genba.judgement.paths import shown
+from genba.judgement.sentences import problem_in
+from genba.judgement.wording import say
 
 ROUNDS = 2
 """How often a verdict that cannot be used goes back to its reviewer."""
@@ -132,16 +134,17 @@ def findings_gap(
     reviewer: str = "",
     round: int = 1,  # noqa: A002  (the word of the house)
     rounds: int = 3,
+    language: str = "en",
 ) -> Gap:
     """What the author is told of a review that wants changes. What the reviewer wrote stands apart from our words."""
-    who = f"the reviewer {_flat(reviewer)[:60]}" if reviewer else "a reviewer"
-    on = f" on {commit[:7]}" if commit else ""
-    lines = [_flat(found) for found in findings[:_TOLD]] or ["no finding was written down: read the task again"]
+    who = say(language, "the_reviewer", name=_flat(reviewer)[:60]) if reviewer else say(language, "a_reviewer")
+    on = say(language, "on_commit", commit=commit[:7]) if commit else ""
+    lines = [_flat(found) for found in findings[:_TOLD]] or [say(language, "findings_none")]
     if len(findings) > _TOLD:
-        lines.append(f"and {len(findings) - _TOLD} more")
+        lines.append(say(language, "more", count=len(findings) - _TOLD))
     return Gap(
         check=CHECK,
-        detail=f"{who} wants changes{on}. Make those that are `must`, weigh the others, and commit.",
+        detail=say(language, "findings", who=who, on=on),
         output="\n".join(lines),
         claim="",
         attempt=round,
@@ -149,10 +152,10 @@ def findings_gap(
     )
 
 
-def verdict_check(raw: Mapping[str, Any] | None) -> CheckResult | None:
+def verdict_check(raw: Mapping[str, Any] | None, language: str = "en") -> CheckResult | None:
     """Why the answer of a reviewer is no verdict, as a check that fails; None when it is one."""
     read = read_verdict(raw or {})
-    return None if isinstance(read, ReviewVerdict) else _failed(read)
+    return None if isinstance(read, ReviewVerdict) else _failed(read, language)
 
 
 def verdict_gap(problems: Sequence[Problem], round: int = 1, rounds: int = ROUNDS) -> Gap:  # noqa: A002  (see above)
@@ -168,8 +171,8 @@ def verdict_gap(problems: Sequence[Problem], round: int = 1, rounds: int = ROUND
     )
 
 
-def _failed(problems: Sequence[Problem]) -> CheckResult:
-    lines = [f"{problem} ({problem.hint})" if problem.hint else str(problem) for problem in problems[:_TOLD]]
+def _failed(problems: Sequence[Problem], language: str = "en") -> CheckResult:
+    lines = [problem_in(language, problem) for problem in problems[:_TOLD]]
     return CheckResult(
         CHECK, CheckStatus.FAILED, "the verdict cannot be used. Give the whole verdict again.", "\n".join(lines)
     )

@@ -65,6 +65,10 @@ class Situation:
         """Its children without those that review it."""
         return tuple(number for number in task.children if number not in self.review_tasks)
 
+    def stages(self, task: Task) -> tuple[str, ...]:
+        """The agents that work on a task one after the other; none where its type has no stages."""
+        return self.me.stages.get(task.type, ())
+
     def is_plain(self, task: Task) -> bool:
         """Whether nothing is known of a task but what it says itself: it is begun, or it waits for a worker."""
         number, settings = task.number, self.settings.decompose
@@ -201,7 +205,7 @@ class Situation:
         """The manager that a task is given to, if it is given to one."""
         if not self.managers or task.review_of is not None:
             return None
-        found = assign(task, self.me.agents, self.settings.work.agent)
+        found = assign(task, self.me.agents, self.settings.work.agent, self.stages(task))
         return found if isinstance(found, Assignment) and found.agent in self.managers else None
 
     def is_managed(self, task: Task) -> bool:

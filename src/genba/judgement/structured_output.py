@@ -15,7 +15,8 @@ def code_blocks(text: str) -> Iterator[tuple[str, str]]:
     """Each fenced block of a Markdown text: its marker and its content."""
     marker: str | None = None
     inside: list[str] = []
-    for line in text.splitlines():
+    first = text.find(_FENCE)  # a long text without a block costs nothing
+    for line in text[text.rfind("\n", 0, first) + 1 :].splitlines() if first >= 0 else ():
         bare = line.strip()
         if marker is None and bare.startswith(_FENCE):
             found = _MARKER.match(bare.removeprefix(_FENCE).strip())

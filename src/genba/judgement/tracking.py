@@ -132,6 +132,7 @@ def _adopted(sight: Sight, wanted: Wanted, settings: GitHubSettings, known: Know
                 type=type_of(issue, settings, known) or "task",
                 priority=priority_of(issue, settings) or Priority.MEDIUM,
                 labels=issue.labels,
+                due=issue.due,
                 assignee=_agent(issue, known),
                 status=TaskStatus.OPEN if chosen else TaskStatus.BACKLOG,
                 tracker=GITHUB,
@@ -158,6 +159,7 @@ def _edit(sight: Sight, task: Task, settings: GitHubSettings, known: Known) -> T
         add_labels=tuple(name for name in labels if name not in old_labels and name not in task.labels),
         remove_labels=tuple(name for name in old_labels if name not in labels and name in task.labels),
         assignee=_assignee(sight, task, known),
+        due=_changed(issue.due, before.due if before else task.due, task.due),
     )
 
 

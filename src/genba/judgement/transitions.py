@@ -7,6 +7,7 @@ import msgspec
 from genba.definitions.steps_file import Step
 from genba.domain.outcomes import LEAVING_INTENTS, Intent, StepKind
 from genba.judgement.structured_output import field
+from genba.judgement.wording import say
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -26,25 +27,25 @@ class Move(msgspec.Struct, frozen=True):
         return self.target is None
 
 
-def gate_move(step_id: str, step: Step, structured: dict[str, Any] | None) -> Move | Refusal:
+def gate_move(step_id: str, step: Step, structured: dict[str, Any] | None, language: str = "en") -> Move | Refusal:
     """The way on that a gated reply names, if it may."""
     gate = step.structured_gate
     assert gate is not None  # noqa: S101  (callers ask only for gated steps)
     if structured is None:
-        return Refusal("the reply has no JSON object")
+        return Refusal(say(language, "no_json"))
     named = field(structured, gate.intent_field)
     allowed = ", ".join(gate.allowed_intents)
     if named not in [str(intent) for intent in gate.allowed_intents]:
-        said = f'"{named}" is not allowed' if named is not None else "is missing"
-        return Refusal(f"{gate.intent_field} {said}; allowed: {allowed}")
+        key = "intent_not_allowed" if named is not None else "intent_missing"
+        return Refusal(say(language, key, field=gate.intent_field, named=named, allowed=allowed))
     intent = Intent(named)
     for wanted in gate.handoff_fields if intent in LEAVING_INTENTS else ():
         if field(structured, wanted) is None:
-            return Refusal(f"{wanted} is missing")
-    return follow(step_id, step, intent, field(structured, gate.target_field))
+            return Refusal(say(language, "field_missing", field=wanted))
+    return follow(step_id, step, intent, field(structured, gate.target_field), language)
 
 
-def follow(step_id: str, step: Step, intent: Intent, chosen: Any = None) -> Move | Refusal:
+def follow(step_id: str, step: Step, intent: Intent, chosen: Any = None, language: str = "en") -> Move | Refusal:
     """Where an intent leads from a step."""
     transition = step.transition(intent)
     if transition is None:
@@ -52,7 +53,7 @@ def follow(step_id: str, step: Step, intent: Intent, chosen: Any = None) -> Move
     if intent is Intent.JUMP and transition.targets:
         if chosen not in transition.targets:
             allowed = ", ".join(transition.targets)
-            return Refusal(f'the target of the jump is "{chosen}"; allowed: {allowed}')
+            return Refusal(say(language, "target_not_allowed", chosen=chosen, allowed=allowed))
         return Move(intent, str(chosen))
     return Move(intent, transition.target)
 

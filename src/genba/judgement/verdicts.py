@@ -11,7 +11,9 @@ from genba.definitions.completion import (
     Custom,
     ExternalState,
     IterationBudget,
+    KeywordSignal,
     StepMachine,
+    StructuredSignal,
     walk,
 )
 from genba.definitions.definition import AgentDefinition
@@ -93,6 +95,17 @@ class Judge:
         forward = heard.structured is None or heard.claimed
         return ungated_move(state.step, self.definition.step(state.step), forward)
 
+    def judges_by_work(self, state: LoopState) -> bool:
+        """Whether checks alone can bring a session on at this step, with no structured output at all."""
+        silent = Heard(text="", structured=None, claim=Claim(ClaimKind.NONE), signalled=False, blocked="", move=None)
+        if any(isinstance(part, StructuredSignal | KeywordSignal) for part in self.parts):
+            supposed = self._snapshot(state, silent, self.move(state, silent), None, issue_closed=False)
+            return judge_completion(self.definition.completion, supposed, self.handlers, self.fits).complete
+        if any(isinstance(part, ExternalState) for part in self.parts):
+            return True
+        has_checks = bool(self.definition.step(state.step).completion_conditions)
+        return has_checks and any(isinstance(part, StepMachine) for part in self.parts)
+
     def weigh(self, state: LoopState, heard: Heard, issue_closed: bool) -> Weighing:
         """What a reply amounts to before any check has run: where it leads, and which checks are due."""
         move = self.move(state, heard)
@@ -122,6 +135,8 @@ class Judge:
         move = weighing.move
         passed = {result.name: result.passed or self.skips(state.step, result.name) for result in results}
         failed = next((result for result in results if not passed[result.name]), None)
+        if failed is not None and weighing.gating and self._passes_on(state, heard, failed):
+            return Verdict(kind=VerdictKind.CONTINUE, reason=_said(failed), step=move.target or state.step)
         if failed is not None and weighing.gating:
             return self.failed(state, heard.claim.text if heard.claimed else "", failed, facts, heard.denied)
         finding = judge_completion(
@@ -139,6 +154,15 @@ class Judge:
         if heard.unfit:
             return self._unfit(state, heard.unfit, target, facts)
         return Verdict(kind=VerdictKind.CONTINUE, reason=finding.reason, step=target)
+
+    def _passes_on(self, state: LoopState, heard: Heard, failed: CheckResult) -> bool:
+        """Whether a step is left without words while the work is not done: its own checks hold, and a step follows."""
+        step = self.definition.step(state.step)
+        silent = heard.structured is None and heard.move is None
+        gated = step.structured_gate is not None or state.step in self.definition.schemas
+        own = [condition.validator for condition in step.completion_conditions]
+        target = self.move(state, heard).target
+        return silent and gated and failed.name not in own and target not in (None, state.step)
 
     def final_checks(self, step_id: str) -> tuple[str, ...]:
         """The checks that what leaves the working tree must pass: those of the last step, and of the completion."""
@@ -193,7 +217,7 @@ class Judge:
         An instance that did nothing because it was not allowed to would do nothing again.
         """
         on_failure = self.definition.step(state.step).on_failure
-        said = f"{failed.name}: {failed.detail}"
+        said = _said(failed)
         if denied and not facts.commits and not facts.dirty:
             tools = ", ".join(dict.fromkeys(denied))
             return self._stop(
@@ -235,3 +259,7 @@ class Judge:
 
     def _stop(self, state: LoopState, outcome: Outcome, reason: str) -> Verdict:
         return Verdict(kind=VerdictKind.STOP, reason=cut(reason), step=state.step, outcome=outcome)
+
+
+def _said(failed: CheckResult) -> str:
+    return f"{failed.name}: {failed.detail}"

@@ -264,6 +264,16 @@ class LedgerConformance:
         assert done.status is TaskStatus.DONE
         await _raises(StateConflictError, lambda: ledger.begin(1, a_session("run-2")))
 
+    async def test_a_commit_in_review_is_asked_about_once(self, ledger: TaskLedger) -> None:
+        await ledger.begin(1, a_session("run-1"))
+        await ledger.record(1, "run-1", a_verification("c1"))
+        await _raises(StateConflictError, lambda: ledger.ask_review(1, "c1", "run-1", 3))
+        await ledger.move(1, a_move(TaskStatus.REVIEW, commit="c1"))
+        first = await ledger.ask_review(1, "c1", "run-1", 3)
+        assert (first.of, first.commit, first.reviewer_type, first.status) == (1, "c1", "human", "open")
+        assert await ledger.ask_review(1, "c1", "run-1", 3) == first
+        await _raises(StateConflictError, lambda: ledger.ask_review(1, "c2", "run-1", 3))
+
     async def test_a_rejection_is_what_the_next_attempt_goes_on_with(self, ledger: TaskLedger) -> None:
         await ledger.begin(1, a_session("run-1"))
         rejected = a_verification("c1", VerdictStatus.REJECTED)

@@ -8,9 +8,10 @@ import msgspec
 from genba.domain.errors import GenbaError, NotFoundError, StateConflictError, UnrecoverableError, UsageError
 from genba.domain.events import Event
 from genba.domain.evidence import Check, CheckResult, Commit, TreeFacts
+from genba.domain.fleet import Review
 from genba.domain.issues import Issue, IssueChange
 from genba.domain.ports import AgentInstance
-from genba.domain.processes import Command, Ending, Exit, Heard
+from genba.domain.processes import OUTPUT_BYTES, Command, Ending, Exit, Heard
 from genba.domain.replies import AgentSession, Ask, InstanceStatus, Reply
 from genba.domain.sessions import Briefing, Died, SessionEnd, SessionStart
 from genba.domain.statuses import refusal
@@ -56,6 +57,9 @@ class MemoryJournal:
 
     def emit(self, event: Event) -> None:
         self.events.append(event)
+
+    def room(self) -> int:
+        return OUTPUT_BYTES
 
     def of(self, kind: type[T]) -> list[T]:
         return [event for event in self.events if isinstance(event, kind)]
@@ -292,6 +296,7 @@ class MemoryLedger:
         self.sessions: dict[int, list[str]] = {}
         self.ended: dict[str, SessionEnd] = {}
         self.changes: list[tuple[int, StatusChange]] = []
+        self.reviews: dict[tuple[int, str], Review] = {}
 
     async def look(self, number: int) -> Task:
         if number not in self.tasks:
@@ -345,6 +350,16 @@ class MemoryLedger:
         self.tasks[number] = moved
         self.changes.append((number, change))
         return moved
+
+    async def ask_review(self, number: int, commit: str, run: str, rounds: int) -> Review:  # noqa: ARG002
+        task = await self.look(number)
+        in_review = [change.commit for _, change in self.changes if change.to is TaskStatus.REVIEW]
+        if task.status is not TaskStatus.REVIEW or in_review[-1:] != [commit]:
+            raise StateConflictError(f"task #{number} is not in review with commit {commit!r}")
+        key = (number, commit)
+        number_of = len(self.tasks) + len(self.reviews) + 1
+        asked = Review(task=number_of, of=number, commit=commit, reviewer_type=task.reviewer_type)
+        return self.reviews.setdefault(key, asked)
 
     async def end(self, session: SessionEnd) -> None:
         if not any(session.run in runs for runs in self.sessions.values()):

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from genba.domain.ports import Sandbox, Walls
 from genba.domain.processes import Command, Ending, Exit
@@ -112,7 +113,8 @@ class UnwalledSuite:
         assert (done.ending, done.code, done.stdout, done.stderr) == (Ending.EXITED, 7, "one\ntwo\n", "bad\n")
         assert lines == [b"one", b"two"]
         assert heard[0][0] == "started"
-        assert {("stdout", "one"), ("stdout", "two"), ("stderr", "bad")} <= set(heard)
+        apart = {(stream, line) for stream, text in heard for line in text.split("\n")}
+        assert {("stdout", "one"), ("stdout", "two"), ("stderr", "bad")} <= apart
         assert done.violations == ()
 
     async def test_a_signal_is_told_as_a_signal(self, sandbox: Sandbox, cell: Cell) -> None:
@@ -507,6 +509,28 @@ class LimitsSuite:
         done = await run_in(sandbox, msgspec.structs.replace(cell, limits=limits), "bash", "-c", script)
         assert [found.kind for found in done.violations] == ["disk"]
         assert done.violations[0].detail == "wrote more than its 20 MB to disk (sandbox.limits.disk_mb)"
+
+    async def test_holes_in_files_count_as_written(self, sandbox: Sandbox, cell: Cell) -> None:
+        limits = WallLimits(disk_mb=20)
+        script = "for i in 1 2 3 4; do truncate -s 9M ~/part-$i part-$i; done; sleep 60"
+        done = await run_in(sandbox, msgspec.structs.replace(cell, limits=limits), "bash", "-c", script)
+        assert [found.kind for found in done.violations] == ["disk"]
+
+    @pytest.mark.parametrize("place", ["tree", "home", "/tmp"])  # noqa: S108  (of the cell)
+    async def test_who_makes_too_many_files_is_ended(self, sandbox: Sandbox, cell: Cell, place: str) -> None:
+        limits = WallLimits(memory_mb=512, files=300)
+        folder = {"tree": cell.tree, "home": cell.home}.get(place, place)
+        script = f"mkdir {folder}/d; for i in $(seq 400); do : > {folder}/d/f-$i; done; sleep 60"
+        done = await run_in(sandbox, msgspec.structs.replace(cell, limits=limits), "bash", "-c", script)
+        assert [found.kind for found in done.violations] == ["files"]
+        expected = "made more than its 300 files, folders and links (sandbox.limits.files)"
+        assert done.violations[0].detail == expected
+
+    async def test_a_walk_over_what_was_written_follows_no_link(self, sandbox: Sandbox, cell: Cell) -> None:
+        limits = WallLimits(disk_mb=30, files=200)
+        script = "ln -s /usr a; ln -s / b; mkdir c; ln -s .. c/d; sleep 3.5; echo done"
+        done = await run_in(sandbox, msgspec.structs.replace(cell, limits=limits), "bash", "-c", script)
+        assert (done.stdout, done.violations) == ("done\n", ())
 
     async def test_work_within_its_limits_is_left_alone(self, sandbox: Sandbox, cell: Cell) -> None:
         limits = WallLimits(memory_mb=256, processes=64, disk_mb=64, cpus=1)

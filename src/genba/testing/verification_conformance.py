@@ -59,9 +59,12 @@ class CheckoutsSuite:
         for folder in (first, second, first):
             await checkouts.close(folder)
 
-    async def test_a_checkout_that_was_not_touched_can_be_restored(self, checkouts: Checkouts, commit: str) -> None:
+    async def test_a_checkout_is_renewed_as_often_as_it_is_needed(self, checkouts: Checkouts, commit: str) -> None:
         folder = await checkouts.open(commit)
-        await checkouts.restore(folder, commit)
+        await checkouts.renew(folder, setup=True)
+        await checkouts.keep(folder)
+        await checkouts.renew(folder)
+        await checkouts.renew(folder)
         await checkouts.close(folder)
 
     async def test_other_files_can_be_laid_over_it(self, checkouts: Checkouts, commit: str, blob: str) -> None:

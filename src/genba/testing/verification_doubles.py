@@ -2,7 +2,7 @@
 
 from genba.domain.errors import NotFoundError
 from genba.domain.evidence import CheckResult
-from genba.domain.verification import BranchFacts, CommitFacts, FileChange
+from genba.domain.verification import BranchFacts, CommitFacts, FileChange, Kept
 
 _FILE = "100644"
 _NOTHING = "000000"
@@ -91,15 +91,21 @@ class MemoryCheckouts:
         self.opened: list[tuple[str, tuple[tuple[str, str], ...]]] = []
         self.open_now: set[str] = set()
 
-    async def open(self, commit: str, over: tuple[tuple[str, str], ...] = ()) -> str:
+    async def open(self, commit: str, over: tuple[tuple[str, str], ...] = (), walls: bool = True) -> str:  # noqa: ARG002
         folder = f"/checkouts/{len(self.opened)}-{commit}"
         self.opened.append((commit, over))
         self.open_now.add(folder)
         return folder
 
-    async def restore(self, folder: str, commit: str, keep: bool = False) -> None:  # noqa: ARG002  (names have no files)
+    async def renew(self, folder: str, setup: bool = False, kept: Kept | None = None) -> None:  # noqa: ARG002
         assert folder in self.open_now, f"{folder} is not open"
-        assert folder.endswith(f"-{commit}"), f"{folder} is a checkout of another commit than {commit}"
+
+    async def changed(self, folder: str) -> tuple[str, ...]:
+        assert folder in self.open_now, f"{folder} is not open"
+        return ()
+
+    async def keep(self, folder: str) -> None:
+        assert folder in self.open_now, f"{folder} is not open"
 
     async def close(self, folder: str) -> None:
         self.open_now.discard(folder)

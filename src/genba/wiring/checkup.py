@@ -14,13 +14,17 @@ from typing import Any
 import msgspec
 
 from genba.connections.agents.catalogue import adapter_class
-from genba.connections.process.environment import passed_on
+from genba.connections.private_folders import make_private_folder
+from genba.connections.process.environment import passed_on, without_own_tools
 from genba.connections.process.supervisor import ProcessSupervisor
+from genba.connections.removal import removed_afterwards
+from genba.definitions.sandbox_file import SandboxSettings
 from genba.domain.errors import ConfigurationError, GenbaError, NotFoundError
-from genba.domain.ports import Processes
+from genba.domain.ports import Processes, Sandbox
 from genba.domain.processes import Command, Exit
 from genba.domain.walls import SandboxKind, WallLimits
 from genba.wiring.house import House
+from genba.wiring.surroundings import readable_folders
 from genba.wiring.walls import SANDBOX_VARIABLE, make
 
 _OLDEST_GIT = (2, 38)
@@ -82,16 +86,15 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
 async def check_up(folder: Path, environment: Mapping[str, str]) -> Checkup:
     """Look at everything at once. Nothing is changed, and of keys only the names are told."""
     processes = ProcessSupervisor()
-    with tempfile.TemporaryDirectory(prefix="genba-doctor-") as home:
-        asking = _Asking(processes, environment, home)
-        git, agents, walls, gitleaks = await asyncio.gather(
-            _git(asking), _agents(asking), _walls(processes), _gitleaks(asking)
-        )
+    with removed_afterwards(tempfile.gettempdir(), "genba-doctor-") as home:
+        asking = _Asking(processes, environment, str(home))
+        git, agents, gitleaks = await asyncio.gather(_git(asking), _agents(asking), _gitleaks(asking))
     house, project = await _project(folder) if git.health is Health.FINE else (None, ())
     try:
+        walls = await _walls(processes, house, environment)
         chosen, why, wrong = _sandbox(house, walls)
         more = (*await asyncio.to_thread(_abilities, house), *await _tracker(house))
-        more += (*_notices(house), *_telemetry(house))
+        more += (*_notices(house), *_telemetry(house), *_parent_proxy(environment))
         more += await asyncio.to_thread(_ground, house, folder, environment)
         answering = tuple(each.name for each in house.registry.agents()[0] if each.answers) if house is not None else ()
     finally:
@@ -115,6 +118,20 @@ async def _tracker(house: House | None) -> tuple[Finding, ...]:
     return (Finding(area="project", name="github", detail=f"{access.repository}: {access.seen}"),)
 
 
+def _parent_proxy(environment: Mapping[str, str]) -> tuple[Finding, ...]:
+    """Whether sandboxes leave through another proxy, which looks names up by itself."""
+    from genba.connections.gates.parent import PARENT_VARIABLE, opted_in, unused_parent  # noqa: PLC0415  (only here)
+
+    if unused := unused_parent(environment):
+        told = f"{unused} is set, and sandboxes do not use it: Genba checks every address itself"
+        install = f"where nothing else leads out: export {PARENT_VARIABLE}=environment"
+        return (Finding(area="walls", name="parent proxy", detail=told, install=install),)
+    if opted_in(environment):
+        told = f"{PARENT_VARIABLE} is set: sandboxes leave through a proxy that looks names up by itself"
+        return (Finding(area="walls", name="parent proxy", detail=told),)
+    return ()
+
+
 def _ground(house: House | None, folder: Path, environment: Mapping[str, str]) -> tuple[Finding, ...]:
     """The disk, who git takes the user for, and the goals that nobody could check here."""
     from genba.wiring.ground import goals_in_the_way, identity, remedy  # noqa: PLC0415  (only who looks)
@@ -126,7 +143,8 @@ def _ground(house: House | None, folder: Path, environment: Mapping[str, str]) -
     if not who:
         told = "git does not know who you are, and commits nothing for you"
         found.append(_missing("machine", "identity", told, "git config --global user.email YOU@EXAMPLE.ORG"))
-    for goal, command, problem in goals_in_the_way(house, environment.get("PATH")):
+    tools = without_own_tools(environment, *house.layout.folders)
+    for goal, command, problem in goals_in_the_way(house, tools.get("PATH")):
         detail = f"{command}: {problem}" if command else problem
         cure = remedy(problem) if command else f"name one under dod in .genba/config.yaml:  - {goal}: COMMAND"
         found.append(_missing("project", goal, detail, cure or "install it, or name another command under dod"))
@@ -179,10 +197,10 @@ class _Asking:
         own = {name: value for name, value in passed_on(environment).items() if not name.startswith("XDG_")}
         self.environment = {**own, "HOME": home, "TMPDIR": home, "NO_COLOR": "1"}
 
-    async def version(self, program: str) -> tuple[str, str]:
+    async def version(self, program: str, *options: str) -> tuple[str, str]:
         """The version that a program tells, or why it tells none."""
         command = Command(
-            argv=(program, "--version"),
+            argv=(program, *options, "--version"),
             workdir=self.home,
             environment=self.environment,
             timeout_seconds=_PATIENCE_SECONDS,
@@ -198,7 +216,7 @@ async def _git(asking: _Asking) -> Finding:
     path = shutil.which("git", path=asking.whole.get("PATH"))
     if path is None:
         return _wrong("machine", "git", "not installed", "apt-get install git")
-    version, why = await asking.version(path)
+    version, why = await asking.version(path, "-c", "genba.hardened=true")  # as every git of Genba's
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     if why or numbers < _OLDEST_GIT:
         oldest = ".".join(str(part) for part in _OLDEST_GIT)
@@ -244,8 +262,8 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
 async def agent_readiness(adapter: str, environment: Mapping[str, str]) -> Readiness:
     """Whether the program of an adapter is here, works, and has a key or a login. It is asked for no more."""
     tool = _Tool(TOOLS[adapter], adapter)
-    with tempfile.TemporaryDirectory(prefix="genba-doctor-") as home:
-        finding = await tool.look(_Asking(ProcessSupervisor(), environment, home))
+    with removed_afterwards(tempfile.gettempdir(), "genba-doctor-") as home:
+        finding = await tool.look(_Asking(ProcessSupervisor(), environment, str(home)))
     held, login, variables = tool.access(environment)
     key = held or next(iter(variables), "")
     return Readiness(finding=finding, login=login, key=key, can_log_in=bool(held or login or not variables))
@@ -296,20 +314,61 @@ def _key(held: str, login: str, variables: tuple[str, ...]) -> tuple[str, str]:
     return (f"no key: set {variables[0]}", f"export {variables[0]}=…") if variables else ("", "")
 
 
-async def _walls(processes: Processes) -> tuple[Finding, ...]:
+async def _walls(processes: Processes, house: House | None, environment: Mapping[str, str]) -> tuple[Finding, ...]:
+    """Each kind of sandbox. It works when a trial did what a session does, with the settings of the project.
+
+    The engines are asked before any trial begins: what ends with a trial takes along children that it does not know.
+    """
+    settings = house.project.file.sandbox if house is not None else SandboxSettings()
     kinds = [kind for kind in SandboxKind if kind.has_walls]
-    problems = await asyncio.gather(*(asyncio.to_thread(make(kind, processes).problem) for kind in kinds))
-    found = []
-    for kind, problem in zip(kinds, problems, strict=True):
-        program, missing, install = problem.partition(_NOT_INSTALLED)
-        if not problem:
-            found.append(Finding(area="walls", name=str(kind), detail="works"))
-        elif missing:
-            found.append(_missing("walls", str(kind), f"{program} is not installed", install))
-        else:
-            detail, _, start = problem.partition(_START)
-            found.append(_missing("walls", str(kind), detail, start))
-    return tuple(found)
+    asked = await asyncio.gather(*(asyncio.to_thread(_asked, kind, processes, settings) for kind in kinds))
+    readable = readable_folders(None, settings.read, environment)
+    trials = (
+        _tried(kind, found, settings, house, readable) if not isinstance(found, Finding) else _known(found)
+        for kind, found in zip(kinds, asked, strict=True)
+    )
+    return tuple(await asyncio.gather(*trials))
+
+
+def _asked(kind: SandboxKind, processes: Processes, settings: SandboxSettings) -> Sandbox | Finding:
+    """The sandbox, or why there is none of this kind."""
+    try:
+        sandbox = make(kind, processes, settings.options)
+    except GenbaError as error:
+        return _missing("walls", str(kind), error.message, error.hint or "")
+    problem = sandbox.problem()
+    program, missing, install = problem.partition(_NOT_INSTALLED)
+    if missing:
+        return _missing("walls", str(kind), f"{program} is not installed", install)
+    detail, _, start = problem.partition(_START)
+    return _missing("walls", str(kind), detail, start) if problem else sandbox
+
+
+async def _known(found: Finding) -> Finding:
+    return found
+
+
+async def _tried(
+    kind: SandboxKind, sandbox: Sandbox, settings: SandboxSettings, house: House | None, readable: tuple[str, ...]
+) -> Finding:
+    from genba.wiring.sandbox_trial import try_sandbox  # noqa: PLC0415  (only the doctor tries)
+
+    is_container = kind in (SandboxKind.DOCKER, SandboxKind.PODMAN)
+    with removed_afterwards(tempfile.gettempdir(), "genba-doctor-") as own:
+        place = house.layout.own if house is not None else own
+        make_private_folder(place)
+        layers = not is_container and await asyncio.to_thread(_can_overlay, place)
+        image = settings.image if is_container else ""
+        trial = await try_sandbox(kind, sandbox, place, readable, image=image, overlay=layers)
+    if trial.problem:
+        return _missing("walls", str(kind), trial.problem, trial.remedy)
+    return Finding(area="walls", name=str(kind), detail="works")
+
+
+def _can_overlay(place: Path) -> bool:
+    from genba.connections.git.mounting import overlay_problem  # noqa: PLC0415  (only the doctor tries)
+
+    return not overlay_problem(place)
 
 
 def _sandbox(house: House | None, walls: tuple[Finding, ...]) -> tuple[SandboxKind, str, tuple[Finding, ...]]:
@@ -340,8 +399,8 @@ def _abilities(house: House | None) -> tuple[Finding, ...]:
     group.remove()
     told = f"{', '.join(limited)} by control groups" if limited else "watched: there are no control groups to use"
     limits = Finding(area="walls", name="limits", detail=told)
-    with tempfile.TemporaryDirectory(prefix="genba-doctor-", ignore_cleanup_errors=True) as folder:
-        problem = overlay_problem(house.layout.common if house is not None else Path(folder))
+    with removed_afterwards(tempfile.gettempdir(), "genba-doctor-") as folder:
+        problem = overlay_problem(house.layout.common if house is not None else folder)
     if problem:
         return limits, _missing("walls", "overlay", f"{problem}; large working trees are plain checkouts", "")
     return limits, Finding(area="walls", name="overlay", detail="large working trees are layers over a template")
@@ -357,10 +416,9 @@ async def _project(folder: Path) -> tuple[House | None, tuple[Finding, ...]]:
         return None, (_missing("project", "repository", error.message, error.hint or "git init"),)
     name = house.project.name or house.layout.main.name
     agents = ", ".join(sorted(house.registry.folders()))
-    return house, (
-        Finding(area="project", name="config", detail=f"{name}  agents: {agents}"),
-        _database(house),
-    )
+    ignored = f"no effect: {', '.join(house.project.ignored)}"
+    left = (Finding(area="project", name="agentmine", detail=ignored),) if house.project.ignored else ()
+    return house, (Finding(area="project", name="config", detail=f"{name}  agents: {agents}"), *left, _database(house))
 
 
 def _database(house: House) -> Finding:

@@ -21,8 +21,11 @@ from genba.domain.errors import ConfigurationError, GenbaError, NotFoundError
 from genba.domain.fleet import Field, FleetSession, Purpose, Resources
 from genba.domain.problems import Problem
 from genba.execution.policies import known_types
-from genba.judgement.moments import moment
+from genba.judgement.closure import ends_task
 from genba.judgement.moves import Agent, Me
+from genba.wiring.landed_sessions import close_landed
+from genba.wiring.liveness import process_lives
+from genba.wiring.stages import AS_STAGE
 
 if TYPE_CHECKING:
     from genba.blackboard.fleet import FleetBoard
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
     from genba.wiring.house import House
 
 _FLEET = "genba work"
-_LEAVES_NOTHING: dict[str, Any] = {
+LEAVES_NOTHING: dict[str, Any] = {
     "runner": {
         "integrations": {"github": {"enabled": False}},
         "execution": {"finalize": {"autoMerge": False, "push": False, "createPr": False}},
@@ -45,6 +48,8 @@ _INTO_ITS_TASK: dict[str, Any] = {"runner": {"execution": {"finalize": {"autoMer
 """A part lands on the branch of its task, which only this repository has: nobody proposes it anywhere."""
 _SCRATCH = {Purpose.PLAN: "plan", Purpose.REVIEW: "review", Purpose.MANAGE: "manage"}
 """Sessions that leave no commit, and how their branches are called."""
+SCRATCH_BRANCH = "genba/review-"
+"""How the branch of a review begins; its number follows."""
 _NEVER = "0" * 40
 _MOMENT_SECONDS = 0.5
 """How long an agent that was read counts as read just now."""
@@ -57,13 +62,16 @@ class ProjectCrew:
         self.house = house
         self.board = board
         self.base_branch = base_branch
-        self._read: dict[tuple[str, int], tuple[float, AgentDefinition]] = {}
+        self._read: dict[tuple[str, tuple[int, ...]], tuple[float, AgentDefinition]] = {}
+        self._readers: set[str] = set()
+        """Agents that only read, and work here because they are the stage of a type of task."""
         self.asks = False
         """Whether one of them asks for its next action."""
         infos, broken = self.house.registry.agents()
         self.broken = {name: problems[0] for name, problems in broken.items()}
         """By the name of an agent that cannot be read: the first of its problems."""
-        self._me = msgspec.structs.replace(me, agents=self._agents(infos))
+        stages = house.project.stages
+        self._me = msgspec.structs.replace(me, agents=self._agents(infos), stages=stages)
 
     async def me(self, running: int) -> Me:
         resources = await asyncio.to_thread(self._resources)
@@ -71,9 +79,12 @@ class ProjectCrew:
 
     def _agents(self, infos: tuple[AgentInfo, ...]) -> tuple[Agent, ...]:
         found = []
+        named = {agent for stages in self.house.project.stages.values() for agent in stages}
         for info in infos:
             definition = self.house.registry.load(info.name)
-            if definition.joins_fleets:
+            if info.name in named and definition.only_reads and not definition.joins_fleets:
+                self._readers.add(info.name)
+            if definition.joins_fleets or info.name in self._readers:
                 self.asks = self.asks or definition.state_driven
                 found.append(
                     Agent(
@@ -102,7 +113,8 @@ class ProjectCrew:
             raise NotFoundError(f"there is no task #{move.task}", hint="genba task list")
         subject = field.tasks.get(task.review_of, task) if task.review_of is not None else task
         base_branch = await base_branch_of(self.house, self.base_branch, subject, field)
-        definition = self._definition(move.agent, self._held_to(move.purpose, base_branch))
+        at_stage = move.agent in self.house.project.stages.get(task.type, ())
+        definition = self._definition(move.agent, self._held_to(move.purpose, base_branch, at_stage))
         plan = SessionPlan(
             definition=definition,
             parameters=await self._parameters(definition, task, subject, move.purpose, base_branch),
@@ -113,25 +125,27 @@ class ProjectCrew:
         )
         return plan, self._provider(definition)
 
-    def _held_to(self, purpose: Purpose, base_branch: str) -> dict[str, Any]:
+    def _held_to(self, purpose: Purpose, base_branch: str, at_stage: bool) -> tuple[dict[str, Any], ...]:
         """What a fleet sets for an agent, over what its files say."""
         if purpose in _SCRATCH:
-            return _LEAVES_NOTHING
-        return {} if base_branch == self.base_branch else _INTO_ITS_TASK
+            return (LEAVES_NOTHING,)
+        into = () if base_branch == self.base_branch else (_INTO_ITS_TASK,)
+        return (*into, AS_STAGE) if at_stage else into
 
     def has_died(self, session: FleetSession) -> bool | None:
         """Whoever works holds the lock of the branch, until the last moment when its process alone is left."""
-        known = self.house.board().newest_session(session.task)
-        if session.host != os.uname().nodename or known.run != session.run:
+        if session.host != os.uname().nodename:
             return None
-        return not self.house.is_running(session.branch) and not _lives(known.process, session.heartbeat_at)
+        process = self.house.board().start_of(session.run).process
+        return not self.house.is_running(session.branch) and not process_lives(process, session.heartbeat_at)
 
-    def _definition(self, agent: str, held_to: dict[str, Any]) -> AgentDefinition:
+    def _definition(self, agent: str, held_to: tuple[dict[str, Any], ...]) -> AgentDefinition:
         """An agent as its files say now. Those that begin at one time begin with the same one."""
-        key, moment = (agent, id(held_to) if held_to else 0), time.monotonic()
+        key, moment = (agent, tuple(id(values) for values in held_to)), time.monotonic()
         if key in self._read and moment - self._read[key][0] < _MOMENT_SECONDS:
             return self._read[key][1]
-        definition = self.house.registry.load(agent, [Layer(_FLEET, held_to)] if held_to else [])
+        layers = [Layer(_FLEET, values) for values in held_to if values is not AS_STAGE or agent in self._readers]
+        definition = self.house.registry.load(agent, layers)
         self.house.check(definition)
         self._read[key] = (moment, definition)
         return definition
@@ -144,10 +158,11 @@ class ProjectCrew:
         declared = definition.file.parameters
         if purpose is Purpose.PLAN:
             limits = await asyncio.to_thread(self.plan_limits, task)
-            return {**given, **plan_parameters(task, limits, declared)}
+            return {**given, **plan_parameters(task, limits, declared, self.house.project.language)}
         if purpose is Purpose.REVIEW:
             last = await asyncio.to_thread(self.board.board.last_verification, subject.number)
-            return {**given, **review_parameters(task, subject, base_branch, last, declared)}
+            language = self.house.project.language
+            return {**given, **review_parameters(task, subject, base_branch, last, declared, language)}
         return given
 
     def plan_limits(self, task: Task) -> PlanLimits:
@@ -157,7 +172,20 @@ class ProjectCrew:
         return limits_of(self.board, task, self.house.project.fleet.decompose, agents, known_types(rules))
 
     async def handover(self, task: int) -> str:
-        return await asyncio.to_thread(note_for, self.board, task)
+        return await asyncio.to_thread(note_for, self.board, task, language=self.house.project.language)
+
+    def stages(self) -> dict[str, tuple[str, ...]]:
+        return self._me.stages
+
+    async def close_landed(self, run: str, landed: str) -> bool:
+        return await close_landed(self.house, run, landed)
+
+    def closes(self, agent: str) -> bool:
+        try:
+            github = self.house.registry.load(agent).file.runner.integrations.github
+        except GenbaError:
+            return True
+        return ends_task(github.default_closure_action)
 
     def reviewed_types(self) -> dict[str, str]:
         rules = self.house.project.rules
@@ -211,15 +239,3 @@ def provider_of(house: House, definition: AgentDefinition) -> str:
         return kind
     found = look(os.environ) if look is not None else None
     return found.name if found is not None else kind
-
-
-def _lives(process: int, known_at: str) -> bool:
-    """Whether a process is there that was there at this time: its number may have gone to another one since."""
-    import psutil  # noqa: PLC0415  (slow to import)
-
-    at = moment(known_at)
-    try:
-        found = psutil.Process(process)
-        return found.status() != psutil.STATUS_ZOMBIE and (at is None or found.create_time() <= at.timestamp() + 1)
-    except (psutil.Error, ValueError):
-        return False

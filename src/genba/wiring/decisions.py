@@ -16,6 +16,7 @@ from genba.domain.errors import StateConflictError, UsageError
 from genba.domain.fleet import Escalation, EscalationKind
 from genba.domain.pictures import Told
 from genba.domain.tasks import Actor, ActorKind, StatusChange, TaskStatus
+from genba.wiring.review_runs import WORK, onward_after_review
 
 if TYPE_CHECKING:
     from genba.wiring.house import House
@@ -104,15 +105,20 @@ class Decisions:
         if found is not None:
             _check_commit(found, commit)
             self.board.decide(number, True, reason, self.actor, found.id)
-            return Told(sentence=f"#{number} is approved: {found.kind}", hint=onward(self.board))
+            return Told(sentence=f"#{number} is approved: {found.kind}", hint=self._onward(found))
         self.board.board.approve(number, _verified_commit(self.board.board, number, commit), self.actor)
-        run = self.house.session_of(number)
-        hint = f"genba run --resume {run}" if run else onward(self.board)
-        return Told(sentence=f"#{number} is approved: review", hint=hint)
+        return Told(sentence=f"#{number} is approved: review", hint=self._after_review(number))
 
     def reject(self, number: int, reason: str, asked: int | None = None) -> Told:
-        """Say no to what a task waits for, and why. The reason goes back to the author or the planner."""
+        """Say no to what a task waits for, and why. The reason goes back to the author or the planner.
+
+        Where nobody asked, changes are requested of the verified commit of a task in review.
+        """
         reason = said(reason, f'genba reject {number} --reason "…"')
+        if asked is None and open_one(self.board, number) is None and self.board.board.commit_in_review(number):
+            commit = _verified_commit(self.board.board, number, None)
+            self.board.board.reject(number, commit, reason, self.actor)
+            return Told(sentence=f"#{number} is rejected: review", hint=self._after_review(number))
         found = the_one(self.board, number, "a decision", asked)
         kind = found.kind
         self.board.decide(number, False, reason, self.actor, found.id)
@@ -120,7 +126,15 @@ class Decisions:
         other = f"genba task cancel {number}   or let it go on: genba task unblock {number}"
         stays = "" if goes_on else ", and stays as it is"
         told = f"#{number} is rejected: {kind}{stays}"
-        return Told(sentence=told, hint=onward(self.board) if goes_on else other)
+        return Told(sentence=told, hint=self._onward(found) if goes_on else other)
+
+    def _onward(self, found: Escalation) -> str:
+        return self._after_review(found.task) if found.kind is EscalationKind.REVIEW else onward(self.board)
+
+    def _after_review(self, number: int) -> str:
+        """The command that goes on with a task whose commit was judged."""
+        command = onward_after_review(self.house, number)
+        return onward(self.board) if command == WORK else command
 
     # ── one task ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

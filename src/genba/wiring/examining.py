@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from genba.connections.git.history import GitHistory, known_commit
 from genba.connections.git.worktrees import GitWorkingTrees
 from genba.connections.journal.redaction import Redactor
@@ -12,7 +14,9 @@ from genba.domain.errors import NotFoundError, StateConflictError
 from genba.domain.processes import VERIFYING
 from genba.domain.tasks import Actor, ActorKind, StatusChange, Task, TaskStatus
 from genba.domain.verification import GoalResult, Subject, Verification
+from genba.judgement.closure import moves_on, stage_of
 from genba.wiring.judging import Examination, rulebook, verifier
+from genba.wiring.task_work import is_own_work, landed_by_hand
 
 if TYPE_CHECKING:
     from genba.wiring.house import House
@@ -94,7 +98,7 @@ async def _subject(
             return None
         if not branch:
             raise StateConflictError(
-                f"task #{task.number} has no branch yet: nobody has worked on it",
+                f"task #{task.number} has no branch yet, and no commit is its work",
                 unchanged="nothing was changed.",
                 hint=f"genba run {house.board().newest_session(task.number).agent or 'iterator'} --issue {task.number}",
             )
@@ -117,22 +121,13 @@ async def _of_task(house: House, history: GitHistory, task: Task) -> Subject | s
     if branch and await history.branch_of(branch) and not await _has_landed(house, history, branch):
         return branch
     last = board.last_verification(task.number)
-    if last is not None and await history.commit_of(last.subject.commit) is not None:
+    base = await _current(house)
+    there = last is not None and await history.commit_of(last.subject.commit) is not None
+    if last is not None and there and await is_own_work(house, task, last.subject, last.subject.base_branch or base):
         return last.subject
     if branch and await history.branch_of(branch):
         return branch
-    return await _landed_by_hand(house, task.number) if not branch else ""
-
-
-async def _landed_by_hand(house: House, number: int) -> Subject | str:
-    """The newest commit of the base that says it is the work on a task, which no session ever made."""
-    base = await _current(house)
-    says = rf"(^issue: *#?|(^|[^a-z])(close[sd]?|fix(e[sd])?|resolve[sd]?):? +#){number}([^0-9]|$)"
-    found = await house.layout.git.text(
-        "log", "-1", "--format=%H %P", "--regexp-ignore-case", "--extended-regexp", f"--grep={says}", base, "--"
-    )
-    commit, *parents = found.split()[:2] or [""]
-    return Subject(commit=commit, base=(parents or [commit])[0], branch="", base_branch=base) if commit else ""
+    return (await landed_by_hand(house, task, base) if not branch else None) or ""
 
 
 async def _has_landed(house: House, history: GitHistory, branch: str) -> bool:
@@ -152,6 +147,12 @@ async def settle(house: House, number: int, base_branch: str | None) -> Task:
         )
     base = base_branch or last.subject.base_branch or await _current(house)
     tip, commit = await known_commit(history, base), last.subject.commit
+    if not await is_own_work(house, task, last.subject, base):
+        raise StateConflictError(
+            f"{commit[:7]}, which was verified, is not work on task #{number}",
+            unchanged="nothing was changed.",
+            hint=f"genba run {house.project.fleet.work.agent or 'iterator'} --issue {number}",
+        )
     if not await house.layout.git.is_ancestor(commit, tip):
         raise StateConflictError(
             f"{commit[:7]}, the verified commit of task #{number}, is not on {base}",
@@ -165,6 +166,11 @@ async def settle(house: House, number: int, base_branch: str | None) -> Task:
     change = StatusChange(
         to=TaskStatus.DONE, actor=actor, commit=commit, finalized=f"seen on {base}", version=task.version
     )
+    stages = house.project.stages.get(task.type, ())
+    stage = stage_of(stages, task)
+    if stage and moves_on(stages, task, stage):
+        why = "a phase is complete"
+        change = msgspec.structs.replace(change, to=TaskStatus.OPEN, reason=why, phase=stage)
     return board.change_status(number, change)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -26,11 +27,17 @@ from genba.domain.errors import (
     UsageError,
 )
 from genba.domain.events import Event, RunEnded, RunResumed, RunStarted
-from genba.domain.facilitation import AgentOnOffer, AgentsOnOffer, Scanned, ScanPosition, SeenSession
+from genba.domain.facilitation import (
+    AgentOnOffer,
+    AgentsOnOffer,
+    CompletionCondition,
+    Scanned,
+    ScanPosition,
+    SeenSession,
+)
 from genba.domain.reading import reader
 from genba.judgement.maintaining import Keeping, needs_a_person
 from genba.judgement.moments import hours_between, written
-from genba.judgement.recommending import Recommender, Surroundings
 
 if TYPE_CHECKING:
     from genba.blackboard.field_board import SessionSeen
@@ -126,6 +133,11 @@ class HouseEyes:
         times = await self.house.layout.git.text("log", "--no-walk", "--format=%ct", *cut_off, "--")
         return max((commit_time(each) for each in times.split()), default="")
 
+    async def conditions(self, numbers: Collection[int]) -> Mapping[int, tuple[CompletionCondition, ...]]:
+        from genba.wiring.field_conditions import conditions_of  # noqa: PLC0415  (only where something is in progress)
+
+        return await conditions_of(self.house, self.base, numbers)
+
     @cached_property
     def _absent(self) -> frozenset[str]:
         return absent(self.board)
@@ -218,33 +230,26 @@ async def facilitator(house: House) -> Facilitator:
     manner = Manner(
         project=house.project.name or house.layout.main.name,
         worker=house.project.fleet.work.agent,
+        reviewer=house.project.fleet.review.agent,
         repository=github.repository if github is not None else "",
         everything=github is None or not (github.label or github.board),
+        stages=house.project.stages,
         active_hours=settings.active_hours,
         stale_days=settings.stale_days,
-        keeping=Keeping(labels=settings.labels.by_state()),
+        keeping=Keeping(labels=settings.labels.by_state(), language=house.project.fleet.workflow.language),
     )
     return Facilitator(FieldBoard(board), eyes, manner, now)
 
 
-def moves_of(house: House, look: Look) -> Recommender:
-    """Who says what to type about each issue that was looked at."""
-    github = house.project.file.tracker.github
-    worker = house.project.fleet.work.agent
-    around = Surroundings(repository=github.repository if github is not None else "", worker=worker)
-    assessments = {each.issue: each for each in look.brief.assessments}
-    return Recommender(assessments, look.field, look.brief.agents, around)
-
-
-def as_told(house: House, look: Look) -> dict[str, Any]:
+def as_told(look: Look) -> dict[str, Any]:
     """The report for a program: the four outputs by their names, and what else was seen."""
     report = look.report
     told: dict[str, Any] = msgspec.to_builtins(report)
     del told["agents"], told["resting"]
     registry = AgentsOnOffer(agents=report.agents, discovered_at=report.looked_at)
-    moves = moves_of(house, look)
+    over = {each.issue for each in report.assessments if each.over}
     for each in told["assessments"]:
-        each["command"] = "" if each["closed"] else moves.command_for(each["issue"])
+        each["command"] = "" if each["issue"] in over else look.moves.command_for(each["issue"])
     waiting = [{"issue": each.issue, "why": why} for each in report.assessments if (why := needs_a_person(each))]
     return {**told, "agentRegistry": msgspec.to_builtins(registry), "attention": waiting}
 
@@ -271,6 +276,10 @@ async def base_of(house: House) -> str:
 def scope_of(house: House, label: str | None, project: int | None, owner: str | None) -> Scope:
     """What is asked for, as far as the project has it."""
     github = house.project.file.tracker.github
+    if owner is not None and project is None:
+        raise UsageError(
+            "--project-owner belongs to --project", hint="genba facilitate --project 5 --project-owner acme"
+        )
     if project is None:
         return Scope(label=label or "")
     if github is None:
@@ -337,7 +346,20 @@ def _age(house: House) -> str:
     return f"the copy of the issues is {hours:.0f} hours old" if hours >= 1 else "the copy of the issues is fresh"
 
 
-async def send(house: House) -> SendResult | None:
+async def say(
+    house: House, look: Look, words: Mapping[tuple[str, int], str] = MappingProxyType({}), *, offline: bool = False
+) -> Look:
+    """Carry out what a look proposes, and send it where it lives elsewhere. See `Facilitator.apply` for `words`."""
+    report = await (await facilitator(house)).apply(look, words)
+    sent = await _send(house) if not offline else None
+    if sent is not None and (sent.left or sent.failed):
+        why = sent.refused or sent.why or (sent.failed[0].error if sent.failed else "")
+        told = f"{sent.left + len(sent.failed)} still wait in the outbox: {why}   genba outbox list"
+        report = msgspec.structs.replace(report, incomplete=(*report.incomplete, told))
+    return look.after(report)
+
+
+async def _send(house: House) -> SendResult | None:
     """Send what waits in the outbox, where the settings say so."""
     office = house.office()
     if office is None or not office.settings.send:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from genba.connections.agents.field import FieldAdapter, PhrasingAdapter
-from genba.domain.errors import UnrecoverableError
+from genba.coordination.facilitator import unready
+from genba.domain.errors import UnrecoverableError, UsageError
 from genba.domain.facilitation import FieldReport, Freshness, IssueState
-from genba.wiring.facilitating import facilitator, fresh_copy, scope_of, send
+from genba.wiring.facilitating import facilitator, fresh_copy, say, scope_of
 
 if TYPE_CHECKING:
     from genba.coordination.facilitator import Look
@@ -24,23 +25,32 @@ STEPS = ("discover", "statuscheck", "blockercheck", "stalecheck", "facilitate", 
 """The steps that code has an answer to. At any other step of such an agent, its own reply counts."""
 
 
-def answered_by_code(house: House, plan: RunPlan, adapter: Any) -> Any:
-    """The adapter of a run, with what is seen of the field where the agent facilitates."""
+def answered_by_code(house: House, plan: RunPlan, adapter: Any) -> tuple[Any, FieldAnswers | None]:
+    """The adapter of a run, with what is seen of the field where the agent facilitates; and that, to be shown."""
     if isinstance(adapter, FieldAdapter):
-        adapter.answers = FieldAnswers(house, plan)
-        return adapter
+        adapter.answers = answers = FieldAnswers(house, plan)
+        return adapter, answers
     if ACTION in plan.definition.capabilities:
-        return PhrasingAdapter(adapter, FieldAnswers(house, plan))
-    return adapter
+        answers = FieldAnswers(house, plan)
+        return PhrasingAdapter(adapter, answers), answers
+    return adapter, None
 
 
 class FieldAnswers:
-    """One look for a whole run, taken anew where a step asks for that."""
+    """One look for a whole run, taken anew where a step asks for that.
+
+    Raises UsageError for parameters that do not go together, before the run begins.
+    """
 
     def __init__(self, house: House, plan: RunPlan) -> None:
+        given = plan.parameters
+        if given.get("apply") and given.get("dryRun"):
+            raise UsageError("--apply does it and --dry-run only shows it", hint="genba run facilitator --apply")
         self.house = house
-        self.parameters = plan.parameters
-        self._look: Look | None = None
+        self.scope = scope_of(house, given.get("label"), given.get("project"), given.get("projectOwner"))
+        self.applies, self.offline = bool(given.get("apply")), bool(given.get("offline"))
+        self.look: Look | None = None
+        """What was seen last, and what was said upon it."""
         self._looking = asyncio.Lock()
 
     def knows(self, step: str) -> bool:
@@ -48,29 +58,26 @@ class FieldAnswers:
 
     async def answer(self, step: str) -> dict[str, Any]:
         async with self._looking:
-            if self._look is None or step == "recheck":
-                self._look = await self._take()
-        report = self._look.report
-        if step == "complete" and report.incomplete:
-            raise UnrecoverableError(f"the field is not ready: {'; '.join(report.incomplete)}")
+            if self.look is None or step == "recheck":
+                self.look = await self._take()
+        report = self.look.report
+        missing = report.incomplete if self.applies else unready(report)
+        if step == "complete" and missing:
+            raise UnrecoverableError(f"the field is not ready: {'; '.join(missing)}")
         way = "closing" if step == "complete" else "next"
         return {**_said(step, report), "next_action": {"action": way}}
 
     async def settle(self, step: str, answered: dict[str, Any]) -> None:
         """Say what was proposed, in the words that were found for it."""
-        if step != "facilitate" or not self.parameters.get("apply") or self._look is None:
+        if step != "facilitate" or not self.applies or self.look is None:
             return
         if os.environ.get("GENBA_RUN"):
             raise UnrecoverableError("an agent may not speak for the facilitator")
         words = {(each["action"], each["issue"]): str(each["body"]) for each in answered["actions"]}
-        who = await facilitator(self.house)
-        self._look = self._look.after(await who.apply(self._look, words))
-        await send(self.house)
+        self.look = await say(self.house, self.look, words, offline=self.offline)
 
     async def _take(self) -> Look:
-        given = self.parameters
-        scope = scope_of(self.house, given.get("label"), given.get("project"), given.get("projectOwner"))
-        scope, notes = await fresh_copy(self.house, scope, offline=False)
+        scope, notes = await fresh_copy(self.house, self.scope, self.offline)
         return await (await facilitator(self.house)).look(scope, notes)
 
 
@@ -90,5 +97,7 @@ def _said(step: str, report: FieldReport) -> dict[str, Any]:
         case "facilitate":
             return {"actions": msgspec.to_builtins(report.actions)}
         case "report":
-            return {"recommendations": [msgspec.to_builtins(report.recommendation)]}
+            best = report.recommendation.suggestions[:1]
+            priority = {"priority": best[0].priority} if best else {}
+            return {"recommendations": [{**msgspec.to_builtins(report.recommendation), **priority}]}
     return {}

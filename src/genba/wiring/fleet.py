@@ -242,8 +242,10 @@ class Fleet:
         await self._opened.wait()
         parts = self._live_parts()
         order = reader(PartOrder).decode(payload)
-        done = await Parts(self.board, parts.prepare, self._afford, self._finish).carry_out(payload, steps)
-        self.watch.finished(await asyncio.to_thread(self.board.session, order.run))
+        carried = Parts(self.board, parts.prepare, self._afford, self._finish, self.house.project.language)
+        done = await carried.carry_out(payload, steps)
+        session = await asyncio.to_thread(self.board.session, order.run)
+        self.watch.finished(session, await asyncio.to_thread(self.board.board.get, session.task))
         return done
 
     async def _close(self, order: PartOrder) -> None:
@@ -308,14 +310,15 @@ class Fleet:
 
     def _accepts(self, order: PartOrder) -> Callable[[dict[str, Any] | None], CheckResult | None]:
         """What is wrong with what a planner or a reviewer answers; whoever works answers for nothing."""
+        language = self.settings.workflow.language
         if order.purpose is Purpose.PLAN:
             return partial(self._plan_wrong, order.task)
-        return verdict_check if order.purpose is Purpose.REVIEW else lambda _output: None
+        return partial(verdict_check, language=language) if order.purpose is Purpose.REVIEW else lambda _output: None
 
     def _plan_wrong(self, number: int, output: dict[str, Any] | None) -> CheckResult | None:
         assert self.crew is not None  # noqa: S101  (an open fleet has one)
         task = self.board.board.get(number)
-        return plan_check(output, task, self.crew.plan_limits(task))
+        return plan_check(output, task, self.crew.plan_limits(task), self.settings.workflow.language)
 
     def _finish(self, result: RunResult, order: PartOrder) -> PartEnd | None:
         if order.purpose is Purpose.PLAN:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
-from genba.connections.goals.detection import detect_in, look_in
+from genba.connections.git.commands import ask_git
+from genba.connections.goals.detection import detect_in, look_in, python_tests
+from genba.connections.process.environment import passed_on
 from genba.definitions.project import CONFIG_FILES, load_project
+from genba.domain.detection import python_tests_style
 from genba.domain.errors import GenbaError, NotFoundError, StateConflictError, UsageError
+from genba.domain.evidence import CheckResult, CheckStatus
 from genba.judgement.proposing import CI_FILES, Proposal, languages, propose
 from genba.wiring.checkup import TOOLS, login_of
 from genba.wiring.ground import in_the_way
@@ -30,6 +34,7 @@ _OTHERS = ("gitlab.com", "bitbucket.org", "codeberg.org", "gitea.com", "git.sr.h
 _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)+")
 _LOOPBACK = ("localhost", "127.0.0.1")
 """The only hosts that are asked without TLS."""
+_COMMENT = 160
 _PLAIN = re.compile(r"[A-Za-z0-9][\w.-]*")
 
 
@@ -54,6 +59,10 @@ class Founded(msgspec.Struct, frozen=True, kw_only=True):
     """Each goal of the Definition of Done with the command that it runs."""
     left_out: tuple[tuple[str, str, str], ...] = ()
     """Goals that could not be checked on this machine: each with its command, and what is in the way."""
+    tests: str = ""
+    """What came out when the tests were run once: how many passed; empty where they were not run."""
+    tests_problem: str = ""
+    """Why the tests do not show yet that work is done."""
     repository: str = ""
     url: str = ""
     added: bool = False
@@ -61,9 +70,33 @@ class Founded(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
     """What is written: the whole file, or what is added to it."""
 
+    @property
+    def example(self) -> tuple[str, str]:
+        """A setup and a test command, as projects in this language have them."""
+        return next((_EXAMPLES[language] for language in self.languages if language in _EXAMPLES), _EXAMPLE)
 
-def plan(house: House, *, name: str = "", adapter: str = "", repository: Repository | None = None) -> Founded:
-    """The settings of a project that has none, or the tracker for those that name none. Nothing is written."""
+    @property
+    def has_tests(self) -> bool:
+        """Whether a goal runs tests."""
+        return any(goal == "tests_pass" for goal, _ in self.goals)
+
+
+TryTests = Callable[[str, str], CheckResult | None]
+"""Runs a test command once, by settings that are not written yet; None where that is not possible."""
+
+
+def plan(
+    house: House,
+    *,
+    name: str = "",
+    adapter: str = "",
+    repository: Repository | None = None,
+    try_tests: TryTests | None = None,
+) -> Founded:
+    """The settings of a project that has none, or the tracker for those that name none. Nothing is written.
+
+    With `try_tests` the proposed test command is run once. One that runs no test, or cannot be run, is left out.
+    """
     top = house.layout.top
     there = next((file for file in CONFIG_FILES if (top / file).exists()), "")
     if there and repository is None:
@@ -71,7 +104,7 @@ def plan(house: House, *, name: str = "", adapter: str = "", repository: Reposit
             f"this project has settings: {there}", unchanged="nothing was changed.", hint="genba doctor"
         )
     if not there:
-        return _first(top, name or top.name, adapter, repository)
+        return _first(house, name or top.name, adapter, repository, try_tests)
     assert repository is not None  # noqa: S101  (looked at just above)
     known = house.project.file.tracker.github
     if known is not None:
@@ -87,6 +120,7 @@ def plan(house: House, *, name: str = "", adapter: str = "", repository: Reposit
 
 def write(house: House, planned: Founded) -> None:
     """Write what was planned. What is there by now is left alone."""
+    house.refuse_links(house.layout.top / planned.path)
     if planned.added:
         _add_tracker(house, planned)
         return
@@ -98,28 +132,55 @@ def write(house: House, planned: Founded) -> None:
     place(path, planned.text)
 
 
-def _first(top: Path, name: str, adapter: str, repository: Repository | None) -> Founded:
+def _first(house: House, name: str, adapter: str, repository: Repository | None, try_tests: TryTests | None) -> Founded:
+    top = house.layout.top
+    path = passed_on(os.environ, *house.layout.folders).get("PATH", os.defpath)
     texts, names = look_in(top, (*CI_FILES, "composer.json"))
-    proposals = propose(detect_in(top), texts, names, has_pytest=not in_the_way("python3 -m pytest", top))
-    tried = [(each, in_the_way(each.command, top)) for each in proposals]
-    found = adapter or next((kind for kind, tool in TOOLS.items() if shutil.which(tool)), "")
+    has_pytest = not in_the_way("python3 -m pytest", top, path)
+    style = python_tests_style(python_tests(top))
+    proposals = propose(detect_in(top), texts, names, has_pytest=has_pytest, style=style)
+    tried = [(each, in_the_way(each.command, top, path)) for each in proposals]
+    found = adapter or next((kind for kind, tool in TOOLS.items() if shutil.which(tool, path=path)), "")
     planned = Founded(
         path=SETTINGS,
         project=name,
         languages=languages(names),
         adapter=found,
         login=login_of(found, os.environ) if found in TOOLS else "",
-        goals=tuple((each.goal, each.command) for each, problem in tried if not problem),
-        left_out=tuple((each.goal, each.command, problem) for each, problem in tried if problem),
         repository=repository.name if repository is not None else "",
         url=repository.url if repository is not None else "",
+    )
+    planned = _completed(planned, tried)
+    tests = next((each for each, problem in tried if each.goal == "tests_pass" and not problem), None)
+    result = try_tests(tests.command, planned.text) if tests is not None and try_tests is not None else None
+    if result is None:
+        return planned
+    if result.passed:
+        return msgspec.structs.replace(planned, tests=result.detail)
+    problem = "it ran no test" if result.ran_no_test else result.detail
+    if result.status is CheckStatus.FAILED:
+        problem = f"it fails on the newest commit: {problem}"
+    return _completed(planned, [(each, problem if each is tests else before) for each, before in tried])
+
+
+def _completed(planned: Founded, tried: list[tuple[Proposal, str]]) -> Founded:
+    """The settings with these goals, each with what is in its way.
+
+    A goal that runs tests is never left out: until they can be run it is an error, and no work is done.
+    """
+    stays = [(each, problem) for each, problem in tried if not problem or each.goal == "tests_pass"]
+    planned = msgspec.structs.replace(
+        planned,
+        goals=tuple((each.goal, each.command) for each, _ in stays),
+        left_out=tuple((each.goal, each.command, problem) for each, problem in tried if (each, problem) not in stays),
+        tests_problem=next((problem for _, problem in stays if problem), ""),
     )
     return msgspec.structs.replace(planned, text=_text(planned, tuple(tried)))
 
 
 def _text(settings: Founded, goals: tuple[tuple[Proposal, str], ...]) -> str:
     lines = ["# What each setting means: genba schema config", f"project: {{name: {_quoted(settings.project)}}}", ""]
-    lines += [*_who(settings), "", *_what_done_means(goals)]
+    lines += [*_who(settings), "", *_what_done_means(settings, goals)]
     if settings.repository:
         lines += ["", *_tracker(settings.repository, settings.url)]
     return "\n".join(lines) + "\n"
@@ -143,7 +204,19 @@ def _who(settings: Founded) -> list[str]:
     ]
 
 
-def _what_done_means(goals: tuple[tuple[Proposal, str], ...]) -> list[str]:
+_EXAMPLES = {
+    "python": ("python3 -m venv .venv && .venv/bin/pip install -e . pytest", ".venv/bin/python -m pytest -q"),
+    "node": ("npm install", "npm test"),
+    "ruby": ("bundle install", "bundle exec rspec"),
+    "php": ("composer install", "composer test"),
+    "elixir": ("mix deps.get", "mix test"),
+}
+"""By language, a command that installs what tests need, and one that runs them then."""
+_EXAMPLE = ("COMMAND that installs what the tests need", "COMMAND that runs the tests")
+
+
+def _what_done_means(settings: Founded, goals: tuple[tuple[Proposal, str], ...]) -> list[str]:
+    setup, command = settings.example
     lines = ["# What done means, for every task. Genba checks it on the exact commit, in a clean checkout."]
     if any(each.is_detected for each, _ in goals):
         lines.append("# Where no command stands, the one behind # is found out; `- tests_pass: COMMAND` sets another.")
@@ -153,8 +226,21 @@ def _what_done_means(goals: tuple[tuple[Proposal, str], ...]) -> list[str]:
     for each, problem in goals:
         detected = f"{each.goal}   # {each.command}" if each.is_detected else ""
         named = detected or (f"{each.goal}: {_line(each.command)}" if each.command else each.goal)
-        lines.append(f"  # - {named}   ({problem})" if problem else f"  - {named}")
+        if problem and each.goal == "tests_pass":
+            lines.append(f"  # Nothing is done until this can be checked: {_one_line(problem)}")
+        elif problem:
+            named = f"{named}   ({_one_line(problem)})"
+        lines.append(f"  # - {named}" if problem and each.goal != "tests_pass" else f"  - {named}")
+    if not settings.has_tests or settings.tests_problem:
+        lines += ["", "# Tests that need packages get them in the clean checkout, and run there:"]
+        lines += ["# verification:", f"#   setup: {setup}", "# dod:", f"#   - tests_pass: {command}"]
     return lines
+
+
+def _one_line(text: str) -> str:
+    """A text as the end of a comment."""
+    plain = "".join(letter if letter.isprintable() else " " for letter in text)
+    return plain if len(plain) <= _COMMENT else f"{plain[:_COMMENT]}…"
 
 
 def _line(command: str) -> str:
@@ -220,9 +306,7 @@ def _of_remote(house: House) -> Repository:
 
 def _address_of_remote(house: House) -> re.Match[str] | None:
     """What the remote origin says; None where there is none, or none of a host."""
-    told = subprocess.run(
-        ["git", "-C", str(house.layout.top), "remote", "get-url", "origin"], check=False, capture_output=True, text=True
-    )
+    told = ask_git(house.layout.top, "remote", "get-url", "origin")
     address = told.stdout.strip()
     return _ADDRESS.fullmatch(address) if told.returncode == 0 and not Path(address).exists() else None
 

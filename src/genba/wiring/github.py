@@ -19,6 +19,7 @@ from genba.blackboard.tracker_board import TrackerBoard
 from genba.connections.clock import SystemClock
 from genba.connections.git.queueing import GitRework, GitTarget
 from genba.connections.github.credentials import AppCredentials, Credentials, find_credentials, gh_by
+from genba.connections.github.destinations import destination
 from genba.coordination.following import Follower
 from genba.coordination.outbox_forge import OutboxForge
 from genba.coordination.sending import Sender
@@ -27,6 +28,7 @@ from genba.domain.errors import AccessRefusedError, GenbaError, NotFoundError, R
 from genba.domain.events import Notice
 from genba.domain.issues import Issue, IssueChange
 from genba.domain.sessions import Briefing, Died, SessionStart
+from genba.judgement.sentences import in_language
 from genba.judgement.tracking import GITHUB, Known
 
 if TYPE_CHECKING:
@@ -92,9 +94,11 @@ class GitHubOffice:
 
     # ── git ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def token(self) -> str:
-        """What git is let in with."""
+    async def token(self, origin: str) -> str:
+        """What git is let in with at an origin. Raises AccessRefusedError where that may get no token."""
         credentials = await self.credentials()
+        if not credentials.destination.covers_git(origin):
+            destination(origin, os.environ)
         if isinstance(credentials, AppCredentials):
             return await (await self.client()).token()
         return credentials.token
@@ -180,7 +184,7 @@ class GitHubOffice:
         return int(done.stdout.strip() or 0) if done.returncode == 0 else 0
 
     def ledger(self) -> TrackedLedger:
-        return TrackedLedger(self.board(), self.move_cards)
+        return TrackedLedger(self.board(), self.move_cards, partial(in_language, self.house.project.language))
 
     async def move_cards(self) -> None:
         """Have the cards of the board follow the tasks now, where the settings name a place for a status."""
@@ -284,8 +288,10 @@ class ProposingForge:
 class TrackedLedger(BlackboardLedger):
     """The blackboard as a run sees it whose task may have come back from its pull request."""
 
-    def __init__(self, board: TrackerBoard, moved: Callable[[], Awaitable[None]]) -> None:
-        super().__init__(board.board)
+    def __init__(
+        self, board: TrackerBoard, moved: Callable[[], Awaitable[None]], words: Callable[[str], str] = str
+    ) -> None:
+        super().__init__(board.board, words)
         self.tracked = board
         self.moved = moved
 

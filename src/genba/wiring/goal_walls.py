@@ -6,18 +6,31 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from genba.connections.git.cells import borrowed_objects
 from genba.connections.git.layout import RepositoryLayout
-from genba.domain.ports import Processes, Sandbox, Walls
-from genba.domain.processes import Command, Exit, Heard, service_mark
-from genba.domain.walls import Cell, Gate, Network, WallLimits, proxy_variables
-from genba.wiring.quarters import PROXY, PROXY_PORT, loopback_address, walled_environment
+from genba.connections.private_folders import make_private_folder
+from genba.definitions.sandbox_file import Quarters
+from genba.domain.errors import UnrecoverableError
+from genba.domain.evidence import CheckResult
+from genba.domain.goals import Goal
+from genba.domain.ports import GoalRunner, Processes, Sandbox, Walls
+from genba.domain.processes import Command, Exit, Heard
+from genba.domain.verification import Place
+from genba.domain.walls import Bind, Cell, Gate, Network, proxy_variables
+from genba.wiring.quarters import PROXY, PROXY_PORT, WhenAsked, loopback_address, walled_environment
 from genba.wiring.surroundings import readable_folders
 
+if TYPE_CHECKING:
+    from genba.connections.gates.events import GateEvent
+    from genba.connections.git.views import View
+
 CellFor = Callable[[Command], Cell | None]
+ViewOf = Callable[[str], "View | None"]
+_NAMED = 5
+"""Hosts that one line names."""
 
 
 class EnclosedCommands:
@@ -59,7 +72,7 @@ class EnclosedSweeps:
         return await self.processes.run(command, heard)
 
     async def sweep(self, mark: str) -> int:
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folder(self.folder)
         place = str(self.folder)
         walls = await self.sandbox.open(Cell(run=mark, folder=place, tree=place, home=place))
         try:
@@ -68,55 +81,121 @@ class EnclosedSweeps:
             await walls.close()
 
 
-class Checkouts:
-    """The cells of clean checkouts: each is a folder of its own, with a HOME that goes away with it."""
+class OwnTemporaryFolder:
+    """Processes without a sandbox: commands in a checkout get the temporary folder of its view."""
+
+    def __init__(self, processes: Processes, view_of: ViewOf) -> None:
+        self.processes = processes
+        self.view_of = view_of
+
+    async def run(self, command: Command, heard: Heard) -> Exit:
+        view = self.view_of(command.workdir)
+        if view is not None:
+            environment = {**command.environment, "TMPDIR": view.temporary}
+            command = msgspec.structs.replace(command, environment=environment)
+        return await self.processes.run(command, heard)
+
+    async def sweep(self, mark: str) -> int:
+        return await self.processes.sweep(mark)
+
+
+class CheckoutCells:
+    """The cells of clean checkouts: one for each view of them, with a HOME that goes away with it."""
 
     def __init__(
         self,
         layout: RepositoryLayout,
-        limits: WallLimits,
-        read: tuple[str, ...],
-        image: str,
-        network: Network,
-        allow: tuple[str, ...],
+        quarters: Quarters,
+        networks: GoalNetworks,
         environment: Mapping[str, str],
+        view_of: ViewOf,
+        told: Callable[[GateEvent], None],
     ) -> None:
-        self.layout = layout
-        self.limits = limits
-        self.image = image
-        self.network = network
-        self.allow = allow
+        self.limits = quarters.limits
+        self.image = quarters.image
+        self.allow_ptrace = quarters.allow_ptrace
+        self.networks = networks
+        self.view_of = view_of
+        self.told = told
         self.root = layout.own / "checkouts"
-        self.readable = (*readable_folders(None, read, environment), *borrowed_objects(layout))
+        self.objects = str(layout.common / "objects")
+        self.readable = readable_folders(None, quarters.read, environment)
 
     def cell(self, command: Command) -> Cell | None:
         """The cell around a command in a checkout; None for what Genba runs elsewhere for itself."""
         workdir = Path(command.workdir)
-        if not workdir.is_relative_to(self.root) or workdir == self.root:
+        if not workdir.is_relative_to(self.root):
             return None
-        place = self.root / workdir.relative_to(self.root).parts[0]
-        for name in ("home", "walls"):
-            (place / name).mkdir(mode=0o700, exist_ok=True)
-        asked_from_outside = command.mark.endswith(service_mark(""))
+        view = self.view_of(command.workdir)
+        if view is None:
+            raise UnrecoverableError(f"{workdir} is no checkout that commands can run in")
+        folder = Path(view.tree).parent / "walls"
+        folder.mkdir(mode=0o700, exist_ok=True)
         return Cell(
             run=command.mark,
-            folder=str(place / "walls"),
-            tree=str(place / "tree"),
-            home=str(place / "home"),
+            folder=str(folder),
+            tree=view.tree,
+            home=view.home,
+            overlay=view.overlay,
+            home_overlay=view.home_overlay,
+            writable=(view.reports,),
             readable=self.readable,
-            gates=() if asked_from_outside else self._gates(),
+            binds=(Bind(source=view.objects, target=self.objects), *view.read_only),
+            gates=self._gates(self.networks.setup if view.setup else self.networks.goals),
             limits=self.limits,
             image=self.image,
-            host_loopback=asked_from_outside,
+            allow_ptrace=self.allow_ptrace,
+            entry=command.entry,
         )
 
-    def _gates(self) -> tuple[Gate, ...]:
-        if self.network is Network.NONE:
+    def _gates(self, network: Network) -> tuple[Gate, ...]:
+        if network is Network.NONE:
             return ()
-        from genba.connections.gates.proxy import AllowListProxy  # noqa: PLC0415  (only walls with a way out need it)
 
-        proxy = AllowListProxy(self.network, self.allow, lambda _event: None, environment=os.environ)
-        return (Gate(name=PROXY, port=PROXY_PORT, serve=proxy.serve),)
+        def make() -> Any:
+            from genba.connections.gates.proxy import AllowListProxy  # noqa: PLC0415  (see WhenAsked)
+
+            return AllowListProxy(network, self.networks.allow, self.told, environment=os.environ)
+
+        return (Gate(name=PROXY, port=PROXY_PORT, serve=WhenAsked(make, bool(self.networks.allow)).serve),)
+
+
+class GoalNetworks(msgspec.Struct, frozen=True, kw_only=True):
+    """What the commands of a verification can reach."""
+
+    goals: Network
+    setup: Network
+    allow: tuple[str, ...]
+
+
+class NetworkNoted:
+    """Runs goals, and adds to each result what its commands asked of the network, and what that answered."""
+
+    def __init__(self, runner: GoalRunner, used: list[GateEvent]) -> None:
+        self.runner = runner
+        self.used = used
+        """What the gates of the commands tell; one goal runs at a time."""
+
+    async def run(self, goal: Goal, place: Place, mark: str) -> CheckResult:
+        self.used.clear()
+        result = await self.runner.run(goal, place, mark)
+        return with_network(result, tuple(self.used)) if self.used else result
+
+
+def with_network(result: CheckResult, used: tuple[GateEvent, ...]) -> CheckResult:
+    """A result with what its commands reached in its log; one that did not pass names the hosts that were denied."""
+    lines = [f"{event.verdict}  {event.target or 'a request'}{_because(event)}" for event in used]
+    output = "\n\n".join(part for part in (result.output, "network:\n" + "\n".join(lines)) if part)
+    denied = list(dict.fromkeys(event.target for event in used if event.verdict == "denied" and event.target))
+    detail = result.detail
+    if denied and not result.passed:
+        named = ", ".join(denied[:_NAMED]) + (f" and {len(denied) - _NAMED} more" if len(denied) > _NAMED else "")
+        detail = f"{detail}; the network policy denied {named} (sandbox.allow and verification.network permit hosts)"
+    return msgspec.structs.replace(result, output=output, detail=detail)
+
+
+def _because(event: GateEvent) -> str:
+    return f": {event.detail}" if event.detail else ""
 
 
 def inside(environment: Mapping[str, str], home: str, ports: Mapping[str, int]) -> dict[str, str]:

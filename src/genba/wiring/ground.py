@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from genba.connections.git.commands import ask_git
+
 if TYPE_CHECKING:
     from genba.wiring.house import House
 
@@ -15,8 +17,8 @@ _PACKAGES = frozenset({"pytest", "build", "ruff", "flake8", "pylint", "mypy", "t
 """Modules whose package has the same name."""
 
 
-def in_the_way(command: str, folder: Path, environment_path: str | None = None) -> str:
-    """Why a command could not be run on this machine, as far as a look tells; empty when it could."""
+def in_the_way(command: str, folder: Path, environment_path: str | None) -> str:
+    """Why a command could not be run on this machine, as far as a look along a PATH tells; empty when it could."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -31,7 +33,7 @@ def in_the_way(command: str, folder: Path, environment_path: str | None = None) 
         return f"{program} is not installed" if _is_a_program(program) else ""
     if program.startswith("python") and words[1:2] == ["-m"] and words[2:]:
         look = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({words[2].partition('.')[0]!r}) is None)"
-        told = subprocess.run([found, "-I", "-c", look], check=False, capture_output=True, cwd="/")
+        told = subprocess.run([found, "-I", "-c", look], check=False, capture_output=True, cwd=folder)
         return "" if told.returncode == 0 else f"{program} has no module {words[2]}"
     return ""
 
@@ -85,7 +87,4 @@ def goals_in_the_way(house: "House", environment_path: str | None) -> Iterator[t
 
 def identity(folder: Path) -> str:
     """The address under which git would commit here; empty where it knows none."""
-    told = subprocess.run(
-        ["git", "-C", str(folder), "config", "user.email"], check=False, capture_output=True, text=True
-    )
-    return told.stdout.strip()
+    return ask_git(folder, "config", "user.email").stdout.strip()

@@ -23,7 +23,7 @@ from genba.coordination.workflow.boards import refused
 from genba.coordination.workflow.desk import Judged, Place
 from genba.definitions.layers import Layer
 from genba.domain.errors import DiskFullError, GenbaError, NotFoundError, StateConflictError, UnavailableError
-from genba.domain.fleet import GUEST, Field, PartEnd, PartOrder, Purpose, WaitsFor
+from genba.domain.fleet import GUEST, BranchHandover, Field, PartEnd, PartOrder, Purpose, WaitsFor
 from genba.domain.loop_state import LoopState
 from genba.domain.outcomes import Outcome
 from genba.domain.reading import reader
@@ -120,9 +120,15 @@ class GuestDesk:
 
     async def _open(self, seat: Seat, task: Task, plan: SessionPlan) -> Workspace:
         """A working tree. It is there already for whoever comes back; nobody holds its branch in between."""
+        workspace = await self._tree(seat.run, seat.agent, task, plan)
+        start = _start_in(workspace, seat.agent)
+        await BlackboardLedger(self.board.board).begin(task.number, start, lambda _older: False)
+        return workspace
+
+    async def _tree(self, run: str, agent: str, task: Task, plan: SessionPlan) -> Workspace:
         request = WorkspaceRequest(
-            run=seat.run,
-            agent=seat.agent,
+            run=run,
+            agent=agent,
             root=plan.definition.file.runner.execution.worktree.root,
             isolated=True,
             branch=plan.branch,
@@ -132,15 +138,6 @@ class GuestDesk:
         )
         workspace = await self.trees.open(request)
         self.trees.let_go(workspace.branch)
-        start = SessionStart(
-            run=seat.run,
-            agent=seat.agent,
-            branch=workspace.branch,
-            base=workspace.base,
-            workdir=workspace.path,
-            host=host(),
-        )
-        await BlackboardLedger(self.board.board).begin(task.number, start, lambda _older: False)
         return workspace
 
     async def _workspace(self, seat: Seat) -> tuple[Task, SessionPlan, Workspace]:
@@ -158,7 +155,8 @@ class GuestDesk:
 
     async def place(self, seat: Seat) -> Place:
         number = self._bound(seat)
-        note = await asyncio.to_thread(note_for, self.board, number)
+        language = self.house.project.language
+        note = await asyncio.to_thread(note_for, self.board, number, language=language)
         if seat.hierarchy is Hierarchy.MANAGER:
             branch, base, base_branch, task = await self._of_manager(seat)
             path = ""
@@ -166,7 +164,7 @@ class GuestDesk:
             task, plan, workspace = await self._workspace(seat)
             branch, base, base_branch, path = workspace.branch, workspace.base, plan.base_branch, workspace.path
         policy = await rulebook(self.house.layout, self.house.project).freeze(base, base_branch, task)
-        goals = tuple(line.removeprefix("- ") for line in policy.told().splitlines())
+        goals = tuple(line.removeprefix("- ") for line in policy.told(language).splitlines())
         return Place(branch=branch, base_branch=base_branch, path=path, note=note, goals=goals)
 
     async def judge(self, seat: Seat) -> Judged:
@@ -220,21 +218,38 @@ class GuestDesk:
         if (await asyncio.to_thread(self.board.session, seat.run)).status != "running":
             return  # it was handed over before
         if seat.hierarchy is Hierarchy.MANAGER:
-            await asyncio.to_thread(self._end, seat, Outcome.COMPLETED, "its parts are there")
+            await self._hand_over_branch(seat, number, commit)
             return
         task, plan, workspace = await self._workspace(seat)
         actor = Actor(ActorKind.ORCHESTRATOR, seat.run)
         change = StatusChange(to=TaskStatus.REVIEW, actor=actor, commit=commit, session=seat.run)
-        loop = LoopState(step=plan.definition.entry_step(None)).end(Outcome.COMPLETED, "its claim was verified")
         end = PartEnd(
-            run=seat.run,
-            part=1,
-            waits_for=WaitsFor.REVIEW,
-            verified=commit,
-            state=write_state(PartState(loop=loop, workspace=workspace)),
+            run=seat.run, part=1, waits_for=WaitsFor.REVIEW, verified=commit, state=_verified(plan, workspace)
         )
         moved = change if task.status is TaskStatus.IN_PROGRESS else None
         await asyncio.to_thread(self.board.move_and_end, number, moved, end)
+
+    async def _hand_over_branch(self, seat: Seat, number: int, commit: str) -> None:
+        """A manager has no worktree: a session of its own brings the branch of its subtasks home."""
+        field = await asyncio.to_thread(self.board.field)
+        task, project = field.tasks[number], self.board.store.project
+        made = await asyncio.to_thread(self.board.sessions, number)
+        attempt = max(session.attempt for session in made) + 1
+        run = run_id(project, seat.agent, number, attempt, Purpose.INTEGRATE)
+        own = reader(SessionPlan).decode(await asyncio.to_thread(self.board.plan_of, seat.run))
+        plan = msgspec.structs.replace(own, branch=branch_of(task, Purpose.INTEGRATE, field))
+        workspace = await self._tree(run, seat.agent, task, plan)
+        given = BranchHandover(
+            manager=seat.run,
+            order=PartOrder(run=run, task=number, agent=seat.agent, attempt=attempt, purpose=Purpose.INTEGRATE),
+            start=_start_in(workspace, seat.agent),
+            executor=f"{GUEST}{seat.id}",
+            commit=commit,
+            plan=msgspec.json.encode(plan).decode(),
+            base_branch=plan.base_branch,
+            state=_verified(plan, workspace),
+        )
+        await asyncio.to_thread(self.board.hand_over_branch, given)
 
     async def let_go(self, seat: Seat, why: str) -> None:
         if seat.spawned or seat.task is None or not seat.run:
@@ -250,3 +265,20 @@ class GuestDesk:
             return
         let_go(self.board, seat.task, seat.run, reason)
         self.board.end_part(PartEnd(run=seat.run, part=session.part, outcome=outcome, reason=reason))
+
+
+def _start_in(workspace: Workspace, agent: str) -> SessionStart:
+    return SessionStart(
+        run=workspace.run,
+        agent=agent,
+        branch=workspace.branch,
+        base=workspace.base,
+        workdir=workspace.path,
+        host=host(),
+    )
+
+
+def _verified(plan: SessionPlan, workspace: Workspace) -> str:
+    """The state of a session that has nothing left to ask: its work is verified."""
+    loop = LoopState(step=plan.definition.entry_step(None)).end(Outcome.COMPLETED, "its claim was verified")
+    return write_state(PartState(loop=loop, workspace=workspace))

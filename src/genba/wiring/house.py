@@ -15,6 +15,7 @@ import msgspec
 from genba.connections.agents.catalogue import adapter_class, known_adapters
 from genba.connections.clock import SystemClock
 from genba.connections.forge.command import CommandForge
+from genba.connections.git.committed_links import refuse_committed_links
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.leftovers import clear_locks
 from genba.connections.git.locks import is_held
@@ -22,7 +23,7 @@ from genba.connections.git.merging import GitRepository
 from genba.connections.git.worktrees import GitWorkingTrees
 from genba.connections.journal.jsonl import SUFFIX, JsonlJournal, Listener, journal_files, read_journal
 from genba.connections.journal.redaction import Redactor
-from genba.connections.process.environment import passed_on
+from genba.connections.process.environment import passed_on, without_own_tools
 from genba.connections.process.orphans import take_in_orphans
 from genba.connections.process.supervisor import ProcessSupervisor
 from genba.connections.tracker.nothing import NoTracker
@@ -31,8 +32,9 @@ from genba.definitions.completion import Custom, ExternalState, walk
 from genba.definitions.definition import AgentDefinition
 from genba.definitions.handlers import CompletionHandler, load_action
 from genba.definitions.project import Project, load_project
-from genba.definitions.registry import AgentRegistry
+from genba.definitions.registry import AgentRegistry, with_agents
 from genba.domain.errors import ConfigurationError, NotFoundError, StateConflictError, UsageError
+from genba.domain.github_tokens import handed_over
 from genba.domain.outcomes import Outcome
 from genba.domain.ports import Forge, Processes, Sandbox, TaskLedger, Tracker
 from genba.domain.problems import Problem, did_you_mean
@@ -43,10 +45,13 @@ from genba.execution.finalizing import no_forge
 from genba.execution.resuming import read_resumption
 from genba.execution.running import Run, RunPlan, RunResult
 from genba.execution.world import World
+from genba.judgement.sentences import in_language
 from genba.wiring.agent_checks import LazyChecks, looks_at_files, validators_of
+from genba.wiring.agent_identity import agent_identity, identity_variables
 from genba.wiring.ahead import load_ahead
 from genba.wiring.quarters import QuartersKeeper
 from genba.wiring.run_memory import keep, raised, recall, remember
+from genba.wiring.session_task import check_task
 from genba.wiring.walls import choose, kind_for, make
 
 if TYPE_CHECKING:
@@ -56,8 +61,10 @@ if TYPE_CHECKING:
     from genba.domain.events import Event
     from genba.domain.tasks import Actor, Task
     from genba.domain.verification import GoalResult, Verification
+    from genba.wiring.field_agent import FieldAnswers
     from genba.wiring.github import GitHubOffice
     from genba.wiring.judging import Examination, Fence
+    from genba.wiring.review_runs import ReviewSession
 
 __all__ = ["House", "PreparedRun", "adapter_files", "new_run_id", "read_journal"]
 
@@ -68,6 +75,8 @@ _DATABASE_VARIABLE = "GENBA_DATABASE_URL"
 _LONGEST_NAME = 255
 """Of a folder, in bytes: no file system takes a longer one."""
 _FORGE_VARIABLES = ("GH_TOKEN", "GITHUB_TOKEN", "GITLAB_TOKEN", "GH_HOST", "GITLAB_HOST")
+
+_OWN = "an agent that needs a token gets one of its own: export AGENT_TOKEN=…, and name AGENT_TOKEN here"
 
 
 class House:
@@ -89,7 +98,11 @@ class House:
     async def find(cls, folder: Path) -> House:
         take_in_orphans()
         layout = await RepositoryLayout.find(folder)
-        return cls(layout, load_project(layout.top))
+        try:
+            project = load_project(layout.top)
+        except ConfigurationError as error:
+            raise with_agents(layout.top, error) from error
+        return cls(layout, project)
 
     @classmethod
     async def find_to_look(cls, folder: Path) -> tuple[House, ConfigurationError | None]:
@@ -132,18 +145,29 @@ class House:
             problem = Problem(source, "runner.adapter.type", error.message, error.hint)
             raise ConfigurationError((problem,), hint=f"genba agent check {definition.name}") from error
         settings, problems = shape(raw, kind.settings_type, source, "runner.adapter")
-        if settings is None:
+        problems += tuple(
+            Problem(
+                source, path, f"{word} holds a GitHub token, and no file of the repository hands that to an agent", _OWN
+            )
+            for path, word in handed_over(raw, "runner.adapter")
+        )
+        if settings is None or problems:
             raise ConfigurationError(problems, hint=f"genba agent check {definition.name}")
         adapter = kind(settings, Path(definition.folder))
         look = getattr(adapter, "problem", None)  # adapters of other packages may have none
-        told = look(os.environ) if look is not None else ""
+        told = look(without_own_tools(os.environ, *self.layout.folders)) if look is not None else ""
         if told:
             problem = Problem(source, "runner.adapter.command", told, "check runner.adapter")
             raise ConfigurationError((problem,), hint=f"genba agent show {definition.name} --explain")
         return adapter
 
+    def refuse_links(self, *places: str | Path) -> None:
+        """Raise StateConflictError before something is written through a link that the repository commits."""
+        refuse_committed_links(self.layout, *places)
+
     def journal_path(self, definition: AgentDefinition, run: str) -> Path:
         directory = definition.file.runner.logging.directory.replace("{name}", definition.name)
+        self.refuse_links(directory, definition.file.runner.execution.worktree.root)
         if not Path(directory).is_absolute():
             self.layout.exclude(f"/{directory.strip('/')}/")
         return self.layout.top / directory / f"{run}{SUFFIX}"
@@ -169,11 +193,12 @@ class House:
 
     def prepare(self, plan: RunPlan, listeners: tuple[Listener, ...] = (), dress: Dress | None = None) -> PreparedRun:
         """Everything a run needs, before it touches anything. `dress` changes the world that it sees."""
-        definition = plan.definition
+        definition, alone = plan.definition, dress is None
+        review = self._review(plan) if plan.review is not None else None
         self.check_writable()
-        adapter = self._told(plan, self.adapter(definition))
+        adapter, answers = self._told(plan, self.adapter(definition))
         completion_handlers, action_handlers = self._handlers(definition)
-        self._check_plan(plan, alone=dress is None)
+        self._check_plan(plan, alone)
         choice = choose(definition, self.layout, self.processes, plan.accepts_risk)
         checked = {**self._environment(plan), **definition.quarters.environment}
         folder = self.layout.run_folder(plan.run)
@@ -212,19 +237,36 @@ class House:
             sandbox=str(choice.kind),
             network=str(definition.quarters.network) if choice.kind.has_walls else "",
             fallen_back=choice.fallen_back,
+            **self._reviewing(plan),
             **self._judging(plan, redactor, choice.kind, keeper.sandbox),
         )
         office = self.office()
         if office is not None:
-            world = office.dress(world, plan, alone=dress is None)
+            world = office.dress(world, plan, alone=alone)
         world = dress(world, keeper) if dress is not None else world
-        return PreparedRun(Run(plan, world, _fits), journal, trees, keeper, office if dress is None else None)
+        world = review.dress(world) if review is not None else world
+        mine = office if alone else None
+        run = Run(plan, world, _fits)
+        return PreparedRun(run, journal, trees, keeper, office=mine, review=review, answers=answers)
 
-    def _told(self, plan: RunPlan, adapter: Any) -> Any:
+    def _reviewing(self, plan: RunPlan) -> dict[str, Any]:
+        """Who reviews the work on a task; nothing for a run without one."""
+        if plan.issue is None:
+            return {}
+        review = self.project.fleet.review
+        return {"reviewer": review.agent, "review_rounds": review.rounds}
+
+    def _review(self, plan: RunPlan) -> ReviewSession:
+        from genba.wiring.review_runs import ReviewSession  # noqa: PLC0415  (only a review pays for it)
+
+        assert plan.review is not None  # noqa: S101  (the caller looked)
+        return ReviewSession(self, plan, plan.review)
+
+    def _told(self, plan: RunPlan, adapter: Any) -> tuple[Any, FieldAnswers | None]:
         """The adapter; whoever declares that it facilitates is given what is seen of the field."""
         declared = (plan.definition.adapter_type, *plan.definition.capabilities)
         if "facilitator" not in declared and "facilitate-action" not in declared:
-            return adapter
+            return adapter, None
         from genba.wiring.field_agent import answered_by_code  # noqa: PLC0415  (only a facilitator needs it)
 
         return answered_by_code(self, plan, adapter)
@@ -235,7 +277,7 @@ class House:
         """Where the instances of a run live, and the working trees that fit the walls around them."""
         definition = plan.definition
         sandbox = self._sandbox(kind, adapter, definition)
-        trees = self._trees(kind, sandbox, definition)
+        trees = self._trees(kind, sandbox, plan)
         keeper = QuartersKeeper(
             definition=definition,
             adapter=adapter,
@@ -254,6 +296,8 @@ class House:
 
     def _check_plan(self, plan: RunPlan, alone: bool) -> None:
         """Refuse what could never end well."""
+        if alone:
+            check_task(self, plan)
         if plan.definition.state_driven and alone:
             raise UsageError(
                 f"{plan.definition.name} asks for its next action, and only a fleet answers it",
@@ -281,7 +325,7 @@ class House:
 
     def resumed(self, run: str, limits: dict[str, Any]) -> RunPlan:
         """The plan of a run that was cut off: its own frozen definition, and the state that its journal tells."""
-        events = read_journal(self.find_journal(run))
+        events = read_journal(self.find_journal(run), output=False)
         left = read_resumption(run, events)
         folder = self.layout.run_folder(run)
         memory = recall(folder, run)
@@ -300,6 +344,8 @@ class House:
             may_change=memory.may_change,
             accepts_risk=memory.accepts_risk,
             mode=memory.mode,
+            review=memory.review,
+            branch=left.workspace.branch if memory.review is not None else None,
             process=os.getpid(),
         )
 
@@ -319,17 +365,39 @@ class House:
         if self._board is None and not make and not self.has_board():
             raise NotFoundError("this project has no tasks yet", hint='genba task add "what is to be done"')
         if self._board is None:
-            from genba.blackboard.board import Blackboard  # noqa: PLC0415  (a run without a task needs no database)
-
             where = self.database()
             if "://" not in where and Path(where).is_relative_to(self.layout.main):
                 relative = Path(where).relative_to(self.layout.main).as_posix()
                 beside = ("-wal", "-shm", ".executor.lock")
                 with contextlib.suppress(OSError):  # who may not write here can still look
                     self.layout.exclude(f"/{relative}", *(f"/{relative}{end}" for end in beside))
-            patience = self.project.file.database.busy_seconds
-            self._board = Blackboard.open(where, self.project.name or self.layout.main.name, patience)
+            self._board = self._opened(where)
         return self._board
+
+    def adopt(self) -> None:
+        """Make the database that of this repository, whichever it belonged to."""
+        from genba.blackboard.opening import nobody_executes  # noqa: PLC0415  (see board)
+
+        where = self.database()
+        if where.startswith("postgres"):
+            raise UsageError(
+                "on PostgreSQL a project is known by its name, and belongs to no single repository",
+                unchanged="nothing was changed.",
+                hint="write its name under project.name in .genba/config.yaml",
+            )
+        place = _file_of(where)
+        with nobody_executes(place, "is in use by `genba work` of the repository that it belongs to"):
+            self._board = self._opened(where, adopt=True)
+
+    def _opened(self, where: str, adopt: bool = False) -> Blackboard:
+        from genba.blackboard.board import Blackboard  # noqa: PLC0415  (a run without a task needs no database)
+        from genba.wiring.owning import owner_of  # noqa: PLC0415  (see above)
+
+        if not where.startswith("postgres"):
+            self.refuse_links(Path(_file_of(where)).absolute())
+        name = self.project.name or self.layout.main.name
+        owner = partial(owner_of, self.layout)
+        return Blackboard.open(where, name, self.project.file.database.busy_seconds, owner, adopt)
 
     def close(self) -> None:
         """Let go of the blackboard: what is in its log is then in its file, which can be copied as it is."""
@@ -346,9 +414,9 @@ class House:
             self._office = GitHubOffice(self, github)
         return self._office
 
-    async def _token(self) -> str:
+    async def _token(self, origin: str) -> str:
         office = self.office()
-        return await office.token() if office is not None else ""
+        return await office.token(origin) if office is not None else ""
 
     def tracker(self, run: str = "") -> Tracker:
         office = self.office()
@@ -419,10 +487,11 @@ class House:
         elif plan.issue is not None and self.has_board():
             from genba.blackboard.ledger import BlackboardLedger  # noqa: PLC0415  (see board)
 
-            ledger = BlackboardLedger(self.board())
+            ledger = BlackboardLedger(self.board(), partial(in_language, self.project.language))
         if ledger is None and self.project.rules is None and plan.base_branch is None:
             return {}
         from genba.wiring.judging import rulebook, verifier  # noqa: PLC0415  (only a run with goals pays for it)
+        from genba.wiring.session_task import inbox_of  # noqa: PLC0415
 
         fence, agent = self.fence(kind, sandbox), plan.definition.name
         # A goal ends whatever carries its mark; it may be checked while an instance lives that asks what is next.
@@ -430,8 +499,10 @@ class House:
         judge = verifier(self.layout, self.processes, redactor.text, mark, fence, agent)
         return {
             "ledger": ledger,
+            "inbox": inbox_of(self, plan.issue),
             "rulebook": rulebook(self.layout, self.project),
             "verifier": judge,
+            "stages": self.project.stages,
             "host": os.uname().nodename,
             "is_running": self.is_running,
         }
@@ -440,7 +511,7 @@ class House:
         """What raises the walls; None where there are none, and no gate that would need them."""
         if not kind.has_walls and not hasattr(adapter, "provider"):
             return None
-        load_ahead(passed_on(os.environ))
+        load_ahead(passed_on(os.environ, *self.layout.folders))
         return make(kind, self.processes, definition.quarters.options)
 
     def sweeping(self, kind: SandboxKind, sandbox: Sandbox | None, folder: Path) -> Processes:
@@ -451,18 +522,20 @@ class House:
 
         return EnclosedSweeps(sandbox, self.processes, folder / "walls")
 
-    def _trees(self, kind: SandboxKind, sandbox: Sandbox | None, definition: AgentDefinition) -> Any:
+    def _trees(self, kind: SandboxKind, sandbox: Sandbox | None, plan: RunPlan) -> Any:
         """Behind walls an agent gets a repository of its own; without them, a plain working tree."""
         if not kind.has_walls or sandbox is None:
             return GitWorkingTrees(self.layout)
         from genba.connections.git.bundles import BundleLimits  # noqa: PLC0415  (only walls need it)
         from genba.connections.git.walled import WalledTrees  # noqa: PLC0415
 
+        definition = plan.definition
         # A layer is mounted by one at a time: not for an instance whose work is looked at while it lives.
         overlays = kind is SandboxKind.BUBBLEWRAP and not looks_at_files(definition) and not definition.state_driven
         # A bundle has a size of its own that it may have, however little the agent may write.
         limits = BundleLimits(walls=msgspec.structs.replace(definition.quarters.limits, disk_mb=None))
-        return WalledTrees(self.layout, sandbox, overlays=overlays, limits=limits)
+        identity = agent_identity(definition, plan.issue)
+        return WalledTrees(self.layout, sandbox, overlays=overlays, limits=limits, identity=identity)
 
     async def _ignored(self, names: tuple[str, ...]) -> frozenset[str]:
         """Which of these paths of the user's checkout git ignores."""
@@ -492,23 +565,14 @@ class House:
             settings.find,
             self.processes,
             self.layout.top,
-            {**passed_on(os.environ), **tokens},
+            {**passed_on(os.environ, *self.layout.folders), **tokens},
             settings.timeout_seconds,
         )
 
     def _environment(self, plan: RunPlan) -> dict[str, str]:
-        definition = plan.definition
-        email = f"{definition.name}@agents.invalid"
-        return {
-            **passed_on(os.environ),
-            "GENBA_RUN": plan.run,
-            "GENBA_AGENT": definition.name,
-            "GENBA_ISSUE": "" if plan.issue is None else str(plan.issue),
-            "GIT_AUTHOR_NAME": definition.file.title,
-            "GIT_AUTHOR_EMAIL": email,
-            "GIT_COMMITTER_NAME": definition.file.title,
-            "GIT_COMMITTER_EMAIL": email,
-        }
+        identity = agent_identity(plan.definition, plan.issue)
+        own = {"PYTHONDONTWRITEBYTECODE": "1"}  # compiled files that are committed by accident are rejected
+        return {**passed_on(os.environ, *self.layout.folders), **own, **identity_variables(identity, plan.run)}
 
     def _handlers(self, definition: AgentDefinition) -> tuple[dict[str, Any], dict[str, Any]]:
         folder = Path(definition.folder)
@@ -529,18 +593,30 @@ class PreparedRun:
     """A run that is ready to go, and what must be let go of afterwards."""
 
     def __init__(
-        self, run: Run, journal: JsonlJournal, trees: Any, keeper: QuartersKeeper, office: GitHubOffice | None = None
+        self,
+        run: Run,
+        journal: JsonlJournal,
+        trees: Any,
+        keeper: QuartersKeeper,
+        *,
+        office: GitHubOffice | None = None,
+        review: ReviewSession | None = None,
+        answers: FieldAnswers | None = None,
     ) -> None:
         self.run = run
+        self.answers = answers
+        """What an agent that facilitates has seen."""
         self.office = office
         """Its connections are let go of when the run ends."""
         self.journal = journal
         self.trees = trees
         self.keeper = keeper
+        self.review = review
+        """What the session does before and after a review."""
 
     async def execute(self) -> RunResult:
         try:
-            result = await self.run.execute()
+            result = await self._execute()
         finally:
             self.trees.release()
             self.journal.close()
@@ -549,6 +625,16 @@ class PreparedRun:
         if result.outcome is Outcome.COMPLETED:
             self.keeper.clear()
         return result
+
+    async def _execute(self) -> RunResult:
+        if self.review is None:
+            return await self.run.execute()
+        return await self.review.execute(self.run)
+
+
+def _file_of(address: str) -> str:
+    """The file of a database that is named by its path or by a `sqlite://` address."""
+    return address.partition("://")[2].removeprefix("/") if "://" in address else address
 
 
 def adapter_files() -> dict[str, tuple[Any, str]]:

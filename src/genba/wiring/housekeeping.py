@@ -17,7 +17,7 @@ import msgspec
 
 from genba.connections.detached.places import questions
 from genba.connections.git.housekeeping import BRANCH, GitHousekeeping, Piece, folder_size
-from genba.connections.git.locks import held
+from genba.connections.git.locks import held, is_held
 from genba.connections.git.sharing import Sharing
 from genba.connections.git.trash import delete_later, sweep, throw_away
 from genba.connections.journal.jsonl import SUFFIX, read_journal
@@ -140,19 +140,21 @@ def _runs(house: House, before: datetime) -> dict[str, RunFact]:
             )
     for folder in sorted((house.layout.own / "runs").glob("*")):
         if folder.name not in found:
-            found[folder.name] = _by_journal(folder, tasks, before)
+            found[folder.name] = _by_journal(house.layout, folder, tasks, before)
     return found
 
 
-def _by_journal(folder: Path, tasks: dict[int, tuple[TaskStatus, str]], before: datetime) -> RunFact:
-    """A run that the blackboard does not know. It is over with its task; on no task, when it was completed."""
+def _by_journal(
+    layout: RepositoryLayout, folder: Path, tasks: dict[int, tuple[TaskStatus, str]], before: datetime
+) -> RunFact:
+    """A run that the blackboard does not know. It is over with its task; on no task, when it ended or its process."""
     fact = RunFact(run=folder.name, over=False, why="it never ended", recorded=False)
     journal = _journal_of(folder)
     if journal is None:
         return fact
     started = next((event for event in read_journal(journal) if isinstance(event, RunStarted)), None)
     last = _last_of(journal)
-    if started is None or not isinstance(last, RunEnded):
+    if started is None or last is None or (started.issue is not None and not isinstance(last, RunEnded)):
         return fact
     place = {"branch": started.workspace.branch, "base_branch": started.workspace.base_branch}
     fact = msgspec.structs.replace(fact, **place, task=started.issue, why="it can be resumed")
@@ -161,9 +163,24 @@ def _by_journal(folder: Path, tasks: dict[int, tuple[TaskStatus, str]], before: 
         since = max(changed, last.time)
         over = status.ended and _is_before(since, before)
         return msgspec.structs.replace(fact, over=over, why=_of_task(started.issue, status, since))
-    if last.outcome is not Outcome.COMPLETED:
+    if started.issue is not None and not (isinstance(last, RunEnded) and last.outcome is Outcome.COMPLETED):
         return fact
-    return msgspec.structs.replace(fact, over=_is_before(last.time, before), why=f"it ended on {last.time[:10]}")
+    lock = layout.branch_lock(fact.branch)
+    if not isinstance(last, RunEnded) and is_held(lock):
+        return msgspec.structs.replace(fact, why="it runs")
+    over, told = _is_before(last.time, before), _end_of(last)
+    completed = isinstance(last, RunEnded) and last.outcome is Outcome.COMPLETED
+    why = told if over else f"{told}; go on: genba run --resume {folder.name}   clear it away: genba gc --keep-days 0"
+    return msgspec.structs.replace(fact, over=over, why=why, listed=not completed)
+
+
+def _end_of(last: Event) -> str:
+    """How a session without a task came to its end. One that was killed has not written any."""
+    if not isinstance(last, RunEnded):
+        return f"it stopped on {last.time[:10]} without an end"
+    if last.outcome is Outcome.COMPLETED:
+        return f"it ended on {last.time[:10]}"
+    return f"{last.outcome} on {last.time[:10]}"
 
 
 def _of_task(number: int, status: TaskStatus, since: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import platform
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,21 +19,29 @@ from genba.connections.clock import SystemClock
 from genba.connections.git.checkouts import GitCheckouts
 from genba.connections.git.history import GitHistory
 from genba.connections.git.layout import RepositoryLayout
+from genba.connections.goals.commands import Folders
 from genba.connections.goals.results import FileResults
 from genba.connections.goals.runner import GoalEngine
+from genba.connections.goals.tools import identity
 from genba.connections.goals.validators import ValidatorRunner
 from genba.connections.process.environment import passed_on
 from genba.connections.secrets.scanner import GitSecretScanner
 from genba.definitions.project import Project
 from genba.definitions.sandbox_file import AgentSandbox, Ceiling, SandboxSettings
 from genba.definitions.sandbox_file import quarters as quarters_of
-from genba.domain.ports import Processes, Sandbox
+from genba.domain.goals import Words
+from genba.domain.ports import GoalRunner, Processes, Sandbox
 from genba.domain.processes import is_of_one_process, service_mark
 from genba.domain.verification import Subject
 from genba.domain.walls import SandboxKind
 from genba.execution.policies import Policy, Rulebook
 from genba.execution.verifying import Verifier
 
+if TYPE_CHECKING:
+    from genba.connections.gates.events import GateEvent
+
+_RULES = "tests are counted"
+"""What results are judged by: kept results of older rules do not count."""
 _NOBODY = "goals"
 """Who the commands of goals are where no agent is known that wrote what they run."""
 
@@ -51,11 +61,18 @@ class Examination(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the verdict counts for the task: not when it was held to less than the task is."""
 
 
-def engine(layout: RepositoryLayout, processes: Processes, environment: dict[str, str]) -> GoalEngine:
+def engine(
+    layout: RepositoryLayout,
+    processes: Processes,
+    environment: dict[str, str],
+    folders: Folders | None = None,
+    own_network: bool = False,
+    repository: Path | None = None,
+) -> GoalEngine:
     """Runs goals, the same for a working tree and for a clean checkout."""
     history = GitHistory(layout.git)
     scanner = GitSecretScanner(processes, environment, layout.common, history.read, layout.own / "secrets")
-    return GoalEngine(processes, environment, scanner)
+    return GoalEngine(processes, environment, scanner, folders=folders, own_network=own_network, repository=repository)
 
 
 def validators(layout: RepositoryLayout, processes: Processes, environment: dict[str, str]) -> ValidatorRunner:
@@ -78,22 +95,37 @@ def verifier(
 
     What they run was written by an agent, so to Genba they are no person, but that agent.
     """
-    environment = passed_on(os.environ)
-    known_as = {"GENBA_RUN": mark, "GENBA_AGENT": agent or _NOBODY}
+    from genba.wiring.goal_walls import NetworkNoted, OwnTemporaryFolder  # noqa: PLC0415  (only who verifies needs it)
 
-    def runner_for(policy: Policy) -> GoalEngine:
-        around = fence.around(policy, processes) if fence is not None and policy.walls else processes
-        return engine(layout, around, {**environment, **policy.environment, **known_as})
+    environment = passed_on(os.environ, *layout.folders)
+    known_as = {"GENBA_RUN": mark, "GENBA_AGENT": agent or _NOBODY}
+    overlays = fence is not None and fence.overlays
+    checkouts = GitCheckouts(layout, mark, partial(_left_by, processes), filters=fence is None, overlays=overlays)
+
+    def runner_for(policy: Policy) -> GoalRunner:
+        variables = {**environment, **policy.environment, **known_as}
+        installed = None if policy.setup else layout.main  # a setup installs the commit itself
+        if fence is None or not policy.walls:
+            own = OwnTemporaryFolder(processes, checkouts.view)
+            return engine(layout, own, variables, checkouts, repository=installed)
+        used: list[GateEvent] = []
+        around = fence.around(policy, processes, checkouts, used.append)
+        return NetworkNoted(engine(layout, around, variables, checkouts, True, installed), used)
+
+    async def tools(policy: Policy, commands: tuple[Words, ...]) -> str:
+        found = await asyncio.to_thread(identity, commands, {**environment, **policy.environment})
+        return f"{found}\n{await fence.image()}" if fence is not None and policy.walls else found
 
     return Verifier(
         history=GitHistory(layout.git),
-        checkouts=GitCheckouts(layout, mark, partial(_left_by, processes), filters=fence is None),
+        checkouts=checkouts,
         runner_for=runner_for,
         results=results(layout),
         clock=SystemClock(),
-        environment=fingerprint({**environment, "GENBA_SANDBOX": fence.kind if fence is not None else ""}),
+        environment=fingerprint({**environment, "GENBA_SANDBOX": fence.told if fence is not None else ""}),
         mark=mark,
         redact=redact,
+        tools=tools,
     )
 
 
@@ -115,23 +147,41 @@ class Fence:
         self, layout: RepositoryLayout, kind: SandboxKind, sandbox: Sandbox, settings: SandboxSettings
     ) -> None:
         self.layout = layout
-        self.kind = str(kind)
+        self.kind = kind
         self.sandbox = sandbox
         self.settings = settings
 
-    def around(self, policy: Policy, processes: Processes) -> Processes:
-        from genba.wiring.goal_walls import Checkouts, EnclosedCommands  # noqa: PLC0415  (only walls need it)
+    @property
+    def told(self) -> str:
+        """What results depend on, as one text."""
+        return f"{self.kind} {msgspec.json.encode(self.settings).decode()}"
+
+    @property
+    def overlays(self) -> bool:
+        """Whether checkouts can be mounted in layers; otherwise each goal gets a copy."""
+        from genba.connections.git.mounting import can_overlay  # noqa: PLC0415  (only walls need it)
+
+        return self.kind is SandboxKind.BUBBLEWRAP and can_overlay(self.layout.own)
+
+    async def image(self) -> str:
+        """What the image is now in which commands run; its name may mean another one tomorrow."""
+        from genba.connections.sandbox.containers import ContainerSandbox  # noqa: PLC0415  (only containers need it)
+
+        if not self.settings.image or not isinstance(self.sandbox, ContainerSandbox):
+            return ""
+        return await self.sandbox.image_id(self.settings.image)
+
+    def around(
+        self, policy: Policy, processes: Processes, checkouts: GitCheckouts, told: Callable[[GateEvent], None]
+    ) -> Processes:
+        from genba.wiring.goal_walls import CheckoutCells, EnclosedCommands, GoalNetworks  # noqa: PLC0415  (see above)
 
         quarters = quarters_of(Ceiling(sandbox=self.settings), AgentSandbox())
-        cells = Checkouts(
-            self.layout,
-            quarters.limits,
-            quarters.read,
-            quarters.image,
-            policy.network,
-            quarters.allow,
-            passed_on(os.environ),
+        networks = GoalNetworks(
+            goals=policy.network or quarters.network, setup=policy.setup_network, allow=quarters.allow
         )
+        seen = passed_on(os.environ, *self.layout.folders)
+        cells = CheckoutCells(self.layout, quarters, networks, seen, checkouts.view, told)
         return EnclosedCommands(self.sandbox, processes, cells.cell)
 
 
@@ -141,6 +191,6 @@ def rulebook(layout: RepositoryLayout, project: Project) -> Rulebook:
 
 def fingerprint(environment: dict[str, str]) -> str:
     """What a result depends on besides the tree and the goal: the machine, the tools, and this program."""
-    parts = [platform.platform(), sys.version, __version__, str(Path(sys.executable))]
+    parts = [platform.platform(), sys.version, __version__, _RULES, str(Path(sys.executable))]
     parts += [f"{name}={value}" for name, value in sorted(environment.items())]
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()

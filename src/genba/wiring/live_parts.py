@@ -13,24 +13,26 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from genba.blackboard.ledger import BlackboardLedger
+from genba.connections.agents.field import FieldAdapter
 from genba.connections.detached.adapter import end_all
 from genba.connections.detached.dropping import drop_what_was_heard
 from genba.connections.drafts import put
-from genba.connections.git.dropping import drop_branch
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.locks import FileLock, is_held
 from genba.connections.git.observing import changed_files
 from genba.connections.git.queueing import GitRework
+from genba.connections.private_folders import make_private_folder
 from genba.coordination.session_plan import PartState, SessionPlan, run_plan
 from genba.domain.errors import GitError, StateConflictError
-from genba.domain.events import Notice
-from genba.domain.fleet import FleetSession, PartOrder, Purpose
+from genba.domain.fleet import FleetSession, PartOrder, Purpose, Review
 from genba.domain.fleet_picture import FleetEvent, FleetEventKind
 from genba.domain.outcomes import Outcome
 from genba.domain.ports import Workflow
 from genba.execution.state_driven import Control, StateDrivenLoop
 from genba.execution.world import World
+from genba.judgement.sentences import in_language
 from genba.wiring.pacing import PacedAdapter, ProviderGate
+from genba.wiring.review_runs import remove_scratch
 from genba.wiring.supervising import detached, sparing
 
 if TYPE_CHECKING:
@@ -66,7 +68,7 @@ class Answering(msgspec.Struct, frozen=True, kw_only=True):
     def pointer(self, layout: RepositoryLayout, run: str) -> str:
         """The file that leads the agents of a run here, from whichever process started them."""
         path = layout.run_folder(run) / "workflow"
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folder(path.parent)
         put(path, str(self.socket).encode())
         return str(path)
 
@@ -211,12 +213,14 @@ class DressedPart:
             credential=partial(answering.runs.credential, order.run) if answering is not None else None,
             over=self._over if answering is not None else None,
         )
-        self.paced = PacedAdapter(adapter, self.session.provider, self.parts.gate, self._give_way)
+        by_code = isinstance(world.adapter, FieldAdapter)  # it starts no process that could outlive this one
+        inner = world.adapter if by_code else adapter
+        self.paced = PacedAdapter(inner, self.session.provider, self.parts.gate, self._give_way)
         works = order.purpose in (Purpose.WORK, Purpose.INTEGRATE)
         dressed = msgspec.structs.replace(
             world,
             adapter=self.paced,
-            quarters=adapter.quarters,
+            quarters=world.quarters if by_code else adapter.quarters,
             processes=processes,
             steps=steps,
             durable=True,
@@ -235,7 +239,10 @@ class DressedPart:
 
     def _ledger(self, world: World) -> TaskLedger:
         """The blackboard as the part sees it. What came back from a forge is heard by whoever begins."""
-        return PartLedger(world.ledger or BlackboardLedger(self.parts.board.board))
+        return PartLedger(
+            world.ledger
+            or BlackboardLedger(self.parts.board.board, partial(in_language, self.parts.house.project.language))
+        )
 
     async def _over(self) -> bool:
         return isinstance(self.run.loop, StateDrivenLoop) and await self.run.loop.is_over()
@@ -272,13 +279,8 @@ class DressedPart:
         workspace, run = self.run.workspace, self.run
         if workspace is None:
             return
-        removal = await run.world.trees.close(workspace)
-        layout, kept = self.parts.house.layout, ""
-        if removal.removed:
-            kept = await drop_branch(layout, workspace.branch, run.plan.run, self.began or workspace.base_branch)
-        for ref in (removal.rescued, kept):
-            if ref:
-                run.world.journal.emit(Notice(message=f"what it wrote is not used, and is kept: git show {ref}"))
+        began = self.began or workspace.base_branch
+        await remove_scratch(self.parts.house, run.world, workspace, run.plan.run, began)
 
     async def share(self) -> None:
         if self.parts.share is not None:
@@ -312,6 +314,9 @@ class PartLedger:
 
     async def move(self, number: int, change: StatusChange) -> Task:
         return await self.ledger.move(number, change)
+
+    async def ask_review(self, number: int, commit: str, run: str, rounds: int) -> Review:
+        return await self.ledger.ask_review(number, commit, run, rounds)
 
     async def end(self, session: SessionEnd) -> None:
         """Said elsewhere."""

@@ -6,6 +6,8 @@ import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from genba.judgement.moments import moment
+
 if TYPE_CHECKING:
     from collections.abc import Collection
 
@@ -24,6 +26,18 @@ def is_alive(house: House, session: FleetSession, absent: Collection[str]) -> bo
     if session.host in ("", os.uname().nodename):
         return bool(session.branch) and house.is_running(session.branch)
     return _seconds_since(session.heartbeat_at) < _ALIVE_ELSEWHERE_SECONDS
+
+
+def process_lives(process: int, known_at: str) -> bool:
+    """True when a process runs that ran at this time: its number may belong to another one since."""
+    import psutil  # noqa: PLC0415  (slow to import)
+
+    at = moment(known_at)
+    try:
+        found = psutil.Process(process)
+        return found.status() != psutil.STATUS_ZOMBIE and (at is None or found.create_time() <= at.timestamp() + 1)
+    except (psutil.Error, ValueError):
+        return False
 
 
 def _seconds_since(text: str) -> float:

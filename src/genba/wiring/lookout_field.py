@@ -50,7 +50,7 @@ class FieldWindow:
     async def told(self) -> dict[str, Any]:
         """The whole report for a program, as `genba status --json` prints it."""
         look = await self.look()
-        return await asyncio.to_thread(as_told, self.lookout.house, look)
+        return await asyncio.to_thread(as_told, look)
 
     async def picture(self) -> FieldPicture:
         look = await self.look()

@@ -96,7 +96,8 @@ class TaskWindow:
         """Who could be started on it, and who should be."""
         offered = self._offered()
         house = self.lookout.house
-        found = assign(task, [agent for _, agent in offered], house.project.fleet.work.agent)
+        stages = house.project.stages.get(task.type, ())
+        found = assign(task, [agent for _, agent in offered], house.project.fleet.work.agent, stages)
         choices = tuple(choice for choice, _ in offered)
         return choices, found.agent if isinstance(found, Assignment) else (choices[0].name if choices else "")
 

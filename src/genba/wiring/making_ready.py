@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from genba.connections.drafts import put
+from genba.connections.removal import remove_tree
 from genba.definitions.sandbox_file import Quarters
 from genba.domain.errors import StateConflictError, UnrecoverableError
 from genba.domain.processes import Command, Ending
@@ -81,7 +82,7 @@ class Ready:
         try:
             await self._run(session, ("cp", "-R", "-P", "-p", f"{staged}/.", session.workdir), "worktree.copy")
         finally:
-            await asyncio.to_thread(shutil.rmtree, staged, True)
+            await asyncio.to_thread(remove_tree, staged)
 
     def _wanted(self) -> tuple[str, ...]:
         """The files that the globs name, none of them outside of the checkout."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from genba.connections.private_folders import make_private_folder
 from genba.definitions.definition import AgentDefinition
 from genba.definitions.state_driven import SERVER
 from genba.domain.events import Event, GateUsed, Notice
@@ -164,7 +165,7 @@ class QuartersKeeper:
     def _folder(self, name: str) -> Path:
         """A folder of this run; it lasts as long as the run can be resumed."""
         path = self.folder / name
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folder(path)
         return path
 
     def _environment(self, home: Path) -> dict[str, str]:
@@ -190,6 +191,7 @@ class QuartersKeeper:
             gates=gates,
             limits=self.plan.limits,
             image=self.plan.image,
+            allow_ptrace=self.plan.allow_ptrace,
         )
 
     def _gates(self, session: AgentSession) -> tuple[AgentSession, tuple[Gate, ...]]:
@@ -241,12 +243,18 @@ class QuartersKeeper:
 
         def make() -> Any:
             from genba.connections.gates.broker import Broker  # noqa: PLC0415  (see WhenAsked)
+            from genba.connections.gates.model_calls import calls_of  # noqa: PLC0415
             from genba.connections.gates.upstream import proxy_for  # noqa: PLC0415
 
             way = proxy_for(provider.url, os.environ)
-            return Broker(provider.url, provider.header, key, word, self._told, proxy=way)
+            calls = calls_of(provider.name, os.environ)
+            return Broker(provider.url, provider.header, key, word, self._told, calls=calls, proxy=way)
 
-        return Gate(name=_MODEL, port=_MODEL_PORT, serve=WhenAsked(make, "://" not in provider.url).serve), word
+        return Gate(
+            name=_MODEL,
+            port=_MODEL_PORT,
+            serve=WhenAsked(make, "://" not in provider.url or "GENBA_MODEL_CALLS" in os.environ).serve,
+        ), word
 
     def _proxy(self, allow: tuple[str, ...]) -> Gate:
         def make() -> Any:

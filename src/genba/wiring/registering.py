@@ -88,7 +88,7 @@ def revoke(house: House, name: str) -> RegisteredAgent:
     for session in fleet.field().sessions:
         if session.is_guest and session.agent == name and session.status == "running":
             bury(fleet, session.run, session.part, "its passkey was revoked")
-            leave_note(fleet, session.task, session.run)
+            leave_note(fleet, session.task, session.run, language=house.project.language)
     return agent
 
 

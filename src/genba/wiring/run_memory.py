@@ -8,11 +8,13 @@ from typing import Any
 import msgspec
 
 from genba.connections.drafts import put
+from genba.connections.private_folders import make_private_folder
 from genba.definitions.completion import IterationBudget
 from genba.definitions.definition import AgentDefinition
 from genba.domain.errors import ConfigurationError, StateConflictError
 from genba.domain.reading import reader
 from genba.domain.shapes import shape
+from genba.execution.run_values import ReviewOrder
 from genba.execution.running import RunPlan
 
 
@@ -24,15 +26,19 @@ class RunMemory(msgspec.Struct, frozen=True):
     may_change: tuple[str, ...] = ()
     accepts_risk: bool = False
     mode: str | None = None
+    review: ReviewOrder | None = None
 
 
 def remember(folder: Path, plan: RunPlan, journal: Path) -> None:
     """Freeze what runs, and where its journal is: for the user's eyes only, and to be resumed by."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private_folder(folder)
     folder.chmod(0o700)
     memory = folder / "run.json"
     if not memory.exists():
-        keep(memory, RunMemory(plan.definition, plan.parameters, plan.may_change, plan.accepts_risk, plan.mode))
+        keep(
+            memory,
+            RunMemory(plan.definition, plan.parameters, plan.may_change, plan.accepts_risk, plan.mode, plan.review),
+        )
     put(folder / "journal", str(journal).encode())
 
 

@@ -21,6 +21,7 @@ from urllib.parse import quote
 import msgspec
 
 from genba.connections.journal.paging import line_at
+from genba.connections.private_folders import make_private_folder
 from genba.coordination.attendance import absent
 from genba.definitions.parameters import ISSUE, option_name
 from genba.domain.errors import NotFoundError, StateConflictError, UnavailableError, UsageError
@@ -118,7 +119,7 @@ def _spawn(words: list[str], folder: Path, said: Path) -> subprocess.Popen[bytes
 def _output(house: House, agent: str, number: int) -> Path:
     """Where it says what it has to say; of those that were started before, some are kept."""
     folder = house.layout.own / "started"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private_folder(folder)
     with contextlib.suppress(FileNotFoundError):  # another one who starts something throws the same away
         for old in sorted(folder.glob("*.log"), key=lambda path: path.stat().st_mtime)[: -_MOST_KEPT + 1]:
             old.unlink(missing_ok=True)

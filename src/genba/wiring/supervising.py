@@ -24,7 +24,7 @@ from genba.connections.detached.places import Attempt, Question, Request
 from genba.connections.detached.results import Failure, Result
 from genba.connections.detached.sweeping import DetachedProcesses
 from genba.connections.git.layout import RepositoryLayout
-from genba.connections.journal.redaction import Redactor, without_tokens
+from genba.connections.journal.redaction import OutputRedactor, Redactor, without_tokens
 from genba.connections.process.orphans import end_orphans, take_in_orphans
 from genba.definitions.project import Project
 from genba.definitions.project_file import ProjectFile
@@ -107,7 +107,7 @@ def _tells_of_ends() -> bool:
 
 async def _supervise(question: Question, attempt: Attempt) -> int:
     request = question.request()
-    recorder = Recorder(attempt, Redactor(os.environ).text)
+    recorder = Recorder(attempt, OutputRedactor(Redactor(os.environ)))
     door = WorkflowDoor(request.workflow, question.take_secret()) if request.workflow else None
     asking = asyncio.create_task(_ask(request, attempt, recorder, door))
     switch = _Switch(asking)
@@ -125,6 +125,8 @@ async def _supervise(question: Question, attempt: Attempt) -> int:
         result = Result(failure=Failure.of(error))
     finally:
         guard.cancel()
+        with contextlib.suppress(DiskFullError):
+            recorder.close()
     try:
         attempt.write(result)
     except DiskFullError:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from genba.connections.drafts import put
+from genba.connections.private_folders import make_private_folder
 from genba.definitions.definition import AgentDefinition
 from genba.definitions.project import Project
 from genba.domain.errors import ConfigurationError
@@ -86,7 +87,7 @@ def kind_for(project: Project, layout: RepositoryLayout, processes: Processes) -
 
 
 def make(kind: SandboxKind, processes: Processes, options: tuple[str, ...] = ()) -> Sandbox:
-    """The sandbox of a kind."""
+    """The sandbox of a kind. `options` are the project's; the user's own are in the environment."""
     match kind:
         case SandboxKind.WORKTREE:
             from genba.connections.sandbox.worktree import WorktreeSandbox  # noqa: PLC0415  (one kind at a time)
@@ -98,8 +99,10 @@ def make(kind: SandboxKind, processes: Processes, options: tuple[str, ...] = ())
             return BubblewrapSandbox(processes)
         case SandboxKind.DOCKER | SandboxKind.PODMAN:
             from genba.connections.sandbox.containers import ContainerSandbox  # noqa: PLC0415  (see above)
+            from genba.connections.sandbox.containers_options import OPTIONS_VARIABLE  # noqa: PLC0415  (see above)
 
-            return ContainerSandbox(kind, processes, options=options)
+            own = tuple(os.environ.get(OPTIONS_VARIABLE, "").split())
+            return ContainerSandbox(kind, processes, options=own, project_options=options)
 
 
 def _from_environment() -> SandboxKind | None:
@@ -126,7 +129,7 @@ def _trial(layout: RepositoryLayout, processes: Processes) -> str:
             pass
     problem = make(SandboxKind.BUBBLEWRAP, processes).problem()
     if mark and not problem:
-        memory.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(memory.parent)
         put(memory, mark.encode())
     return problem
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from genba.connections.private_folders import make_private_folder
 from genba.domain.errors import GenbaError
 from genba.domain.reading import reader
 
@@ -65,7 +66,7 @@ def _made(path: Path) -> WebKeys:
         viewer=secrets.token_urlsafe(_BYTES),
         signing=secrets.token_urlsafe(_BYTES),
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     draft = path.with_name(f".{path.name}.{os.getpid():x}")
     draft.unlink(missing_ok=True)
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

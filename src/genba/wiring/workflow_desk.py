@@ -110,7 +110,10 @@ class LiveDesk:
                 await tip_of(self.house, landing.base_branch), landing.base_branch, task
             )
             return Place(
-                branch=landing.branch, base_branch=landing.base_branch, note=run.known(), goals=_lines(policy.told())
+                branch=landing.branch,
+                base_branch=landing.base_branch,
+                note=run.known(),
+                goals=_lines(policy.told(self.house.project.language)),
             )
         workspace = run.workspace
         assert workspace is not None  # noqa: S101  (see _live)
@@ -119,7 +122,7 @@ class LiveDesk:
             base_branch=workspace.base_branch,
             path=workspace.path,
             note=run.known(),
-            goals=_lines(run.proof.policy.told()) if run.proof is not None else (),
+            goals=_lines(run.proof.policy.told(self.house.project.language)) if run.proof is not None else (),
         )
 
     async def _judge_work(self, seat: Seat, run: Run) -> Judged:

@@ -20,6 +20,7 @@ WAYS: dict[tuple[str, str], str] = {
     ("in_progress", "blocked"): _ANYBODY,
     ("open", "blocked"): "human manager orchestrator",
     ("review", "done"): "orchestrator tracker",
+    ("review", "open"): "orchestrator",
     ("backlog", "done"): "tracker",
     ("open", "done"): "tracker",
     ("blocked", "done"): "tracker",

@@ -395,7 +395,8 @@ async def test_work_on_a_reopened_issue_is_not_done_by_what_was_merged_before(
     board.begin_session(task, start)
     board.record_verification(task, start.run, a_verification(again))
     board.change_status(task, a_move(TaskStatus.REVIEW, commit=again))
-    held = Terms(task=task, run=start.run, branch=start.branch, target="main", commit=again)
+    closure = IssueChange(close=True)
+    held = Terms(task=task, run=start.run, branch=start.branch, target="main", commit=again, closure=closure)
     for _ in range(2):
         board.store.write(lambda tx: pull_request_terms.keep(tx, held))
     if refused:

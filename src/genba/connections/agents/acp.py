@@ -13,6 +13,7 @@ from genba.connections.agents.acp_known import KnownAgent, known_agent
 from genba.connections.agents.acp_talk import Question, Talk
 from genba.connections.agents.acp_turn import Turn
 from genba.connections.agents.command_line import CommandLineAdapter, Totals
+from genba.connections.agents.marks import Marks
 from genba.connections.agents.one_shot import OneShotInstance, check_end, last_words, with_words
 from genba.connections.agents.private_home import private_folder
 from genba.connections.agents.shared_files import read_shared, write_shared
@@ -105,8 +106,9 @@ class AcpAdapter(CommandLineAdapter):
         session = shot.session
         servers = self._servers(session)
         environment = {**session.environment, **self._environment(session, servers)}
-        turn = Turn(ask, session.workdir, session.walled, servers, heard)
-        talk = Talk(self._question(session, ask, servers, environment), turn, heard)
+        marks = Marks(heard)
+        turn = Turn(ask, session.workdir, session.walled, servers, marks)
+        talk = Talk(self._question(session, ask, servers, environment), turn, marks)
         with shot.running():
             done = await session.processes.run(
                 Command(
@@ -115,12 +117,15 @@ class AcpAdapter(CommandLineAdapter):
                     environment=environment,
                     timeout_seconds=ask.timeout_seconds,
                     idle_seconds=ask.idle_seconds,
+                    output_bytes=ask.output_bytes,
                     mark=ask.run,
                     lines=talk.line,
+                    wanted=talk.wanted,
                     converse=talk.converse,
                 ),
-                heard,
+                marks,
             )
+        marks.finish()
         reply = _reply(talk, done, self._usage(talk, session))
         _SystemPrompts(session).told(talk.session_id, ask)
         return reply

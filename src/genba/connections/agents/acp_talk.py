@@ -7,7 +7,7 @@ read as plain data, since agents are ahead of any library. The library is import
 import asyncio
 import contextlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import msgspec
 
@@ -17,13 +17,14 @@ from genba.connections.agents.acp_errors import refused
 from genba.connections.agents.acp_turn import Turn
 from genba.connections.agents.loose_values import as_dict
 from genba.domain.errors import AgentUnavailable, UnrecoverableError
-from genba.domain.processes import Heard, Send
+from genba.domain.processes import Heard, LineFilter, Send
 from genba.domain.walls import McpServer
 
 if TYPE_CHECKING:  # half a second of pydantic, which only a conversation needs
     from acp.connection import Connection
 
 _VERSION = 1
+_MOST_WAITING = 1000
 _LONGEST_SESSION_ID = 1000
 _QUIET_SECONDS = 0.25
 """Some agents repeat an old session only after they said that it is loaded: when it is quiet, that is over."""
@@ -57,6 +58,10 @@ class _Request(Protocol):
 class Talk:
     """Both sides of one process: what it says comes in by `line`, what it is told goes out by `converse`."""
 
+    wanted: ClassVar[LineFilter] = LineFilter(
+        key=b'"', decisive=(b'"id"', b'"agent_message_chunk"', b'"usage_update"', b'"tool_call"', b'"tool_call_update"')
+    )
+
     def __init__(self, question: Question, turn: Turn, heard: Heard) -> None:
         self.question = question
         self.turn = turn
@@ -64,12 +69,19 @@ class Talk:
         self.session_id = ""
         self.answered = False
         self._arrived: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
+        """Bounded by `line`: it is closed with one more entry."""
 
     def line(self, line: bytes) -> None:
         """Take one line of stdout. What is no message is left alone."""
         message = _message(line)
-        if message is not None:
-            self._arrived.put_nowait(message)
+        if message is None:
+            return
+        if message.get("method") == "session/update" and "id" not in message:
+            self.turn.update(message.get("params"))  # there may be very many, and none is answered
+            return
+        if self._arrived.qsize() >= _MOST_WAITING:
+            raise AgentUnavailable(f"the agent sent {_MOST_WAITING:,} messages before it was answered")
+        self._arrived.put_nowait(message)
 
     async def converse(self, send: Send) -> None:
         """Put the question and wait for its answer. Raises the error that fits when the agent refuses."""

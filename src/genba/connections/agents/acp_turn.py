@@ -1,6 +1,7 @@
 """One turn of an agent that speaks the Agent Client Protocol: what it says, what it uses, what it may, what it cost."""
 
 import asyncio
+from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,8 +11,8 @@ from genba.domain.processes import Heard
 from genba.domain.replies import Ask, Usage
 from genba.domain.walls import McpServer
 
-_MOST_TEXT = 8 * 1024 * 1024
-_MOST_CALLS = 100_000
+_MOST_TEXT = 4 * 1024 * 1024
+_MOST_CALLS = 20_000
 _YES = ("allow_once", "allow_always")
 _NO = ("reject_once", "reject_always")
 """Once before always: a yes for ever is not the agent's to keep."""
@@ -34,7 +35,7 @@ class Turn:
         self.cost: float | None = None
         """The cost of the whole session so far, where it is told."""
         self.tokens = Usage()
-        self._said: list[str] = []
+        self._said: deque[str] = deque()
         """The pieces of what it says now; a tool begins it anew."""
         self._said_before = ""
         self._length = 0
@@ -95,16 +96,18 @@ class Turn:
 
     def _say(self, content: Any) -> None:
         text = content.get("text") if isinstance(content, dict) else None
-        if isinstance(text, str) and self._length < _MOST_TEXT:
+        if isinstance(text, str):
             self._length += len(text)
             self._said.append(text)
+            while self._length > _MOST_TEXT and len(self._said) > 1:
+                self._length -= len(self._said.popleft())
 
     def _call(self, told: Mapping[str, Any], asks: bool = False) -> tuple[ToolCall, str] | None:
         call_id = told.get("toolCallId")
         if not isinstance(call_id, str) or (call_id not in self._calls and len(self._calls) >= _MOST_CALLS):
             return None
         if self._said:
-            self._said_before, self._said = self.text, []
+            self._said_before, self._said, self._length = self.text, deque(), 0
         call = self._calls.setdefault(call_id, ToolCall())
         call.add(told)
         if not asks and told.get("status") in ("completed", "failed"):

@@ -3,16 +3,17 @@
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
 from genba.connections.agents.command_line import Totals
 from genba.connections.agents.loose_values import as_dict, as_id, as_number, as_structured, as_text
+from genba.connections.agents.marks import remember
 from genba.connections.agents.model_errors import ConversationLost, one_line, provider_error
 from genba.connections.agents.one_shot import last_words, with_words
 from genba.domain.errors import AgentUnavailable, GenbaError, RateLimited, UnrecoverableError
-from genba.domain.processes import Exit, Heard
+from genba.domain.processes import Exit, Heard, LineFilter
 from genba.domain.replies import Reply, Usage
 from genba.domain.walls import McpServer
 
@@ -33,6 +34,10 @@ _REFUSED_WORDS = ("unknown option", "--json-schema is not", "root/sudo", "invali
 
 class ClaudeReading:
     """Understands one process of Claude Code."""
+
+    wanted: ClassVar[LineFilter] = LineFilter(
+        key=b'"type"', decisive=(b'"result"', b'"rate_limit_event"', b'"system"', b'"tool_use"', b'"tool_use_id"')
+    )
 
     def __init__(
         self,
@@ -195,7 +200,7 @@ class ClaudeReading:
                 name = _canonical(block.get("name"))
                 if not name:
                     continue
-                self.used[as_text(block.get("id")) or f"call {len(self.used)}"] = name
+                remember(self.used, as_text(block.get("id")) or f"call {len(self.used)}", name)
                 if name not in _OF_THE_TOOL_ITSELF:
                     self.heard("tool", f"{name} {_target(block.get('input'), self.tree)}".rstrip())
 
@@ -220,7 +225,7 @@ class ClaudeReading:
     def _deny(self, call: str, name: str, why: str) -> None:
         if call in self.denied:
             return
-        self.denied[call] = name
+        remember(self.denied, call, name)
         self.heard("notice", with_words(f"{name} was denied", one_line(why)))
 
     def _know(self, event: Mapping[str, Any]) -> None:

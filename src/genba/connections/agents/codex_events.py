@@ -4,19 +4,20 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
 from genba.connections.agents.command_line import Totals
 from genba.connections.agents.loose_values import as_count, as_dict, as_id, as_structured, as_text
+from genba.connections.agents.marks import MOST_NAMES, remember
 from genba.connections.agents.model_errors import ConversationLost, one_line, provider_error, told_wait
 from genba.connections.agents.one_shot import last_words, with_words
 from genba.connections.agents.prices import Price
 from genba.connections.agents.reading_commands import only_reads
 from genba.connections.agents.strict_schema import without_nulls
 from genba.domain.errors import AgentUnavailable, GenbaError, UnrecoverableError
-from genba.domain.processes import Exit, Heard
+from genba.domain.processes import Exit, Heard, LineFilter
 from genba.domain.replies import Reply, Usage
 
 _STATUS = re.compile(r"(?:unexpected status|last status:?) (\d{3})\b")
@@ -36,6 +37,14 @@ _PATIENCE_SECONDS = 10.0
 
 class CodexReading:
     """Follows one process. Lines that say nothing it knows are passed over."""
+
+    wanted: ClassVar[LineFilter] = LineFilter(
+        key=b'"type"',
+        decisive=(
+            *(b'"thread.started"', b'"turn.completed"', b'"turn.failed"', b'"error"', b'"agent_message"'),
+            *(b'"command_execution"', b'"file_change"', b'"mcp_tool_call"', b'"web_search"', b'"collab_tool_call"'),
+        ),
+    )
 
     def __init__(
         self,
@@ -171,13 +180,13 @@ class CodexReading:
                 self._use(f"{as_text(item.get('id'))}.{number}", tool, target)
 
     def _warn(self, words: str) -> None:
-        if words and words not in self.warned and not _OUR_OWN.match(words):
+        if words and words not in self.warned and len(self.warned) < MOST_NAMES and not _OUR_OWN.match(words):
             self.warned.add(words)
             self.heard("notice", words)
 
     def _use(self, call: str, tool: str, target: str) -> None:
         if self.used.get(call) != tool:
-            self.used[call] = tool
+            remember(self.used, call, tool)
             self.heard("tool", f"{tool} {one_line(target)}".rstrip())
 
     def _command(self, item: Mapping[str, Any]) -> list[tuple[str, str]]:

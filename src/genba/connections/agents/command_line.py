@@ -11,12 +11,13 @@ from typing import ClassVar, Protocol, TypeVar
 
 import msgspec
 
+from genba.connections.agents.marks import Marks
 from genba.connections.agents.one_shot import OneShotAdapter, OneShotInstance, check_end
 from genba.connections.agents.shared_files import read_shared, write_shared
 from genba.connections.agents.tool_settings import ToolSettings, copy_home_files, servers_of, setting_problem
 from genba.domain.errors import NotFoundError
 from genba.domain.ports import AgentInstance
-from genba.domain.processes import Command, Exit, Heard
+from genba.domain.processes import Command, Exit, Heard, LineFilter
 from genba.domain.reading import reader
 from genba.domain.replies import AgentSession, Ask, Reply, Usage
 from genba.domain.walls import McpServer, Provider
@@ -33,6 +34,9 @@ class Invocation(msgspec.Struct, frozen=True, kw_only=True):
 
 class Reading(Protocol):
     """Understands what one process of a tool says."""
+
+    wanted: ClassVar[LineFilter]
+    """The lines that are messages, and those that count even in a flood of them."""
 
     def line(self, line: bytes) -> None:
         """Take one line of stdout. Garbage is never an error; a GenbaError that is raised here ends the process."""
@@ -105,7 +109,8 @@ class CommandLineAdapter(OneShotAdapter):
         shot = OneShotInstance.of(instance)
         session = shot.session
         invocation = self.invocation(session, ask)
-        reading = self.reading(session, ask, heard)
+        marks = Marks(heard)
+        reading = self.reading(session, ask, marks)
         with shot.running():
             done = await session.processes.run(
                 Command(
@@ -115,13 +120,17 @@ class CommandLineAdapter(OneShotAdapter):
                     stdin=invocation.stdin,
                     timeout_seconds=ask.timeout_seconds,
                     idle_seconds=ask.idle_seconds,
+                    output_bytes=ask.output_bytes,
                     mark=ask.run,
                     lines=reading.line,
+                    wanted=reading.wanted,
                 ),
-                heard,
+                marks,
             )
         check_end(done)
-        return reading.reply(done)
+        reply = reading.reply(done)
+        marks.finish()
+        return reply
 
 
 class Totals:

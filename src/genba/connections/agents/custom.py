@@ -1,6 +1,5 @@
 """Any command as an agent: the prompt goes in by stdin or a file, the reply comes out of stdout or a JSON file."""
 
-import contextlib
 import os
 import re
 import shlex
@@ -11,8 +10,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from genba.connections.agents.one_shot import OneShotAdapter, OneShotInstance, reply_from_exit
+from genba.connections.agents.one_shot import OneShotAdapter, OneShotInstance, reply_of_command
 from genba.connections.agents.shared_files import read_shared, write_shared
+from genba.connections.removal import remove_tree
 from genba.domain.errors import AgentUnavailable, NotFoundError, RateLimited
 from genba.domain.ports import AgentInstance
 from genba.domain.processes import Command, Exit, Heard
@@ -112,6 +112,7 @@ class CustomAdapter(OneShotAdapter):
                     stdin="" if by_file else whole,
                     timeout_seconds=ask.timeout_seconds,
                     idle_seconds=ask.idle_seconds,
+                    output_bytes=ask.output_bytes,
                     mark=ask.run,
                 ),
                 heard,
@@ -164,7 +165,7 @@ class CustomAdapter(OneShotAdapter):
             if told.retry_after <= 0:
                 raise AgentUnavailable("the provider's rate limit is reached, and no time to come back is named")
             raise RateLimited("the provider's rate limit is reached", retry_after=told.retry_after)
-        plain = reply_from_exit(done)
+        plain = reply_of_command(done)
         if told is None:
             return plain
         return msgspec.structs.replace(
@@ -244,8 +245,7 @@ class _Files:
         if self.system_by_file:
             write_shared(self.system, self.ask.system_prompt.encode("utf-8", "surrogateescape"))
         write_shared(self.schema, msgspec.json.encode(self.ask.output_schema or {}))
-        with contextlib.suppress(FileNotFoundError):
-            self.reply.unlink()
+        remove_tree(self.reply)
 
     def read_reply(self) -> ReplyFile | None:
         content = read_shared(self.reply)

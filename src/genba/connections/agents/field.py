@@ -12,7 +12,7 @@ from genba.domain.forge_texts import harmless
 from genba.domain.ports import AgentAdapter, AgentInstance
 from genba.domain.processes import Heard
 from genba.domain.replies import AgentSession, Ask, Reply
-from genba.domain.texts import cut
+from genba.domain.texts import PARAGRAPH, cut
 
 _LONGEST = 4_000
 
@@ -55,7 +55,7 @@ class FieldAdapter(OneShotAdapter):
         shot = OneShotInstance.of(instance)
         if self.answers is None:
             raise UnrecoverableError(
-                "only the facilitator is answered by code: a fleet does not run it", hint="genba facilitate"
+                "only the facilitator is answered by code: nobody answers it here", hint="genba facilitate"
             )
         with shot.running():
             structured = await self.answers.answer(ask.step)
@@ -110,5 +110,16 @@ def worded(facts: dict[str, Any], said: dict[str, Any] | None) -> dict[str, Any]
         for each in theirs
         if isinstance(each, dict) and isinstance(each.get("body"), str) and each["body"].strip()
     }
-    actions = [{**each, "body": words.get((each["action"], each["issue"]), each["body"])} for each in facts["actions"]]
+    actions = [
+        {**each, "body": _with_command(words.get((each["action"], each["issue"])), each)} for each in facts["actions"]
+    ]
     return {**facts, "actions": actions}
+
+
+def _with_command(words: str | None, action: dict[str, Any]) -> str:
+    """The words for an action; of a comment the last paragraph stays, which names the next command."""
+    body = str(action["body"])
+    if words is None or action["action"] not in ("comment", "update"):
+        return words or body
+    command = body.rpartition(PARAGRAPH)[2]
+    return words if words.endswith(command) else f"{words.rstrip()}{PARAGRAPH}{command}"

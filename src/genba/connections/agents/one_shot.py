@@ -57,12 +57,19 @@ class OneShotAdapter:
 
 def reply_from_exit(done: Exit) -> Reply:
     """The reply of a process that answers on stdout; an end that is no answer is an error of the right kind."""
+    reply = reply_of_command(done)
+    if reply.failure:
+        raise AgentUnavailable(reply.failure)
+    return reply
+
+
+def reply_of_command(done: Exit) -> Reply:
+    """The reply of any command. An exit code other than 0 is its failure, which the work may contradict."""
     check_end(done)
     if done.code < 0:
         raise AgentUnavailable(f"the agent was killed by signal {-done.code}")
-    if done.code != 0:
-        raise AgentUnavailable(with_words(f"the agent ended with exit code {done.code}", last_words(done)))
-    return Reply(text=done.stdout, exit_code=done.code, seconds=done.seconds)
+    failure = with_words(f"the agent ended with exit code {done.code}", last_words(done)) if done.code else ""
+    return Reply(text=done.stdout, exit_code=done.code, seconds=done.seconds, failure=failure)
 
 
 def check_end(done: Exit) -> None:

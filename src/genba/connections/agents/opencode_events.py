@@ -1,17 +1,19 @@
 """What OpenCode and our plugin in it say, and what the end means. The events decide; the exit code decides nothing."""
 
 import re
+from collections import deque
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
 from genba.connections.agents.loose_values import as_count, as_dict, as_id, as_number, as_text
+from genba.connections.agents.marks import MOST_NAMES
 from genba.connections.agents.model_errors import ConversationLost, one_line, provider_error, told_wait
 from genba.connections.agents.one_shot import last_words, with_words
 from genba.domain.errors import AgentUnavailable, GenbaError, RateLimited, UnrecoverableError
-from genba.domain.processes import Exit, Heard
+from genba.domain.processes import Exit, Heard, LineFilter
 from genba.domain.replies import Reply, Usage
 from genba.domain.walls import McpServer
 
@@ -47,11 +49,16 @@ _MOST_DOUBLINGS = 60
 _DENIED = re.compile(r"rule which prevents you|rejected permission|call unavailable tool '([\w-]+)'")
 _LIMIT = re.compile(r"rate.?limit|too many requests|quota", re.IGNORECASE)
 _LOST = "Session not found"
+_MOST_MESSAGES, _MOST_TEXT = 8, 4 * 1024 * 1024
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class OpenCodeReading:
     """Follows one process. Lines that say nothing it knows are passed over."""
+
+    wanted: ClassVar[LineFilter] = LineFilter(
+        key=b'"type"', decisive=(b'"step_finish"', b'"text"', b'"tool_use"', b'"error"', b'"genba"')
+    )
 
     def __init__(
         self,
@@ -66,8 +73,10 @@ class OpenCodeReading:
         self.servers = {server.name: server for server in servers}
         self.key_variable = key_variable
         self.session_id: str | None = None
-        self.texts: dict[str, list[str]] = {}
-        """What was said, by the message that it is part of."""
+        self.texts: dict[str, deque[str]] = {}
+        """What was said in the last messages, by the message that it is part of."""
+        self.length = 0
+        """Of the texts of the newest message."""
         self.used: list[str] = []
         self.denied: list[str] = []
         self.usage = Usage()
@@ -92,7 +101,7 @@ class OpenCodeReading:
             raise self._error(done)
         if self.reason == "length":
             self.heard("notice", "the model stopped at the length of its answer")
-        said = self.texts.get(self.message) or next(reversed(self.texts.values()), [])
+        said = self.texts.get(self.message) or next(reversed(self.texts.values()), deque())
         return Reply(
             text="\n".join(said),
             session_id=self.session_id,
@@ -144,7 +153,16 @@ class OpenCodeReading:
 
     def _on_text(self, event: Mapping[str, Any]) -> None:
         part = as_dict(event.get("part"))
-        self.texts.setdefault(as_text(part.get("messageID")), []).append(as_text(part.get("text")))
+        message, text = as_text(part.get("messageID")), as_text(part.get("text"))
+        if message not in self.texts:
+            while len(self.texts) >= _MOST_MESSAGES:
+                del self.texts[next(iter(self.texts))]
+            self.texts[message], self.length = deque(), 0
+        said = self.texts[message]
+        said.append(text)
+        self.length += len(text)
+        while self.length > _MOST_TEXT and len(said) > 1:
+            self.length -= len(said.popleft())
 
     def _on_tool(self, event: Mapping[str, Any]) -> None:
         part = as_dict(event.get("part"))
@@ -156,11 +174,11 @@ class OpenCodeReading:
         if not tool or (name == "invalid" and not refused):
             return
         if refused:
-            self.denied.append(tool)
+            _note(self.denied, tool)
             why = "it is not offered" if refused[1] else one_line(failed)
             self.heard("notice", f"{tool} was denied: {why}")
             return
-        self.used.append(tool)
+        _note(self.used, tool)
         target = next((text for key in _TARGETS if (text := as_text(given.get(key)))), "")
         self.heard("tool", f"{tool} {one_line(target)}".rstrip())
 
@@ -206,6 +224,11 @@ _READERS: dict[str, Callable[[OpenCodeReading, dict[str, Any]], None]] = {
     "error": OpenCodeReading._on_error,
     "genba": OpenCodeReading._on_plugin,
 }
+
+
+def _note(names: list[str], name: str) -> None:
+    if name not in names and len(names) < MOST_NAMES:
+        names.append(name)
 
 
 def _seconds(headers: Mapping[str, Any]) -> float | None:

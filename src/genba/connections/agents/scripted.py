@@ -117,6 +117,7 @@ class ScriptedAdapter(OneShotAdapter):
                     stdin=msgspec.json.encode(part).decode(),
                     timeout_seconds=ask.timeout_seconds,
                     idle_seconds=ask.idle_seconds,
+                    output_bytes=ask.output_bytes,
                     mark=ask.run,
                 ),
                 heard,

@@ -1,26 +1,32 @@
 """Files in a folder that an instance writes to as well: what it planted there is neither followed nor waited for."""
 
-import os
-import stat
 from pathlib import Path
 
 from genba.connections.drafts import put
+from genba.connections.private_folders import make_private_folder
+from genba.connections.removal import remove_tree
+from genba.connections.untrusted_files import read_file
+from genba.domain.errors import BoundaryViolationError, is_disk_full
 
 _LONGEST = 16 * 1024 * 1024
 
 
 def write_shared(path: Path, content: bytes) -> None:
-    """Put a whole new file there. A link that stands in its place is replaced, and never followed."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    put(path, content, mode=0o600)
+    """Put a whole new file there. A link or a folder that stands in its place is replaced, and never followed.
+
+    Raises BoundaryViolationError where the instance left something in the way.
+    """
+    try:
+        make_private_folder(path.parent)
+        if path.is_dir() and not path.is_symlink():
+            remove_tree(path)
+        put(path, content, mode=0o600)
+    except OSError as error:
+        if is_disk_full(error):
+            raise
+        raise BoundaryViolationError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def read_shared(path: Path) -> bytes | None:
-    """What a plain file holds; None for a link, a pipe, something huge, or nothing."""
-    try:
-        opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
-    with os.fdopen(opened, "rb") as file:
-        about = os.fstat(file.fileno())
-        return file.read() if stat.S_ISREG(about.st_mode) and about.st_size <= _LONGEST else None
+    """What a plain file holds; None for a link, a pipe, a folder, something huge, or nothing."""
+    return read_file(path, _LONGEST)

@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from types import TracebackType
+from typing import Protocol
 
 import msgspec
 
@@ -11,39 +12,52 @@ from genba.connections.detached.holding import telling_of_full_disks
 from genba.connections.detached.places import Attempt
 from genba.connections.detached.results import whole_text
 from genba.domain.events import Event
-from genba.domain.processes import Heard
+from genba.domain.processes import LEFT_OUT, Heard
 from genba.domain.reading import reader
 
 _EVENT = "event"
 """The stream of what is no word of the agent's: an event of its gates, as JSON."""
 _OUTPUT = ("stdout", "stderr")
-_MOST_OUTPUT = 10_000_000
-"""Characters of output that are written down. The journal of a run takes fewer, and says so."""
+_MOST_BYTES = 16_000_000
+"""Of one question. Who runs the agent reports less than that; this holds whatever an adapter does."""
 _CHUNK = 256 * 1024
 _NUMBER_WIDTH = 20
+
+
+class Redact(Protocol):
+    """Hides the secrets of what is printed, which arrives in pieces."""
+
+    def text(self, stream: str, text: str) -> str: ...
 
 
 class Recorder:
     """Writes down what is heard, one line of JSON each, without the secrets of the environment."""
 
-    def __init__(self, attempt: Attempt, redact: Callable[[str], str]) -> None:
+    def __init__(self, attempt: Attempt, redactor: Redact) -> None:
         self.path = attempt.heard
-        self.redact = redact
+        self.redactor = redactor
         self._written = 0
+        self._left_out: dict[str, list[int]] = {}
         with telling_of_full_disks(self.path):
             self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
     def heard(self, stream: str, line: str) -> None:
-        if stream in _OUTPUT:
-            if self._written > _MOST_OUTPUT:
-                return
-            self._written += len(line)
-        self._write(stream, line if stream == "started" else self.redact(line))
+        if self._written > _MOST_BYTES:
+            counted = self._left_out.setdefault(stream, [0, 0])
+            counted[0] += len(line)
+            counted[1] += line.count("\n") + 1
+            return
+        plain = stream in ("started", LEFT_OUT)
+        self._write(stream, line if plain else self.redactor.text(stream, line))
 
     def emit(self, event: Event) -> None:
         self._write(_EVENT, msgspec.json.encode(event).decode())
 
     def close(self) -> None:
+        for stream in _OUTPUT:
+            if stream in self._left_out:
+                size, lines = self._left_out[stream]
+                self._write(LEFT_OUT, f"{stream} {size} {lines}")
         os.close(self._descriptor)
 
     def _write(self, stream: str, line: str) -> None:
@@ -53,6 +67,7 @@ class Recorder:
         except UnicodeEncodeError:
             content = msgspec.json.encode((stream, whole_text(line)))
         with telling_of_full_disks(self.path):
+            self._written += len(content) + 1
             view = memoryview(content + b"\n")
             while view:
                 view = view[os.write(self._descriptor, view) :]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from genba.connections.locking import lock_alone
 from genba.domain.errors import DiskFullError, is_disk_full
 
 _POLL_SECONDS = 0.005
@@ -60,13 +61,13 @@ def take(path: Path) -> int | None:
     """Take a lock: an open file that holds it, also for the children that it is left to. None when it is held."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
+        is_ours = lock_alone(descriptor)
     except BaseException:
         os.close(descriptor)
         raise
+    if not is_ours:
+        os.close(descriptor)
+        return None
     return descriptor
 
 
@@ -103,10 +104,14 @@ def sharing(path: Path) -> Iterator[None]:
 
 def is_shared(path: Path) -> bool:
     """Whether anybody holds a lock, alone or together with others."""
-    descriptor = take(path)
-    if descriptor is not None:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
         os.close(descriptor)
-    return descriptor is None
+    return False
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from genba.connections.detached.holding import Holder, disk_full, telling_of_full_disks
+from genba.connections.private_folders import make_private_folder
 from genba.domain.errors import AgentUnavailable
 from genba.domain.reading import reader
 
@@ -87,7 +88,7 @@ class Nursery:
         try:
             mine.settimeout(_PATIENCE_SECONDS)
             with far, telling_of_full_disks(self.log):
-                self.log.parent.mkdir(parents=True, exist_ok=True)
+                make_private_folder(self.log.parent)
                 log = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
                 try:
                     self._process = subprocess.Popen(

@@ -20,6 +20,7 @@ import msgspec
 from genba.connections.detached.holding import Holder, is_held, is_shared, sharing, take, telling_of_full_disks
 from genba.connections.detached.results import Result, whole_text
 from genba.connections.drafts import put
+from genba.connections.private_folders import make_private_folder
 from genba.domain.reading import reader
 from genba.domain.replies import Ask
 from genba.domain.walls import SandboxKind
@@ -113,7 +114,7 @@ class Question:
 
     def make(self) -> None:
         with telling_of_full_disks(self.path):
-            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private_folder(self.path)
             for file in (self.lock, self._watch, self._starts):
                 file.touch(mode=0o600)
 

@@ -37,7 +37,7 @@ _METADATA = frozenset(
 )
 """Where clouds hand the credentials of a machine to whoever asks from it."""
 _THIS_NETWORK = ipaddress.IPv4Network("0.0.0.0/8")
-_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_NAT64 = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("64:ff9b:1::/48"))
 
 
 class Denied(Exception):
@@ -185,9 +185,10 @@ def _meant(address: Address) -> list[Address]:
         return [address]
     if address.ipv4_mapped is not None:
         return [address.ipv4_mapped]
-    if address in _NAT64:
+    if any(address in network for network in _NAT64):
         return [ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)]
-    return [address, address.sixtofour] if address.sixtofour is not None else [address]
+    inside = (address.sixtofour, *(address.teredo or ()))
+    return [address, *(each for each in inside if each is not None)]
 
 
 def _own_addresses() -> set[Address]:

@@ -1,9 +1,10 @@
 """The broker: the way to the model's provider, which adds the key that the instance never holds.
 
 An instance is given a word in the place of the key. The broker takes requests that carry the word, puts the real key in
-its place and sends them to the one upstream it was made for, whatever the request says about its host. Responses flow
-back as they come. The key is blotted out of every header and, as it stands, of every body that comes back; a body that
-the upstream compresses against our wish, or in which it encoded the key, is beyond that.
+its place and sends them to the one upstream it was made for, whatever the request says about its host. Only calls of a
+model are sent on: see `model_calls`. Responses flow back as they come. The key is blotted out of every header and, as
+it stands, of every body that comes back; a body that the upstream compresses against our wish, or in which it encoded
+the key, is beyond that.
 """
 
 import asyncio
@@ -17,11 +18,13 @@ from genba.connections.gates.conversation import converse, plain_http_only
 from genba.connections.gates.doorway import Doorway, close
 from genba.connections.gates.events import Ledger, Told, Verdict
 from genba.connections.gates.exchange import Mask, pass_on
+from genba.connections.gates.model_calls import ModelCalls
 from genba.connections.gates.upstream import Dialler, parse_upstream
 from genba.connections.gates.wire import (
     BAD_GATEWAY,
     BAD_REQUEST,
     FAR_TOO_SLOW,
+    FORBIDDEN,
     PATIENT,
     UNAUTHORIZED,
     UPGRADE_REQUIRED,
@@ -44,6 +47,7 @@ _NOT_SENT = _KEY_HEADERS | {b"accept-encoding", b"cookie", b"cookie2", b"host"}
 _NOT_RETURNED = frozenset({b"alt-svc", b"set-cookie", b"set-cookie2"})
 _REUSE_SECONDS = 4.0
 """A connection to the upstream that was idle for longer is not used again: it may be closing at that very moment."""
+_SHOWN = 100
 _ROUNDS = 4
 """How often a path is decoded before it is judged."""
 
@@ -59,6 +63,7 @@ class Broker:
         word: str,
         told: Told,
         *,
+        calls: ModelCalls,
         proxy: str = "",
         patience: Patience = PATIENT,
     ) -> None:
@@ -67,6 +72,7 @@ class Broker:
             raise ConfigurationError((problem,))
         if not word:
             raise ValueError("an empty word would let everybody in")
+        self._calls = calls
         self._upstream = parse_upstream(upstream)
         self._dialler = Dialler(self._upstream, proxy, patience)
         self._patience = patience
@@ -102,7 +108,8 @@ class Broker:
 
         failed = refusal.status in {BAD_GATEWAY, FAR_TOO_SLOW}
         self.ledger.note(Verdict.FAILED if failed else Verdict.DENIED, self._upstream.target, refusal.message)
-        kind = "authentication_error" if refusal.status == UNAUTHORIZED else "invalid_request_error"
+        kinds = {UNAUTHORIZED: "authentication_error", FORBIDDEN: "permission_error"}
+        kind = kinds.get(refusal.status, "invalid_request_error")
         told = {"type": "api_error" if failed else kind, "message": f"Genba's broker: {refusal.message}"}
         return b"application/json", json.dumps({"type": "error", "error": told}).encode()
 
@@ -114,7 +121,7 @@ class Broker:
         if request.method not in _METHODS:
             raise Refusal(405, "only GET, HEAD and POST are passed on", ((b"allow", b"GET, HEAD, POST"),))
         plain_http_only(request, "use plain HTTP", UPGRADE_REQUIRED)
-        path = self._path(request.target)
+        path = self._path(request.method.decode("ascii"), request.target)
         if self._dialler.through_plain_proxy:
             path = f"http://{self._upstream.target}{path}"
         headers = end_to_end(request.headers, _NOT_SENT | {self._header})
@@ -138,8 +145,8 @@ class Broker:
         if not any(hmac.compare_digest(value, self._word) for value in shown):
             raise Refusal(UNAUTHORIZED, "the word of this session was not shown in the place of the key")
 
-    def _path(self, target: bytes) -> str:
-        """Where the request goes at the upstream: always below its own path."""
+    def _path(self, method: str, target: bytes) -> str:
+        """Where the request goes at the upstream: always below its own path, and always to a model."""
         path = target.decode("ascii")
         if not path.startswith("/"):
             raise Refusal(BAD_REQUEST, "only a path is passed on, and no other host")
@@ -149,6 +156,9 @@ class Broker:
         segments = plain.replace("\\", "/").split("/")
         if ("%" in plain and unquote(plain) != plain) or any(s.partition(";")[0] in {".", ".."} for s in segments):
             raise Refusal(BAD_REQUEST, "a path that leads upwards is not passed on")
+        asked = path.partition("?")[0]
+        if not self._calls.allow(method, asked):
+            raise Refusal(FORBIDDEN, f"only calls of a model are passed on, and {method} {asked[:_SHOWN]} is none")
         return self._upstream.prefix + path
 
     def _shaped(self, response: h11.Response) -> h11.Response:

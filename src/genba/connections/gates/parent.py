@@ -14,6 +14,8 @@ from genba.connections.gates.wire import FAR_TOO_SLOW, FarGone, Header, Patience
 from genba.domain.errors import ConfigurationError
 from genba.domain.problems import Problem
 
+PARENT_VARIABLE = "GENBA_PARENT_PROXY"
+"""`environment`, or the address of a proxy: the user's word that sandboxes leave through it."""
 _PORT = 80
 _STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})\b")
 
@@ -76,12 +78,33 @@ def parse_parent(url: str) -> Parent:
     except ValueError:
         host = None
     if not host or parts.scheme != "http" or not url.isascii() or not url.isprintable():
-        raise ConfigurationError((Problem("", "HTTPS_PROXY", "the proxy of this host must be http://host[:port]"),))
+        raise ConfigurationError((Problem("", "HTTPS_PROXY", "a proxy of this host must be http://host[:port]"),))
     headers: tuple[Header, ...] = ()
     if parts.username is not None:
         pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         headers = ((b"proxy-authorization", b"Basic " + base64.b64encode(pair.encode())),)
     return Parent(host=host, port=port, headers=headers)
+
+
+def opted_in(environment: Mapping[str, str]) -> dict[str, str]:
+    """The part of an environment that names a parent proxy for sandboxes: nothing unless the user asks for one.
+
+    A parent proxy looks names up by itself, so that what it reaches is beyond the checks of `addresses`.
+    """
+    chosen = environment.get(PARENT_VARIABLE, "").strip()
+    names = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+    if chosen == "environment":
+        return {name: value for name, value in environment.items() if name.lower() in names}
+    exceptions = {name: value for name, value in environment.items() if name.lower() == "no_proxy"}
+    return {"http_proxy": chosen, "https_proxy": chosen, **exceptions} if chosen else {}
+
+
+def unused_parent(environment: Mapping[str, str]) -> str:
+    """The variable that names a proxy which sandboxes do not use; empty where there is none."""
+    if environment.get(PARENT_VARIABLE, "").strip():
+        return ""
+    names = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")
+    return next((name for name in names if environment.get(name, "").strip()), "")
 
 
 def parent_for(scheme: str, host: str, port: int, environment: Mapping[str, str]) -> str:

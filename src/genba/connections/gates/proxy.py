@@ -15,7 +15,15 @@ from genba.connections.gates.conversation import converse, plain_http_only
 from genba.connections.gates.doorway import Doorway, close
 from genba.connections.gates.events import Ledger, Told, Verdict
 from genba.connections.gates.exchange import Mask, pass_on
-from genba.connections.gates.parent import Parent, dial, parent_for, parse_parent
+from genba.connections.gates.parent import (
+    PARENT_VARIABLE,
+    Parent,
+    dial,
+    opted_in,
+    parent_for,
+    parse_parent,
+    unused_parent,
+)
 from genba.connections.gates.relay import Ends, relay
 from genba.connections.gates.wire import (
     BAD_GATEWAY,
@@ -51,12 +59,13 @@ class AllowListProxy:
         environment: Mapping[str, str] | None = None,
         patience: Patience = PATIENT,
     ) -> None:
-        """`environment` is that of the host: it may name a proxy through which alone the outside can be reached."""
+        """`environment` is that of the user: it may say that the outside is reached through another proxy."""
         try:
             self._allow_list = AllowList(network, allow)
         except ValueError as error:
             raise ConfigurationError((Problem("", "sandbox.allow", str(error)),)) from error
-        self._environment = environment or {}
+        self._environment = opted_in(environment or {})
+        self._unused = unused_parent(environment or {})
         for scheme in ("http", "https"):
             if named := parent_for(scheme, "", 0, self._environment):
                 parse_parent(named)
@@ -136,9 +145,9 @@ class AllowListProxy:
             await close(far.writer)
 
     async def _judged(self, scheme: str, host: str, port: int) -> tuple[tuple[str, ...], Parent | None]:
-        """The addresses of a target that may be reached, and the proxy of the host that leads there, if one does.
+        """The addresses of a target that may be reached, and the parent proxy that leads there, if the user chose one.
 
-        A name that only the proxy of the host can resolve is left to it: what it reaches is not this host.
+        A name that only the parent proxy resolves is left to it. Without one every name is resolved and checked here.
         """
         target = _target(host, port)
         named = parent_for(scheme, host, port, self._environment)
@@ -150,8 +159,9 @@ class AllowListProxy:
             raise Refusal(FORBIDDEN, f"denied: {target}: {denied}") from denied
         except Unresolved as error:
             if not named:
-                self.ledger.note(Verdict.FAILED, target, str(error))
-                raise FarGone(str(error)) from error
+                told = self._with_hint(str(error))
+                self.ledger.note(Verdict.FAILED, target, told)
+                raise FarGone(told) from error
         self.ledger.note(Verdict.ALLOWED, target)
         near_by = any(of_this_host(address) for address in addresses)
         return addresses, parse_parent(named) if named and not near_by else None
@@ -170,8 +180,15 @@ class AllowListProxy:
         try:
             return await opening
         except FarGone as gone:
-            self.ledger.note(Verdict.FAILED, _target(host, port), gone.why)
-            raise
+            told = self._with_hint(gone.why)
+            self.ledger.note(Verdict.FAILED, _target(host, port), told)
+            raise FarGone(told, gone.status) from gone
+
+    def _with_hint(self, why: str) -> str:
+        """Why a target was not reached; a proxy that the environment names is not used without the user's word."""
+        if not self._unused:
+            return why
+        return f"{why} ({self._unused} is set; sandboxes use it only with {PARENT_VARIABLE}=environment)"
 
 
 def _whole_address(target: str) -> tuple[str, int, str]:

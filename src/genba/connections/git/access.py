@@ -27,10 +27,11 @@ class RemoteAccess:
     """The credentials of a forge, for the remotes that lie on it.
 
     Law: the token is in no argument, no address and no file. Git asks for it by a helper that reads a variable of the
-    git process, and the helper answers for this origin alone, wherever the server sends git on to.
+    git process, and the helper answers for this origin alone, wherever the server sends git on to. The certificate of
+    the server is checked, whatever the settings of the repository say; a token in plain text meets no proxy.
     """
 
-    def __init__(self, origin: str, token: Callable[[], Awaitable[str]]) -> None:
+    def __init__(self, origin: str, token: Callable[[str], Awaitable[str]]) -> None:
         self.origin = origin.rstrip("/")
         """Scheme and host, such as https://github.com."""
         self.token = token
@@ -39,8 +40,12 @@ class RemoteAccess:
         """What git is told, and what its environment has, to reach a remote; nothing where it lies elsewhere."""
         asked = ("remote", "get-url", *(("--push",) if push else ()), "--", remote)
         found = await git.run(*asked, allow=(0, 2, 128))
-        if not found.stdout.strip().startswith(f"{self.origin}/"):
+        address = found.stdout.strip()
+        if not address.startswith(f"{self.origin}/") or "=" in address or "\n" in address:
             return (), {}
         helper = f"credential.{self.origin}.helper"
-        told = ("-c", "credential.helper=", "-c", f"{helper}=", "-c", f"{helper}={_HELPER}")
-        return told, {TOKEN_VARIABLE: await self.token()}
+        told: tuple[str, ...] = ("-c", "credential.helper=", "-c", f"{helper}=", "-c", f"{helper}={_HELPER}")
+        told += ("-c", f"http.{address}.sslVerify=true")
+        if not self.origin.startswith("https://"):
+            told += ("-c", f"http.{address}.proxy=")
+        return told, {TOKEN_VARIABLE: await self.token(self.origin)}

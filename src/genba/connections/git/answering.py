@@ -1,10 +1,16 @@
 """One process of git, from its start to what it said."""
 
+import contextlib
 import os
+import signal
 import subprocess
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from typing import IO, Any
+from typing import IO
+
+from genba.connections.own_processes import LostProcessError, exit_code, own_environment
+from genba.domain.errors import GitError
 
 Said = subprocess.CompletedProcess[str]
 Stdin = str | IO[bytes] | None
@@ -22,47 +28,87 @@ def answer(
 
     What it `keeps` open is a lock of ours: where we die first, git holds it until it is done.
     """
-    if seconds is None and hasattr(os, "memfd_create"):
-        return _at_leisure(argv, cwd, environment, stdin, keeps)
-    fed: dict[str, Any] = {"stdin": stdin}
-    if stdin is None or isinstance(stdin, str):
-        fed = {"input": _bytes(stdin or "")}
-    done = subprocess.run(
-        argv,
-        cwd=cwd,
-        env=environment,
-        capture_output=True,
-        check=False,
-        timeout=seconds,
-        pass_fds=keeps,
-        start_new_session=True,  # ctrl-c is for Genba to hear; git is never cut in the middle of a write
-        **fed,
-    )
-    return subprocess.CompletedProcess(argv, done.returncode, _text(done.stdout), _text(done.stderr))
+    given = _bytes(stdin) if isinstance(stdin, str) else stdin
+    code, out, told = _ended(argv, cwd, environment, given, seconds, keeps)
+    return subprocess.CompletedProcess(argv, code, _text(out), _text(told))
 
 
-def _at_leisure(
-    argv: list[str], cwd: str, environment: Mapping[str, str], stdin: Stdin, keeps: tuple[int, ...]
-) -> Said:
-    """The same for whoever may take its time: files in memory need nobody who reads while it runs."""
+def answer_bytes(argv: list[str], cwd: str, environment: Mapping[str, str], stdin: bytes, seconds: float) -> bytes:
+    """What git prints, byte by byte. Raises CalledProcessError and TimeoutExpired. For a thread that has time."""
+    code, out, told = _ended(argv, cwd, environment, stdin, seconds)
+    if code != 0:
+        raise subprocess.CalledProcessError(code, argv, out, told)
+    return out
+
+
+def _ended(
+    argv: list[str],
+    cwd: str,
+    environment: Mapping[str, str],
+    stdin: bytes | IO[bytes] | None,
+    seconds: float | None,
+    keeps: tuple[int, ...] = (),
+) -> tuple[int, bytes, bytes]:
+    """The exit code of git and what it printed, through files in memory: no thread has to read while git runs."""
     with ExitStack() as files:
         out, told = (files.enter_context(_in_memory()) for _ in range(2))
         given: IO[bytes] | int = subprocess.DEVNULL
-        if isinstance(stdin, str) and stdin:
+        if isinstance(stdin, bytes) and stdin:
             given = files.enter_context(_in_memory())
-            given.write(_bytes(stdin))
+            given.write(stdin)
             given.seek(0)
-        elif stdin is not None and not isinstance(stdin, str):
+        elif stdin is not None and not isinstance(stdin, bytes):
             given = stdin
         with subprocess.Popen(
-            argv, cwd=cwd, env=environment, stdin=given, stdout=out, stderr=told, pass_fds=keeps, start_new_session=True
-        ) as process:
-            code = process.wait()
-        return subprocess.CompletedProcess(argv, code, _whole(out), _whole(told))
+            argv, cwd=cwd, env=own_environment(environment), stdin=given, stdout=out, stderr=told, pass_fds=keeps,
+            start_new_session=True,  # ctrl-c is for Genba to hear; git is never cut in the middle of a write
+        ) as process:  # fmt: skip
+            try:
+                code = code_of(process, seconds)
+            except BaseException:
+                kill(process)
+                raise
+        return code, _whole(out), _whole(told)
+
+
+def code_of(process: "subprocess.Popen[bytes]", seconds: float | None = None) -> int:
+    """Wait for git. Raises GitError where it is not known how git ended: that is never taken for success."""
+    try:
+        return exit_code(process, seconds)
+    except LostProcessError as error:
+        raise GitError(f"git did not say how it ended: {error}") from error
+
+
+def kill(process: "subprocess.Popen[bytes]") -> None:
+    """End a process with all that it started: it leads a session of its own."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def ended_in_time(process: "subprocess.Popen[bytes]", seconds: float) -> Iterator[threading.Event]:
+    """Kill a process that takes longer than `seconds`; the event says whether that was necessary."""
+    late = threading.Event()
+
+    def end() -> None:
+        late.set()
+        kill(process)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield late
+    finally:
+        timer.cancel()
 
 
 def _in_memory() -> IO[bytes]:
-    return os.fdopen(os.memfd_create("git"), "w+b")
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("git"), "w+b")
+    import tempfile  # noqa: PLC0415  (it brings four compressors along)
+
+    return tempfile.TemporaryFile()
 
 
 def _bytes(text: str) -> bytes:
@@ -73,9 +119,9 @@ def _bytes(text: str) -> bytes:
         return text.encode("utf-8", "backslashreplace")
 
 
-def _whole(file: IO[bytes]) -> str:
+def _whole(file: IO[bytes]) -> bytes:
     file.seek(0)
-    return _text(file.read())
+    return file.read()
 
 
 def _text(said: bytes) -> str:

@@ -5,7 +5,7 @@ gigabyte is packed into a thousandth of it. Whoever asks git for the files of su
 memory or the disk is full. Here each tree is read once, whatever the number of places that it stands in.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 _FOLDER = b"40000 "
@@ -137,6 +137,13 @@ def ordered(roots: Iterable[str], below: Callable[[str], list[str]]) -> Iterator
 def children(body: bytes, name: str) -> list[str]:
     """What the content of a tree of this name leads to, each as often as it stands there."""
     return [child for _, child, _ in entries(body, len(name) // 2)]
+
+
+def named(body: bytes, name: str, files: Collection[bytes]) -> list[str]:
+    """The objects that a tree of this name has under the names of some files."""
+    width = len(name) // 2
+    ends = ((body.find(b" %s\0" % file), len(file) + 2) for file in files)
+    return [body[at + length : at + length + width].hex() for at, length in ends if at >= 0]
 
 
 def entries(content: bytes, width: int) -> Iterator[tuple[bool, str, int]]:

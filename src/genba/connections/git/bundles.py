@@ -19,8 +19,8 @@ import msgspec
 from genba.connections.git.cells import borrowed_objects, make_writable, ordinary, read_plain
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.loose import LooseWork, read_loose
-from genba.connections.git.removal import remove_tree
 from genba.connections.git.weighing import weigh, weigh_little
+from genba.connections.removal import remove_tree
 from genba.domain.errors import BoundaryViolationError, DiskFullError, GitError
 from genba.domain.ports import Sandbox
 from genba.domain.processes import Command, Ending, Exit
@@ -165,8 +165,10 @@ async def _make(
             folder=str(cell / "walls"),
             tree=outbox,
             home=str(cell / "home"),
-            readable=borrowed_objects(layout),
-            binds=(Bind(source=str(cell / "repository"), target=workspace.git_dir),),
+            binds=(
+                Bind(source=str(cell / "repository"), target=workspace.git_dir),
+                borrowed_objects(layout, workspace),
+            ),
             limits=limits.walls,
         )
     )

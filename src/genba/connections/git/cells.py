@@ -1,10 +1,10 @@
 """The private repository of an instance behind walls.
 
 The working tree is a git worktree of the user's repository like any other, with its folder in `.git/worktrees`. The
-instance never sees that folder: a private repository is laid over it inside the walls. It borrows the objects of the
-user's, read-only, and has nothing else of it: one branch, its base, no remote, no hook but the one that signs
-commits, no setting but how files are read. What the instance does to it is brought back by `bundles`; what Genba does
-to the branch is sent by `send`.
+instance never sees that folder: a private repository is laid over it inside the walls. It borrows the objects that its
+base leads to (see `packs`), read-only, and has nothing else of the user's: one branch, its base, no remote, no reflog,
+no hook but the one that signs commits, no setting but how files are read. What the instance does to it is brought back
+by `bundles`; what Genba does to the branch is sent by `send`.
 
 Law: nothing in the private repository is run, followed or trusted by the host. It is only ever replaced.
 """
@@ -17,17 +17,17 @@ from pathlib import Path
 
 import msgspec
 
-from genba.connections.drafts import put
+from genba.connections.git.cells_state import CellState, read_state, write_state
 from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.packs import Packs
 from genba.connections.git.signing import SIGNING, SIGNING_HOOK
 from genba.connections.git.trash import delete_later, throw_away
+from genba.connections.untrusted_files import read_file
 from genba.domain.errors import GitError
-from genba.domain.reading import reader
 from genba.domain.walls import Bind, Overlay
 from genba.domain.workspaces import Workspace
 
 _HEAD_REF = "ref: "
-_DEEPEST_ALTERNATE = 5
 _MOST_REFS = 20_000
 _LARGEST_HEAD = 4096
 
@@ -40,21 +40,6 @@ class CellParts(msgspec.Struct, frozen=True, kw_only=True):
     overlay: Overlay | None
 
 
-class CellState(msgspec.Struct, frozen=True, kw_only=True):
-    """What the private repository and the user's had in common when they were last brought together."""
-
-    workspace: Workspace
-    tip: str
-    head: str = ""
-    """The commit that the tree is on, where that is not the branch."""
-    strayed: str = ""
-    """What the instance calls the place where it is instead."""
-    refs: str = ""
-    """What the refs of the private repository looked like."""
-    ready: bool = True
-    """False while it is being replaced: everything in it has been brought back by then."""
-
-
 def cell_parts(layout: RepositoryLayout, workspace: Workspace) -> CellParts:
     """The private repository in the place of the real one, and the pointer to it that no instance can change."""
     cell = layout.cell(workspace.git_dir)
@@ -62,37 +47,22 @@ def cell_parts(layout: RepositoryLayout, workspace: Workspace) -> CellParts:
         binds=(
             Bind(source=str(cell / "repository"), target=workspace.git_dir, writable=True),
             Bind(source=str(cell / "pointer"), target=str(Path(workspace.path) / ".git")),
+            borrowed_objects(layout, workspace),
         ),
-        readable=borrowed_objects(layout),
+        readable=(),
         overlay=workspace.overlay,
     )
 
 
-def borrowed_objects(layout: RepositoryLayout) -> tuple[str, ...]:
-    """The folders of objects that the repository is made of: its own, and those that it borrows itself."""
-    found: dict[Path, None] = {}
-    waiting = [(layout.common / "objects", 0)]
-    while waiting:
-        folder, depth = waiting.pop()
-        if folder in found or depth > _DEEPEST_ALTERNATE or not folder.is_dir():
-            continue
-        found[folder] = None
-        listed = folder / "info" / "alternates"
-        lines = listed.read_text(encoding="utf-8").splitlines() if listed.is_file() else []
-        named = (line for line in lines if line and not line.startswith("#"))
-        waiting += [(Path(os.path.normpath(folder / line)), depth + 1) for line in named]
-    return tuple(str(folder) for folder in found)
+def borrowed_objects(layout: RepositoryLayout, workspace: Workspace) -> Bind:
+    """The pack that a private repository borrows, in the place of the objects of the user."""
+    state = read_state(layout.cell(workspace.git_dir))
+    source = Packs(layout).objects(borrowed_commit(workspace, state))
+    return Bind(source=str(source), target=str(layout.common / "objects"))
 
 
-def read_state(cell: Path) -> CellState | None:
-    try:
-        return reader(CellState).decode((cell / "state.json").read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return None
-
-
-def write_state(cell: Path, state: CellState) -> None:
-    put(cell / "state.json", msgspec.json.encode(state))
+def borrowed_commit(workspace: Workspace, state: CellState | None) -> str:
+    return workspace.base if state is None else state.borrowed or state.tip
 
 
 def is_behind(cell: Path) -> bool:
@@ -112,15 +82,7 @@ def set_aside(layout: RepositoryLayout, git_dir: Path) -> None:
 
 def read_plain(path: Path, largest: int) -> bytes | None:
     """A file that an instance may have put there: a plain one that is not too long, or None. No link is followed."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            return None
-        content = file.read(largest + 1)
-    return content if len(content) <= largest else None
+    return read_file(path, largest)
 
 
 def private_head(cell: Path) -> tuple[str, str]:
@@ -188,13 +150,20 @@ async def send(layout: RepositoryLayout, workspace: Workspace, *, keep: bool = F
     head = "" if attached else await layout.git.commit_of_head(git_dir) or tip
     (cell / "repository").mkdir(parents=True, exist_ok=True)
     (cell / "pointer").write_text(f"gitdir: {git_dir}\n", encoding="utf-8")
-    state = CellState(workspace=workspace, tip=tip, head=head, strayed="no branch" if head else "")
+    state = CellState(
+        workspace=workspace, tip=tip, head=head, strayed="no branch" if head else "", borrowed=workspace.base
+    )
     write_state(cell, msgspec.structs.replace(state, ready=False))
     fresh = cell / f"fresh-{os.getpid()}-{os.urandom(4).hex()}"
+    packs = Packs(layout)
     await asyncio.gather(
         hold(layout, workspace.run, workspace.base, tip),
         asyncio.to_thread(_build, layout, workspace, fresh, state, settings),
+        packs.ensure(workspace.base),
     )
+    beyond = tuple(commit for commit in dict.fromkeys((tip, head)) if commit not in ("", workspace.base))
+    if beyond:
+        await packs.pack(fresh / "objects" / "pack", beyond, workspace.base)
     old = await asyncio.to_thread(_replace_content, layout, cell / "repository", fresh, workspace.run, keep)
     (cell / "config").write_text(_config(workspace, state, settings), encoding="utf-8")
     write_state(cell, msgspec.structs.replace(state, refs=refs_seen(cell / "repository")))

@@ -2,6 +2,8 @@
 
 The checkout is a repository that borrows the objects of the user's and has nothing else of it: no branch, no remote,
 no hook, no setting. What runs in it can ask git about its history, and cannot move anything of the user's.
+
+Law: git runs here once, while the checkout is made, before anything else has run in it. See `views` for what runs.
 """
 
 import asyncio
@@ -13,15 +15,20 @@ from pathlib import Path
 
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.locks import FileLock
-from genba.connections.git.removal import remove_tree
+from genba.connections.git.packs import Packs
+from genba.connections.git.trash import delete_later, throw_away
+from genba.connections.git.views import View, Views
+from genba.domain.verification import NOTHING_KEPT, Kept
 
 LeftBy = Callable[[str], Awaitable[None]]
+_SHA256 = 64
 
 
 class GitCheckouts:
     """`holder` names who verifies; `left_by` is called with the name of one that died and left a checkout behind.
 
     `filters` lets git run the filters of the user's on what it checks out: not on the work of an agent behind walls.
+    `overlays` says whether the commands run where overlays are mounted for them.
     """
 
     def __init__(
@@ -30,87 +37,95 @@ class GitCheckouts:
         holder: str = "verification",
         left_by: LeftBy | None = None,
         filters: bool = True,
+        overlays: bool = False,
     ) -> None:
         self.filters = filters
+        self.overlays = overlays
         self.layout = layout
         self.holder = holder
         self.left_by = left_by
         self.git = layout.git
         self.root = layout.own / "checkouts"
         self._locks: dict[str, FileLock] = {}
-        self._kept: dict[str, tuple[str, ...]] = {}
-        """What a setup made in each folder, beside the files of the commit."""
-        self._over: dict[str, tuple[tuple[str, str], ...]] = {}
+        self._views: dict[str, Views] = {}
 
-    async def open(self, commit: str, over: tuple[tuple[str, str], ...] = ()) -> str:
-        """The files of a commit in a new folder; `over` lays other blobs over it, as (path, blob)."""
-        home = self._home(commit)
-        folder, repository = home / "tree", home / "tree" / ".git"
+    async def open(self, commit: str, over: tuple[tuple[str, str], ...] = (), walls: bool = True) -> str:
+        """A folder for the files of a commit; `over` lays other blobs over it, as (path, blob)."""
+        place = self._place(commit)
+        folder, views = str(place / "tree"), Views(self.layout, place, self.overlays and walls)
+        repository = views.pristine / ".git"
         try:
             await self.sweep()
+            if walls and not self.filters:
+                views.objects = str(await Packs(self.layout).ensure(commit))
             await asyncio.to_thread(self._bare, repository, commit)
             words = ("read-tree", "-m", "-u", "--no-recurse-submodules", commit)
-            await self.git.run(*words, tree=folder, git_dir=repository)
-            shutil.copyfile(repository / "index", home / "index")
-            self._over[str(folder)] = over
-            await self._lay_over(folder, over)
+            await self.git.run(*words, tree=views.pristine, git_dir=repository)
+            await self._lay_over(views.pristine, over)
         except BaseException:
-            await self.close(str(folder))
+            await self.close(folder)
             raise
-        return str(folder)
+        self._views[folder] = views
+        return folder
 
-    async def restore(self, folder: str, commit: str, keep: bool = False) -> None:
-        """Bring the files of the commit, and those laid over it, back to what they were; remove what else is there.
+    async def renew(self, folder: str, setup: bool = False, kept: Kept | None = None) -> None:
+        """A new view of the checkout in its folder: the commit, and what a setup made."""
+        await asyncio.to_thread(self._views[folder].renew, setup, kept or NOTHING_KEPT)
 
-        What the commit ignores stays; so does, from now on, what is there when it is called with `keep`.
+    async def changed(self, folder: str) -> tuple[str, ...]:
+        """Which files that judge differ from the commit in the view that there is."""
+        return await asyncio.to_thread(self._views[folder].changed)
 
-        The repository in the folder is made anew first, since what ran there could write to it as well.
-        """
-        home, tree = Path(folder).parent, Path(folder)
-        repository = tree / ".git"
-        if repository.is_symlink() or repository.is_file():
-            repository.unlink()
-        await asyncio.to_thread(remove_tree, repository)
-        await asyncio.to_thread(self._bare, repository, commit)
-        shutil.copyfile(home / "index", repository / "index")
-        os.utime(repository / "index", (1, 1))  # older than every file: git then compares contents, not times and sizes
-        words = ("read-tree", "--reset", "-u", "--no-recurse-submodules", commit)
-        await self.git.run(*words, tree=tree, git_dir=repository)
-        if keep:
-            words = ("ls-files", "--others", "--directory", "--exclude-standard", "-z")
-            done = await self.git.run(*words, tree=tree, git_dir=repository)
-            self._kept[folder] = tuple(name for name in done.stdout.split("\0") if name)
-        spared = [word for name in self._kept.get(folder, ()) for word in ("-e", f"/{_literal(name)}")]
-        await self.git.run("clean", "-ffdq", *spared, tree=tree, git_dir=repository, allow=(0, 1))
-        await self._lay_over(tree, self._over.get(folder, ()))
+    async def keep(self, folder: str) -> None:
+        """What ran since the last `renew` was the setup: what it made is seen in all further views."""
+        await asyncio.to_thread(self._views[folder].keep)
+
+    def view(self, workdir: str) -> View | None:
+        """The view that a command in this folder runs in; None for a folder that is none of a checkout."""
+        path = Path(workdir)
+        for folder, views in self._views.items():
+            if path.is_relative_to(folder):
+                return views.now
+        return None
+
+    def files(self, folder: str) -> Path:
+        """Where the host looks at the files of a checkout."""
+        return self._views[folder].pristine
+
+    def reports(self, folder: str) -> Path:
+        """Where commands in a checkout write what the host reads."""
+        now = self._views[folder].now
+        return Path(now.reports if now is not None else folder)
 
     async def close(self, folder: str) -> None:
-        home = Path(folder).parent
+        place = Path(folder).parent
         lock = self._locks.pop(folder, None)
+        self._views.pop(folder, None)
         try:
-            if home.parent == self.root:
-                await asyncio.to_thread(remove_tree, home)
+            if place.parent == self.root:
+                await asyncio.to_thread(self._remove, place)
             if lock is not None:
                 lock.path.unlink(missing_ok=True)
         finally:  # whoever is stopped here leaves it to the next one who sweeps
-            self._kept.pop(folder, None)
-            self._over.pop(folder, None)
             if lock is not None:
                 lock.release()
 
-    def _home(self, commit: str) -> Path:
+    def _remove(self, place: Path) -> None:
+        delete_later(throw_away(self.layout, place, "checkout"))
+
+    def _place(self, commit: str) -> Path:
         """A folder that nobody has, with its lock held: whoever finds the lock free may remove the folder."""
         while True:
-            home = self.root / f"{commit[:12]}-{os.getpid()}-{os.urandom(3).hex()}"
-            lock = FileLock(home.with_suffix(".lock"))
+            place = self.root / f"{commit[:12]}-{os.getpid()}-{os.urandom(3).hex()}"
+            lock = FileLock(place.with_suffix(".lock"))
             try:
                 taken = lock.try_acquire(self.holder)
             except OSError:
                 lock.path.unlink(missing_ok=True)
                 raise
             if taken:
-                self._locks[str(home / "tree")] = lock
-                return home
+                self._locks[str(place / "tree")] = lock
+                return place
 
     def _bare(self, repository: Path, commit: str) -> None:
         """A repository by hand: what `git init` would write, without templates, hooks or the user's settings."""
@@ -118,10 +133,16 @@ class GitCheckouts:
         (repository / "refs" / "heads").mkdir(parents=True)
         borrowed = self.layout.common / "objects"
         (repository / "objects" / "info" / "alternates").write_text(f"{borrowed}\n", encoding="utf-8")
-        (repository / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = false\n", encoding="ascii")
+        sha256 = len(commit) == _SHA256
+        lines = ["[core]", f"\trepositoryformatversion = {int(sha256)}", "\tbare = false"]
+        lines += ["\tcheckStat = minimal", "\ttrustctime = false"]  # a view has other numbers of its files
+        lines += ["[extensions]", "\tobjectFormat = sha256"] if sha256 else []
+        (repository / "config").write_text("\n".join([*lines, ""]), encoding="ascii")
         if not self.filters:
             (repository / "info").mkdir()
             (repository / "info" / "attributes").write_text("* -filter\n", encoding="ascii")
+        if (self.layout.common / "shallow").is_file():
+            shutil.copyfile(self.layout.common / "shallow", repository / "shallow")
         (repository / "HEAD").write_text(f"{commit}\n", encoding="ascii")
 
     async def _lay_over(self, folder: Path, over: tuple[tuple[str, str], ...]) -> None:
@@ -151,12 +172,7 @@ class GitCheckouts:
                 try:
                     if self.left_by is not None and lock.before:
                         await self.left_by(lock.before)
-                    await asyncio.to_thread(remove_tree, path.with_suffix(""))
+                    await asyncio.to_thread(self._remove, path.with_suffix(""))
                     path.unlink(missing_ok=True)
                 finally:
                     lock.release()
-
-
-def _literal(name: str) -> str:
-    """A path as a pattern of git that fits nothing else."""
-    return "".join(f"\\{letter}" if letter in "\\*?[]!# " else letter for letter in name)

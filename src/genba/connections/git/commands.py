@@ -13,29 +13,34 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from genba.connections.git.answering import Said, answer
+from genba.connections.git.answering import Said, answer, answer_bytes, code_of, ended_in_time
+from genba.connections.git.environment import LOCAL_SECONDS, REMOTE_SECONDS, host_environment
 from genba.connections.git.mounting import mounted, read_overlay
 from genba.connections.git.remembering import Memory, is_hash
 from genba.connections.git.saying import telling_line, verb
 from genba.connections.git.stillness import Stillness
 from genba.connections.git.writing import SETTINGS, Writing, write_commit
+from genba.connections.own_processes import own_environment
 from genba.domain.errors import BoundaryViolationError, DiskFullError, GitError
 
 if TYPE_CHECKING:
     from genba.connections.git.access import RemoteAccess
+    from genba.connections.git.staging import KnownIndex
 
 _HARDENED = (
+    "-c", "genba.hardened=true",
     "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "protocol.ext.allow=never",
     "-c", "log.showSignature=false", "-c", "diff.orderFile=/dev/null", "-c", "advice.graftFileDeprecated=false",
+    "-c", "submodule.recurse=false", "-c", "core.untrackedCache=false",
+    "-c", "core.protectHFS=true", "-c", "core.protectNTFS=true",
 )  # fmt: skip
 """Settings of the user's that would run something, or say something in between what is read."""
 _TIDYING_NOTHING = ("-c", "gc.auto=0", "-c", "maintenance.auto=false")
 """Who tidies up in the background has everything that git has, for as long as that takes: also a lock."""
 _THROUGH_AN_OVERLAY = ("-c", "core.checkStat=minimal", "-c", "core.trustctime=false")
 """A file that is seen through another mount has another number, and is the same file."""
-_FORGET = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_PREFIX",
-           "GIT_NAMESPACE", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CEILING_DIRECTORIES")  # fmt: skip
-_OF_FILES = r"^(core\.(autocrlf|eol|safecrlf|filemode|symlinks|ignorecase|precomposeunicode)$|filter\.)"
+_OF_FILES = r"^(core\.(autocrlf|eol|safecrlf|filemode|symlinks|ignorecase|precomposeunicode|excludesfile)$|filter\.)"
+_OF_THE_HOST = ("filter.", "core.excludesfile")
 _BRANCHES = "refs/heads/"
 _PLAIN_BRANCH = re.compile(r"refs/heads(/[A-Za-z0-9_][A-Za-z0-9_+=%-]*(\.[A-Za-z0-9_+=%-]+)*)+")
 _LONGEST_REF = 4096
@@ -52,12 +57,6 @@ _NO_ROOM = (
 _LEAVING_SECONDS = 10.0
 """So long whoever is told to stop waits for its git: what that one still writes would lie there unseen."""
 _PIECE = 1024 * 1024
-_IDENTITY = {
-    "GIT_AUTHOR_NAME": "Genba",
-    "GIT_AUTHOR_EMAIL": "genba@localhost",
-    "GIT_COMMITTER_NAME": "Genba",
-    "GIT_COMMITTER_EMAIL": "genba@localhost",
-}
 
 
 class Git:
@@ -69,6 +68,8 @@ class Git:
         self._known_settings: tuple[str, ...] | None = None
         self.memory = Memory()
         self.stillness = Stillness()
+        self.indexes: dict[str, KnownIndex] = {}
+        """By the folder of git's own that belongs to a worktree: its index, as it was last read."""
         self.writing = Writing()
         self.access: RemoteAccess | None = None
         """What lets git in where a remote lies on the forge of the project."""
@@ -81,7 +82,10 @@ class Git:
         environment: dict[str, str] = {}
         if self.access is not None:
             told, environment = await self.access.words(self, remote, push)
-        return await self.run(*told, *arguments, tree=tree, environment=environment, allow=(0, 1, 128), seconds=seconds)
+        environment = {**_environment(remote=True), **environment}
+        return await self.run(
+            *told, *arguments, tree=tree, environment=environment, allow=(0, 1, 128), seconds=seconds or REMOTE_SECONDS
+        )
 
     async def fixed(self, *arguments: str) -> str:
         """The answer to a question about objects that are named by their whole hashes. Git is asked for it once."""
@@ -118,6 +122,8 @@ class Git:
             where += ["--work-tree", str(tree), "-C", str(tree)]
             cell = self.git_dir / "genba" / "cells" / git_dir.name if git_dir is not None else None
             walled = cell is not None and cell.is_dir()
+            if walled and _read(f"{git_dir}/gitdir").strip() == f"{tree}/.git":
+                raise BoundaryViolationError(f"git is not started in {tree}: an agent can write there")
             overlay = read_overlay(cell) if cell is not None and walled else None
             if walled or not filters:
                 environment = {**await self._no_filters(), **(environment or {})}
@@ -134,7 +140,33 @@ class Git:
 
         They are the same inside walls and outside, or each side would find the files of the other changed.
         """
+        return "\0".join(entry for entry in await self._settings() if not entry.startswith(_OF_THE_HOST))
+
+    async def settings_of_staging(self) -> str:
+        """The same, and which file names what the user ignores everywhere: for copies of files on the host."""
         return "\0".join(entry for entry in await self._settings() if not entry.startswith("filter."))
+
+    def aside(
+        self, git_dir: Path, *arguments: str, tree: Path | None = None, stdin: bytes = b"",
+        environment: Mapping[str, str] | None = None, allow: tuple[int, ...] = (0,), seconds: float = LOCAL_SECONDS,
+    ) -> bytes:  # fmt: skip
+        """What git prints in a repository and a tree that the host made for itself. For a thread that has time."""
+        where = ["--git-dir", str(git_dir), *(["--work-tree", str(tree), "-C", str(tree)] if tree is not None else [])]
+        argv = ["git", *_HARDENED, *where, *arguments]
+        whole = {**_environment(), **(environment or {})}
+        try:
+            return answer_bytes(argv, str(git_dir), whole, stdin, seconds)
+        except subprocess.TimeoutExpired as error:
+            raise _took_too_long(argv, seconds) from error
+        except subprocess.CalledProcessError as error:
+            said = (error.stderr or error.stdout).decode("utf-8", "backslashreplace").strip()
+            if error.returncode in allow:
+                return bytes(error.stdout)
+            if any(words in said for words in _NO_ROOM) or _is_full(str(git_dir)):
+                raise DiskFullError(
+                    f"the disk is full: {telling_line(said) if said else 'git could not write'}"
+                ) from error
+            raise _refused(argv, said, error.returncode) from error
 
     async def _settings(self) -> tuple[str, ...]:
         if self._known_settings is None:
@@ -168,12 +200,15 @@ class Git:
             asked.write("".join(f"{name}\n" for name in names).encode("utf-8", "surrogateescape"))
             asked.seek(0)
             with subprocess.Popen(
-                argv, cwd=self.git_dir, env=_environment(), stdin=asked, stdout=subprocess.PIPE, stderr=said,
-                start_new_session=True,
-            ) as process:  # fmt: skip
+                argv, cwd=self.git_dir, env=own_environment(_environment()), stdin=asked, stdout=subprocess.PIPE,
+                stderr=said, start_new_session=True,
+            ) as process, ended_in_time(process, LOCAL_SECONDS) as late:  # fmt: skip
                 assert process.stdout is not None  # noqa: S101  (it is a pipe)
                 found = _batch(names, process.stdout, largest)
-            if process.returncode != 0:
+                code = code_of(process)
+            if late.is_set():
+                raise _took_too_long(argv, LOCAL_SECONDS)
+            if code != 0:
                 said.seek(0)
                 raise _refused(argv, said.read().decode("utf-8", "replace").strip())
         return found
@@ -187,29 +222,36 @@ class Git:
             asked.write(stdin.encode("utf-8", "surrogateescape"))
             asked.seek(0)
             with subprocess.Popen(
-                argv, cwd=self.git_dir, env={**_environment(), **(environment or {})}, stdin=asked,
+                argv, cwd=self.git_dir, env=own_environment({**_environment(), **(environment or {})}), stdin=asked,
                 stdout=subprocess.PIPE, stderr=said, start_new_session=True,
-            ) as process:  # fmt: skip
+            ) as process, ended_in_time(process, LOCAL_SECONDS) as late:  # fmt: skip
                 assert process.stdout is not None  # noqa: S101  (it is a pipe)
                 pipe = process.stdout.fileno()
                 _widen(pipe)
                 while piece := os.read(pipe, _PIECE):
                     yield piece
-            if process.returncode != 0:
+                code = code_of(process)
+            if late.is_set():
+                raise _took_too_long(argv, LOCAL_SECONDS)
+            if code != 0:
                 said.seek(0)
                 raise _refused(argv, said.read().decode("utf-8", "replace").strip())
 
     async def text(self, *arguments: str) -> str:
         return (await self.run(*arguments)).stdout.strip()
 
-    async def commit_tree(self, tree: str, parents: tuple[str, ...], message: str) -> str:
-        """Make a commit object, as the user where git knows who that is."""
-        if await self._is_writer() and (made := self._write_commit(tree, parents, message)):
+    async def commit_tree(
+        self, tree: str, parents: tuple[str, ...], message: str, author: tuple[str, str] | None = None
+    ) -> str:
+        """Make a commit object: by an `author`, as (name, email), or as the user where git knows who that is."""
+        if author is None and await self._is_writer() and (made := self._write_commit(tree, parents, message)):
             return made
         words = ["commit-tree", tree, *(word for parent in parents for word in ("-p", parent)), "-F", "-"]
-        done = await self.run(*words, stdin=message, allow=(0, 128))
+        done = await self.run(
+            *words, stdin=message, environment=_identity(*author) if author is not None else None, allow=(0, 128)
+        )
         if done.returncode != 0:
-            done = await self.run(*words, stdin=message, environment=_IDENTITY)
+            done = await self.run(*words, stdin=message, environment=_identity("Genba", "genba@localhost"))
         commit = done.stdout.strip()
         self.memory.know(commit, tree, parents)
         return commit
@@ -275,6 +317,11 @@ class Git:
             return True
         done = await self.run("merge-base", "--is-ancestor", commit, of, allow=(0, 1))
         return done.returncode == 0
+
+
+def _identity(name: str, email: str) -> dict[str, str]:
+    return {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER")
+            for what, value in (("NAME", name), ("EMAIL", email))}  # fmt: skip
 
 
 @functools.cache
@@ -397,12 +444,14 @@ def _not_usable(folder: Path, said: str) -> GitError:
 
 
 @functools.cache
-def _environment() -> dict[str, str]:
-    """What git is started with: the user's environment, without what would point it to another repository."""
-    inherited = {name: value for name, value in os.environ.items() if name not in _FORGET}
-    # Replaced objects and grafts would show another history than the one that is there.
-    honest = {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull}
-    return {**inherited, **honest, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+def _environment(remote: bool = False) -> dict[str, str]:
+    return host_environment(remote=remote)
+
+
+def ask_git(folder: Path, *words: str) -> Said:
+    """What git says of the user's own checkout, without an error where it refuses. For a command that waits for it."""
+    argv = ["git", *_HARDENED, "-C", str(folder), *words]
+    return answer(argv, str(folder), _environment(), None, LOCAL_SECONDS)
 
 
 def is_link(path: str | Path) -> bool:
@@ -424,10 +473,11 @@ async def _call(
     keeps: tuple[int, ...] = (),
 ) -> subprocess.CompletedProcess[str]:
     whole = {**_environment(), **(environment or {})}
+    limit = seconds or LOCAL_SECONDS
     try:
-        done = await _Turn(functools.partial(answer, argv, cwd, whole, stdin, seconds, keeps)).to_its_end()
+        done = await _Turn(functools.partial(answer, argv, cwd, whole, stdin, limit, keeps)).to_its_end()
     except subprocess.TimeoutExpired as error:
-        raise GitError(f"git {verb(argv)}: it took longer than {seconds:g} seconds") from error
+        raise _took_too_long(argv, limit) from error
     if done.returncode not in allow:
         said = (done.stderr or done.stdout).strip()
         if any(words in said for words in _NO_ROOM) or _is_full(cwd):
@@ -467,6 +517,12 @@ class _Turn:
                 raise GitError("nobody waits for it any more")
             self._has_begun = True
         return self._call()
+
+
+def _took_too_long(argv: list[str], seconds: float) -> GitError:
+    error = GitError(f"git {verb(argv)}: it took longer than {seconds:g} seconds and was stopped")
+    error.add_note(f"git {_shown(argv)}")
+    return error
 
 
 def _refused(argv: list[str], said: str, code: int = 1) -> GitError:

@@ -12,11 +12,13 @@ from pathlib import Path
 
 import msgspec
 
-from genba.connections.git.cells import is_behind, read_state
+from genba.connections.git.cells import is_behind
+from genba.connections.git.cells_state import read_state
 from genba.connections.git.layout import RepositoryLayout, is_folder
 from genba.connections.git.locks import FileLock, held, is_held
 from genba.connections.git.mounting import read_overlay
 from genba.connections.git.naming import OWN_BRANCHES
+from genba.connections.git.packs import Packs
 from genba.connections.git.records import TreeRecord, read_record
 from genba.connections.git.removal import remove
 from genba.connections.git.trash import delete_later, throw_away
@@ -77,7 +79,7 @@ class GitHousekeeping:
         trees = await asyncio.to_thread(lambda: list(self._trees()))
         going = {piece.found.name for piece in trees if piece.act is not None}
         refs = await self._refs(going)
-        cells = await asyncio.to_thread(lambda: [*self._cells(), *self._templates()])
+        cells = await asyncio.to_thread(lambda: [*self._cells(), *self._templates(), *self._packs()])
         return [*trees, *refs, *cells]
 
     # Working trees
@@ -86,9 +88,13 @@ class GitHousekeeping:
         for path in self.layout.tree_records():
             record = read_record(path)
             fact = self.runs.get(record.run) if record is not None else None
-            if record is None or fact is None or not fact.over:
+            if record is None or fact is None or not (fact.over or fact.listed):
                 continue
             tree = Path(record.path)
+            if not fact.over:
+                stays = "it runs" if self._is_held(record.branch) else fact.why
+                yield _kept("working tree", record.path, stays, folder_size(tree))
+                continue
             if self._is_held(record.branch):
                 yield _kept("working tree", record.path, f"a run holds {record.branch}", folder_size(tree))
                 continue
@@ -279,6 +285,20 @@ class GitHousekeeping:
                 kind="template", name=path.name, why="no working tree lies over it", size=folder_size(path)
             )
             yield Piece(found, self._throwing_template(path))
+
+    def _packs(self) -> Iterator[Piece]:
+        packs = Packs(self.layout)
+        for path in packs.unused(self.before):
+            found = Collected(kind="pack", name=path.name, why="no session uses it", size=folder_size(path))
+            yield Piece(found, self._throwing_pack(packs, path))
+
+    def _throwing_pack(self, packs: Packs, path: Path) -> Act:
+        async def act() -> str:
+            if path not in await asyncio.to_thread(packs.unused, self.before):
+                return "a session uses it"
+            return await self._throwing(path, "pack")()
+
+        return act
 
     def _lain_over(self) -> set[str]:
         cells = self.layout.own / "cells"

@@ -17,6 +17,7 @@ from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.locks import FileLock
 from genba.connections.git.saying import telling_line
 from genba.connections.git.spans import Change, changes_over, parse_changes
+from genba.connections.private_folders import make_private_folder
 from genba.domain.errors import GitError
 from genba.domain.reading import reader
 from genba.domain.workspaces import MergeResult, MergeStatus, Proposal
@@ -198,7 +199,7 @@ class Landing:
             return None
 
     def _write(self, record: _Record) -> None:
-        self.record.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self.record.parent)
         put(self.record, msgspec.json.encode(record))
 
 

@@ -1,14 +1,23 @@
 """Where Genba keeps its own things in a repository: below the git directory, out of the user's sight."""
 
+import contextlib
 import os
+import re
+import secrets
+import stat
 import zlib
 from pathlib import Path
 
 from genba.connections.drafts import put
 from genba.connections.git.commands import Git, branch_of, discover
+from genba.connections.private_folders import make_private_folder
 from genba.domain.errors import GitError
 
 _LONGEST_NAME = 200
+_OWN_FOLDERS = ("cells", "checkouts", "fresh", "goals", "locks", "packs", "runs", "staging", "trash", "trees")
+"""Made before anything is put into them, so that they are never open to others."""
+_IDENTITY = "repository"
+_ID = re.compile(r"repo_[0-9a-f]{24}")
 
 
 class RepositoryLayout:
@@ -22,7 +31,9 @@ class RepositoryLayout:
 
     @classmethod
     async def find(cls, folder: Path) -> "RepositoryLayout":
-        return cls(*await discover(folder))
+        found = cls(*await discover(folder))
+        _close(str(found.own), make=False)
+        return found
 
     @property
     def main(self) -> Path:
@@ -30,8 +41,35 @@ class RepositoryLayout:
         return self.common.parent if self.common.name == ".git" else self.top
 
     @property
+    def folders(self) -> tuple[Path, ...]:
+        """The folders of the project: that of this checkout, and that of the main one."""
+        return self.top, self.main
+
+    @property
     def own(self) -> Path:
         return self.common / "genba"
+
+    def identity(self) -> tuple[str, bool]:
+        """The id of this repository, and whether it was made just now; empty where it cannot be kept.
+
+        A move and a new name leave it as it is, and no clone has it.
+        """
+        if known := identity_at(self.common):
+            return known, False
+        fresh = f"repo_{secrets.token_hex(12)}"
+        try:
+            make_private_folder(self.own)
+            draft = self.own / f".{os.getpid()}-{secrets.token_hex(8)}.new"
+            put(draft, f"{fresh}\n".encode())
+            try:
+                os.link(draft, self.own / _IDENTITY)  # of two at once, one makes it
+            finally:
+                draft.unlink()
+        except FileExistsError:
+            return identity_at(self.common), False
+        except OSError:
+            return "", True
+        return fresh, True
 
     @property
     def repository_lock(self) -> Path:
@@ -80,6 +118,13 @@ class RepositoryLayout:
     def run_folder(self, run: str) -> Path:
         return self.own / "runs" / run
 
+    def keep_private(self) -> None:
+        """Close Genba's folders to other users of the machine, those that older versions made as well."""
+        make_private_folder(self.own)
+        names = {*_OWN_FOLDERS, *os.listdir(self.own)}  # noqa: PTH208  (names)
+        for path in (str(self.own), *(f"{self.own}/{name}" for name in names)):
+            _close(path)
+
     def exclude(self, *patterns: str) -> None:
         """Keep Genba's folders out of `git status`, without touching a file of the user's."""
         path = self.common / "info" / "exclude"
@@ -88,8 +133,8 @@ class RepositoryLayout:
         if missing:
             start = "" if not known or known.endswith("\n") else "\n"
             whole = known + start + "".join(f"{pattern}\n" for pattern in missing)
-            for folder in (path.parent, self.own):
-                folder.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            make_private_folder(self.own)
             put(path, whole.encode("utf-8", "surrogateescape"), folder=self.own)
 
     def may_be_checked_out(self, branch: str) -> bool:
@@ -119,6 +164,19 @@ class RepositoryLayout:
         return found
 
 
+def _close(path: str, *, make: bool = True) -> None:
+    """Let its owner alone into a folder of Genba's, and `make` it where there is none. A link is left alone."""
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        if make:
+            make_private_folder(path)
+        return
+    if stat.S_ISDIR(mode) and mode & 0o077:
+        with contextlib.suppress(PermissionError):
+            os.chmod(path, 0o700)  # noqa: PTH101
+
+
 def _pointed_to(git_dir: Path) -> Path | None:
     """The working tree that a folder of git's own belongs to."""
     try:
@@ -137,3 +195,13 @@ def _escaped(branch: str) -> str:
     if len(plain.encode()) <= _LONGEST_NAME:
         return plain
     return f"{plain[:80]}-{zlib.crc32(branch.encode()):08x}-{len(plain)}"
+
+
+def identity_at(common: Path) -> str:
+    """The id of the repository with this git folder; empty where there is none."""
+    try:
+        with (common / "genba" / _IDENTITY).open(encoding="ascii") as file:
+            found = _ID.fullmatch(file.read(100).strip())
+    except (OSError, ValueError):
+        return ""
+    return found[0] if found else ""

@@ -10,13 +10,15 @@ from genba.connections.drafts import writer_of
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.locks import is_gone
 from genba.connections.git.naming import OWN_BRANCHES
-from genba.connections.git.removal import remove_tree
+from genba.connections.removal import remove_tree
 from genba.domain.workspaces import Workspace
 
 _LOCK = ".lock"
 _MAKINGS = (
     ("*", re.compile(r"index-.+-(\d+)")),
     ("*", re.compile(r"registering-(\d+)-[0-9a-f]+")),
+    ("staging/*", re.compile(r"(\d+)-[0-9a-f]+")),
+    ("fresh/*", re.compile(r"(\d+)-[0-9a-f]{8}")),
     ("secrets/*", re.compile(r"scan-(\d+)-.+")),
 )
 """What Genba makes for a while beside everything else: where, and under which names, with the process in them."""

@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
+from genba.connections.locking import lock_alone
+from genba.connections.private_folders import make_private_folder
 from genba.domain.errors import StateConflictError
 
 _POLL_SECONDS = 0.01
@@ -27,11 +29,14 @@ class FileLock:
         """Who held the lock before us, if anybody."""
 
     def try_acquire(self, holder: str) -> bool:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self.path.parent)
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            is_ours = lock_alone(descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        if not is_ours:
             os.close(descriptor)
             return False
         self.before = self._holder_before(descriptor)
@@ -124,7 +129,7 @@ def is_gone(process: int) -> bool:
 
 
 def is_held(path: Path) -> bool:
-    """Whether somebody holds the lock; looking at it changes nothing."""
+    """Whether a process holds the lock. A look keeps no process from taking it (see `locking`)."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)

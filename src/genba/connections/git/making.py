@@ -8,14 +8,16 @@ from types import MappingProxyType
 import msgspec
 
 from genba.connections.git.cells import loosely_held, set_aside
+from genba.connections.git.committed_links import refuse_committed_links
 from genba.connections.git.layout import RepositoryLayout, is_folder
 from genba.connections.git.leftovers import clear_locks_of
 from genba.connections.git.locks import FileLock, held
 from genba.connections.git.naming import folder_name
 from genba.connections.git.records import TreeRecord, read_record, unfinished, write_record
-from genba.connections.git.registering import can_register, point, register
-from genba.connections.git.removal import remove_tree
-from genba.connections.git.trash import sweep
+from genba.connections.git.registering import can_register, point, register, register_by_git
+from genba.connections.git.trash import delete_later, sweep, throw_away
+from genba.connections.private_folders import make_private_folder
+from genba.connections.removal import remove_tree
 from genba.domain.errors import DiskFullError, GitError, StateConflictError
 
 CLEARING = "clearing"
@@ -48,6 +50,7 @@ class TreeMaker:
         `shared` allows to go on with the tree of another agent. A branch that is `unheard` of has a name that was made
         for this run alone: it is not looked for, and git refuses it should it be there all the same.
         """
+        refuse_committed_links(self.layout, root)
         async with held(self.layout.repository_lock, f"worktree of {wanted.branch}") as lock:
             await self._clear_unfinished(wanted.branch)
             record, git_dir = await self._registered(wanted, root, shared, unheard, lock.descriptors)
@@ -94,13 +97,12 @@ class TreeMaker:
     async def _add(self, record: TreeRecord, keeps: tuple[int, ...]) -> None:
         """A git that goes on after us `keeps` the lock: nobody clears away what it is about to make."""
         try:
-            if record.new_branch and can_register(self.layout):
+            if record.new_branch:
                 await self._begin_branch(record, keeps)
+            if can_register(self.layout):
                 register(self.layout, Path(record.path), record.branch)
             else:
-                at = ("-b", record.branch, record.path, record.base) if record.new_branch else ()
-                words = at or (record.path, record.branch)
-                await self.layout.git.run("worktree", "add", "--quiet", "--no-checkout", *words, keeps=keeps)
+                await register_by_git(self.layout, Path(record.path), record.branch, keeps)
         except DiskFullError:
             raise
         except GitError as error:
@@ -137,6 +139,7 @@ class TreeMaker:
         clear_locks_of(self.layout, record.branch, git_dir)
         remove_tree(tree)
         if git_dir is not None:
+            remove_tree(fresh_folder(self.layout, tree, git_dir))
             remove_tree(git_dir)
             set_aside(self.layout, git_dir)
         gone = dict.fromkeys(loosely_held(self.layout, record.run), "") if record.run else {}
@@ -149,9 +152,29 @@ class TreeMaker:
 async def check_out(
     layout: RepositoryLayout, tree: Path, git_dir: Path, filters: bool = True, keeps: tuple[int, ...] = ()
 ) -> None:
-    """Bring a working tree to its branch, through the filters of the user's or as git stores it."""
+    """Bring a new working tree to its branch, through the filters of the user's or as git stores it.
+
+    Git works in a folder that no agent has seen, which then takes the place of the tree. Whatever was there before is
+    what a killed process left: until a tree is ready, no agent has seen it.
+    """
     (git_dir / "index.lock").unlink(missing_ok=True)
-    await layout.git.run("reset", "--hard", "--quiet", tree=tree, git_dir=git_dir, filters=filters, keeps=keeps)
+    fresh = fresh_folder(layout, tree, git_dir)
+    remove_tree(fresh)
+    fresh.mkdir(parents=True)
+    point(fresh, git_dir)
+    await layout.git.run("reset", "--hard", "--quiet", tree=fresh, git_dir=git_dir, filters=filters, keeps=keeps)
+    old = throw_away(layout, tree, f"{git_dir.name}.unfinished")
+    fresh.rename(tree)
+    delete_later(old)
+
+
+def fresh_folder(layout: RepositoryLayout, tree: Path, git_dir: Path) -> Path:
+    """Where a working tree is made: on the same disk as its place, and out of every agent's reach."""
+    make_private_folder(layout.own)
+    tree.parent.mkdir(parents=True, exist_ok=True)
+    if layout.own.stat().st_dev == tree.parent.stat().st_dev:
+        return layout.own / "fresh" / git_dir.name
+    return tree.with_name(f".{tree.name}.fresh")
 
 
 def _checked_out(branch: str, where: Path) -> StateConflictError:

@@ -3,10 +3,12 @@
 import asyncio
 from pathlib import Path
 
+from genba.connections.git.agent_landing import AgentLanding, is_of_agent
 from genba.connections.git.branches import branches_beside
 from genba.connections.git.cells import kept_refs, send
 from genba.connections.git.commands import Git, branch_of
 from genba.connections.git.landing import Landing
+from genba.connections.git.laying import lay_out
 from genba.connections.git.layout import RepositoryLayout, is_folder
 from genba.connections.git.leftovers import clear_locks
 from genba.connections.git.locks import held
@@ -15,6 +17,7 @@ from genba.connections.git.plain_objects import read_commit
 from genba.connections.git.records import read_record
 from genba.connections.git.rescue import rescue
 from genba.connections.git.saying import telling_line
+from genba.connections.git.spans import changes_over, parse_changes
 from genba.domain.errors import GitError, StateConflictError
 from genba.domain.workspaces import MergeResult, MergeStatus, Proposal, Workspace
 
@@ -69,8 +72,9 @@ class GitRepository:
         rescued, stuck = await rescue(self.layout, workspace)
         if stuck:
             raise StateConflictError(f"{workspace.path} cannot be brought to {commit[:7]}: {stuck}")
-        await self.git.run("checkout", "--quiet", "--detach", "--force", commit, tree=tree, git_dir=git_dir)
-        await self.git.run("clean", "-fdq", tree=tree, git_dir=git_dir)
+        await lay_out(self.git, tree, git_dir, commit)
+        await self.git.run("update-ref", "--no-deref", "HEAD", commit, git_dir=git_dir)
+        await self.git.run("read-tree", "--reset", "--no-recurse-submodules", commit, git_dir=git_dir)
         if adopt:
             await self.git.run("update-ref", ref, commit)
             await self.git.run("symbolic-ref", "HEAD", ref, git_dir=git_dir)
@@ -83,6 +87,8 @@ class GitRepository:
         base_ref = f"refs/heads/{workspace.base_branch}"
         async with held(self.layout.repository_lock, f"merge of {workspace.branch}") as lock:
             checkout = await self._checkout_of(base_ref)
+            if checkout is not None and is_of_agent(self.layout, workspace.base_branch, checkout):
+                return await self._land_in_worktree(AgentLanding(self.layout, lock), checkout, base_ref, proposal)
             landing = Landing(self.layout, lock)
             await landing.put_back_what_was_cut_off(checkout)
             busy, changes = await asyncio.gather(
@@ -98,6 +104,16 @@ class GitRepository:
             if await self.git.commit_of(base_ref) != proposal.base:
                 return None
             raise GitError(f"{workspace.base_branch} could not be moved: {telling_line(moved.stderr)}")
+
+    async def _land_in_worktree(
+        self, landing: AgentLanding, checkout: Path, base_ref: str, proposal: Proposal
+    ) -> MergeResult | None:
+        """The same where the base is checked out in a worktree that an agent can write."""
+        busy = await self._in_the_way(base_ref.removeprefix("refs/heads/"), None)
+        if busy:
+            return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=busy)
+        changes = parse_changes(await changes_over(self.git, proposal.base, proposal.commit))
+        return await landing.fast_forward(checkout, base_ref, proposal, changes)
 
     async def _checkout_of(self, ref: str) -> Path | None:
         """Where a branch is checked out: nearly always where the user stands, which needs no asking."""

@@ -10,6 +10,8 @@ from pathlib import Path
 import msgspec
 
 from genba.connections.drafts import put
+from genba.connections.private_folders import make_private_folder
+from genba.connections.removal import removed_afterwards
 from genba.domain.reading import reader
 from genba.domain.walls import Overlay
 
@@ -43,15 +45,30 @@ def mounted(overlay: Overlay, tree: Path, argv: list[str]) -> list[str]:
     return [*space, "sh", "-c", _MOUNT, "sh", options, str(tree), *argv]
 
 
+def can_overlay(own: Path) -> bool:
+    """Whether an overlay can be mounted below Genba's own folder. That it can is remembered until the next boot."""
+    memory = own / "overlays"
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+        mark = f"{boot} {os.getuid()} {own}"
+        if memory.is_file() and memory.read_text("utf-8") == mark:
+            return True
+    except OSError:
+        mark = ""
+    if overlay_problem(own):
+        return False
+    if mark:
+        put(memory, mark.encode())
+    return True
+
+
 def overlay_problem(folder: Path) -> str:
     """Why no overlay can be mounted below a folder; empty when one can. It is found out by mounting one."""
-    import tempfile  # noqa: PLC0415  (only the first tree of a large repository asks)
-
     if _UNTOLD & set(str(folder)):
         return f"an overlay cannot be told of the path {folder}"
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="trial-", dir=folder, ignore_cleanup_errors=True) as made:
-        parts = {name: Path(made) / name for name in ("lower", "upper", "work", "tree")}
+    make_private_folder(folder)
+    with removed_afterwards(folder, "trial-") as made:
+        parts = {name: made / name for name in ("lower", "upper", "work", "tree")}
         for part in parts.values():
             part.mkdir()
         (parts["lower"] / "seen").touch()
@@ -62,8 +79,6 @@ def overlay_problem(folder: Path) -> str:
             done = subprocess.run(words, cwd="/", capture_output=True, text=True, timeout=20, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
             return f"no overlay can be mounted: {error}"
-        for left in parts["work"].iterdir():
-            left.chmod(0o700)
         if done.returncode != 0 or not (parts["upper"] / "kept").exists():
             said = done.stderr.strip().splitlines()
             return f"no overlay can be mounted: {said[-1] if said else 'it kept nothing'}"

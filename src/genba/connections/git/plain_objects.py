@@ -44,6 +44,11 @@ def read_blob(git_dir: Path, name: str) -> bytes | None:
     return _read(git_dir, name, b"blob")
 
 
+def read_raw_commit(git_dir: Path, name: str) -> bytes | None:
+    """The content of a commit by its hash; None where git must tell."""
+    return _read(git_dir, name, b"commit")
+
+
 def read_commit(git_dir: Path, name: str) -> PlainCommit | None:
     """What a commit says; None where git must tell."""
     content = _read(git_dir, name, b"commit")

@@ -8,6 +8,7 @@ import msgspec
 
 from genba.connections.drafts import put
 from genba.connections.git.layout import RepositoryLayout
+from genba.connections.private_folders import make_private_folder
 from genba.domain.reading import reader
 
 _MOST_REMEMBERED = 10_000
@@ -63,7 +64,7 @@ def _file(entry: os.DirEntry[str]) -> tuple[int, int] | None:
 
 def write_record(layout: RepositoryLayout, record: TreeRecord) -> None:
     path = layout.tree_record(record.branch)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     put(path, msgspec.json.encode(record))
 
 

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from genba.connections.git.layout import RepositoryLayout
-from genba.connections.git.removal import remove_tree
+from genba.connections.removal import remove_tree
 from genba.domain.errors import DiskFullError, GitError, is_disk_full
 
 _KEPT_OTHERWISE = ("reftable", "config.worktree")
@@ -34,6 +34,25 @@ def register(layout: RepositoryLayout, tree: Path, branch: str) -> None:
     except OSError as error:
         remove_tree(fresh)
         raise _not_made(tree, error) from error
+
+
+async def register_by_git(layout: RepositoryLayout, tree: Path, branch: str, keeps: tuple[int, ...]) -> None:
+    """The same by git, where the repository is kept otherwise: in a folder of Genba's own, which is then moved."""
+    made = layout.own / "fresh" / f"{os.getpid()}-{os.urandom(4).hex()}" / tree.name
+    try:
+        made.parent.mkdir(parents=True)
+        await layout.git.run("worktree", "add", "--quiet", "--no-checkout", str(made), branch, keeps=keeps)
+        _move(layout.git_dir_of(made), tree)
+    except OSError as error:
+        raise _not_made(tree, error) from error
+    finally:
+        remove_tree(made.parent)
+
+
+def _move(git_dir: Path, tree: Path) -> None:
+    """Make the folder of a working tree that git has registered elsewhere."""
+    tree.mkdir(parents=True)
+    (git_dir / "gitdir").write_text(f"{tree}/.git\n", encoding="utf-8")
 
 
 def point(tree: Path, git_dir: Path) -> None:

@@ -1,8 +1,6 @@
 """Removing a working tree: only when all of its work is reachable from a kept ref, and never half."""
 
 import asyncio
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from genba.connections.git.cells import is_behind, no_longer_needed
@@ -11,6 +9,7 @@ from genba.connections.git.locks import held
 from genba.connections.git.records import read_record
 from genba.connections.git.rescue import rescue
 from genba.connections.git.trash import delete_later, throw_away
+from genba.connections.removal import remove_tree
 from genba.domain.errors import GitError
 from genba.domain.workspaces import Removal, Workspace
 
@@ -77,26 +76,3 @@ async def _merged_tip(layout: RepositoryLayout, workspace: Workspace) -> str:
     )
     arrived = tip is not None and base is not None and await layout.git.is_ancestor(tip, base)
     return tip if arrived and tip is not None else ""
-
-
-def remove_tree(path: Path) -> None:
-    """Remove a folder with all that is in it; links are removed, never followed."""
-    import shutil  # noqa: PLC0415  (it brings four compressors along, and only the end of a run needs it)
-
-    if not path.exists():
-        return
-    if sys.version_info >= (3, 12):
-        shutil.rmtree(path, onexc=_make_writable)
-    else:
-        shutil.rmtree(path, onerror=_make_writable)
-
-
-def _make_writable(remove_it: Callable[[str], object], path: str, _error: object) -> None:
-    """An agent may leave folders that nobody may write; they are ours to remove all the same."""
-    try:
-        Path(path).parent.chmod(0o700)
-        if not Path(path).is_symlink():
-            Path(path).chmod(0o700)
-        remove_it(path)
-    except OSError:
-        return

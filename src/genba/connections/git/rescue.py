@@ -6,7 +6,7 @@ from pathlib import Path
 
 from genba.connections.git.commands import is_link
 from genba.connections.git.layout import RepositoryLayout
-from genba.connections.git.observing import snapshot, tree_status
+from genba.connections.git.observing import staged
 from genba.domain.errors import GitError
 from genba.domain.workspaces import Workspace
 
@@ -23,12 +23,11 @@ async def rescue(layout: RepositoryLayout, workspace: Workspace) -> tuple[str, s
     inside = await asyncio.to_thread(repositories_inside, Path(written), *own)
     if inside:
         return "", f"it contains a repository of its own ({', '.join(inside)}), which no ref of yours can keep"
-    head, on, dirty = await tree_status(layout.git, Path(workspace.path), Path(workspace.git_dir))
-    if not dirty and (on == workspace.branch or await _is_kept(layout, workspace, head)):
+    seen = await staged(layout.git, Path(workspace.path), Path(workspace.git_dir))
+    if not seen.tree and (seen.on == workspace.branch or await _is_kept(layout, workspace, seen.head)):
         return "", ""
-    tree = await snapshot(layout, workspace) if dirty else head
     message = f"Uncommitted work of {workspace.run} on {workspace.branch}\n"
-    keep = await layout.git.commit_tree(tree, (head,), message) if dirty else head
+    keep = await layout.git.commit_tree(seen.tree, (seen.head,), message) if seen.tree else seen.head
     return await _kept_under(layout, f"refs/genba/rescue/{workspace.run}", keep), ""
 
 

@@ -16,6 +16,8 @@ import msgspec
 
 from genba.connections.git.commands import Git
 from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.session_commits import brought_by_sessions, signature
+from genba.domain.branch_names import numbered
 from genba.domain.errors import GitError
 from genba.domain.facilitation import How, Scanned, ScanPosition, SeenBranch, SeenCommit
 
@@ -28,17 +30,11 @@ _OURS = re.compile(
 """A commit with the trailers that Genba writes at its end, and a subject that is not cut."""
 _REVERTS = re.compile(rb"This reverts commit ([0-9a-f]{7,64})")
 _REVERTS_REQUEST = re.compile(rb"^Reverts (?:[\w.-]+/[\w.-]+)?#(\d{1,9})\b", re.MULTILINE)
-_KEYWORD = re.compile(rb"(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+#(\d{1,9})\b")
-_MENTION = re.compile(rb"(?<![\w/&#])#(\d{1,9})\b")
+_KEYWORD = re.compile(rb"(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+#(\d{1,9})\b(?!\.\d)")
+_MENTION = re.compile(rb"(?<![\w/&#])#(\d{1,9})\b(?!\.\d)")
 _REQUEST = re.compile(rb"\(#(\d{1,9})\)\s*$")
 _MERGED_REQUEST = re.compile(rb"^Merge pull request #(\d{1,9}) from [^/\s]+/(\S+)")
 _MERGED_BRANCH = re.compile(rb"^Merge (?:remote-tracking )?branch(?:es)? '([^']+)'")
-_BRANCH = re.compile(
-    r"(?:issues?|gh|bug|bugfix|fix|feat|feature|task|ticket)?[-_#]?(\d{1,7})(?:[-_.].*)?", re.IGNORECASE
-)
-_NO_ISSUES = frozenset(
-    {"release", "releases", "version", "versions", "backport", "dependabot", "renovate", "snyk", "v"}
-)
 _HEADS, _REMOTES = "refs/heads/", "refs/remotes/"
 _PLAIN = ("-z", "--encoding=UTF-8", "--no-color", "--no-follow", "--no-show-signature")
 _FORMAT = "--format=%H %ct%n%B"
@@ -84,12 +80,31 @@ class GitScan:
         finally:
             found_off_base = await off_base
         found.off_base, found.branches = found_off_base.off_base, found_off_base.branches
+        found.remotes = await self.remotes()
+        await self._believe_sessions(found)
         await self._look_for_landed(found, tip)
         await self._revert_requests(found, tip)
         await self._revert_merges(found)
         if shallow:
             found.notes = ("the clone is shallow: what is older is not seen",)
         return found
+
+    async def remotes(self) -> tuple[str, ...]:
+        """The addresses of all remotes."""
+        done = await self.git.run("config", "--get-regexp", r"^remote\..*\.url$", allow=(0, 1))
+        return tuple(line.partition(" ")[2] for line in done.stdout.splitlines())
+
+    async def naming(self, base: str, number: int) -> list[SeenCommit]:
+        """The commits of the base whose messages name an issue, newest first. A cheap look for one issue."""
+        tip = await self.git.commit_of(f"{_HEADS}{base}") or await self.git.commit_of(base)
+        if tip is None:
+            return []
+        asked = ("--fixed-strings", "--regexp-ignore-case", f"--grep=#{number}", f"--grep=issue: {number}")
+        more = (f"--grep=issue:{number}",)
+        names = await self.git.text("log", "--format=%H", *asked, *more, tip, "--")
+        found = await self.again(names.split())
+        await asyncio.to_thread(self._leave_out_claims, found, tip)
+        return sorted(found.on_base.get(number, ()), key=lambda each: (each.time, each.sha), reverse=True)
 
     async def _go_on(self, last: ScanPosition | None, now: ScanPosition) -> Scanned | None:
         """What is new since the base was read last, if it only grew; nothing where all must be read."""
@@ -121,7 +136,23 @@ class GitScan:
         found = Scanned(position=now, anew=not since)
         span = f"{since}..{now.tip}" if since else now.tip
         _read_base(found, self.git.pieces("log", *_PLAIN, _FORMAT, span, "--"))
+        self._leave_out_claims(found, span)
         return found
+
+    def _leave_out_claims(self, found: Scanned, span: str) -> None:
+        """Of what the merge of a session brought, nothing counts for an issue that is not its own."""
+        if not (found.on_base or found.of_requests or found.reverts or found.reverted_requests):
+            return
+        brought = brought_by_sessions(self.git, span)
+        for part in (found.on_base, found.of_requests) if brought else ():
+            for number, commits in list(part.items()):
+                part[number] = [each for each in commits if brought.get(each.sha, number) == number]
+                if not part[number]:
+                    del part[number]
+        for taken, by in list(found.reverts.items()):
+            if by in brought:
+                found.claimed_reverts[taken] = found.reverts.pop(taken)
+        found.reverted_requests = {each: by for each, by in found.reverted_requests.items() if by not in brought}
 
     def _read_branches(self, tip: str) -> Scanned:
         found = Scanned(position=ScanPosition(base="", tip=tip))
@@ -131,18 +162,21 @@ class GitScan:
             ahead.setdefault(head.split(b" ", 2)[2].decode("utf-8", "replace"), []).append((head, message))
         for ref, commits in ahead.items():
             branch = branch_name(ref)
-            by_name = issue_of_branch(branch)
+            named = numbered(branch)
+            by_name = named[0] if named is not None else None
             for head, message in commits:
-                for number, commit in _named(head, message, on_base=False, by_name=by_name):
+                for number, commit in _named(head, message, on_base=False, branch=branch):
                     found.off_base.setdefault(number, []).append(commit)
             if by_name is not None:
-                sha, at = commits[0][0].split(b" ", 2)[:2]
+                (newest, message), *_ = commits
+                sha, at = newest.split(b" ", 2)[:2]
                 seen = SeenBranch(
                     name=branch,
                     tip=sha.decode(),
                     time=commit_time(at),
                     ahead=len(commits),
                     remote=ref.startswith(_REMOTES),
+                    run=signature(message).run,
                 )
                 _add_branch(found.branches.setdefault(by_name, []), seen)
         return found
@@ -200,14 +234,42 @@ class GitScan:
         back = await self._taken_back(span)
         return any(not _is_taken_back(commit, back) for commit in same)
 
+    async def is_reverted(self, commit: str, base: str) -> bool:
+        """True when the base reverted a commit. What a session says of a commit counts only where it undoes that."""
+        return _is_taken_back(commit, await self._taken_back(f"{commit}..{base}"))
+
     async def _taken_back(self, span: str) -> dict[str, str]:
         """By commit: the one within a span that says that it takes it back."""
         words = ("log", *_PLAIN, _FORMAT, "--fixed-strings", "--grep=This reverts commit", span, "--")
         found: dict[str, str] = {}
-        for head, message in await asyncio.to_thread(lambda: list(_records(self.git.pieces(*words)))):
+        records = await asyncio.to_thread(lambda: list(_records(self.git.pieces(*words))))
+        brought = await asyncio.to_thread(brought_by_sessions, self.git, span) if records else {}
+        for head, message in records:
+            by = head.split(b" ", 1)[0].decode()
+            is_claim = by in brought or bool(signature(message).run)
             for match in _REVERTS.finditer(message, 0, _LONGEST):
-                found[match[1].decode()] = head.split(b" ", 1)[0].decode()
+                sha = match[1].decode()
+                if not is_claim or await self._undoes(by, sha):
+                    found[sha] = by
         return found
+
+    async def _believe_sessions(self, found: Scanned) -> None:
+        """A session that says that it took a commit back is believed where its commit undoes that one."""
+        for sha, by in list(found.claimed_reverts.items())[:_MOST_TRIED]:
+            if await self._undoes(by, sha):
+                found.reverts.setdefault(sha, by)
+
+    async def _undoes(self, by: str, sha: str) -> bool:
+        """Whether a commit changes what another one changed, the other way round."""
+        made, undone = await asyncio.gather(
+            self.git.run("rev-parse", "--verify", "--quiet", f"{by}^", allow=(0, 1)),
+            self.git.run("rev-parse", "--verify", "--quiet", f"{sha}^", allow=(0, 1, 128)),
+        )
+        if made.returncode or undone.returncode:
+            return False
+        does = await self._patches(("diff", *_PATCH, f"{by}^", by))
+        back = await self._patches(("diff", *_PATCH, sha, f"{sha}^"))
+        return bool(back) and does.keys() == back.keys()
 
     async def _patches(self, words: tuple[str, ...]) -> dict[str, list[str]]:
         """What changes have in common that are the same, wherever they are made; and the commits that made them."""
@@ -305,7 +367,7 @@ def _read_on_base(found: Scanned, head: bytes, message: bytes) -> None:
     """A commit that says more than whose it is."""
     if b"everts" in message and _read_revert(found, head, message):
         return
-    for number, commit in _named(head, message, on_base=True, by_name=None):
+    for number, commit in _named(head, message, on_base=True):
         if commit.how is How.PULL_REQUEST:
             found.of_requests.setdefault(number, []).append(commit)
         else:
@@ -315,6 +377,10 @@ def _read_on_base(found: Scanned, head: bytes, message: bytes) -> None:
 def _read_revert(found: Scanned, head: bytes, message: bytes) -> bool:
     """Whether a commit takes another one back. What else it names is what it takes back, and no work."""
     sha = head[: head.index(b" ")].decode()
+    if signature(message).run:
+        claimed = [match[1].decode() for match in _REVERTS.finditer(message, 0, _LONGEST)]
+        found.claimed_reverts.update(dict.fromkeys(claimed, sha))
+        return bool(claimed)
     commits = [match[1].decode() for match in _REVERTS.finditer(message, 0, _LONGEST)]
     requests = [int(match[1]) for match in _REVERTS_REQUEST.finditer(message, 0, _LONGEST)]
     found.reverts.update(dict.fromkeys(commits, sha))
@@ -344,30 +410,28 @@ def _trailed(head: bytes, message: bytes, at: int) -> SeenCommit:
     )
 
 
-def _named(head: bytes, message: bytes, *, on_base: bool, by_name: int | None) -> Iterator[tuple[int, SeenCommit]]:
-    """Each issue that a commit names, by the surest way in which it does; and each pull request that it is."""
+def _named(head: bytes, message: bytes, *, on_base: bool, branch: str = "") -> Iterator[tuple[int, SeenCommit]]:
+    """Each issue that a commit names, by the surest way in which it does; and each pull request that it is.
+
+    What a session writes is a claim: of its text nothing counts but the trailer of its issue.
+    """
     ways: dict[int, How] = {}
-    agent = run = ""
+    agent, run, _ = signature(message)
+    is_of_session = bool(run)
     at = message.rfind(_ISSUE)
     if at >= 0:
         number = _number(_value(message, at + len(_ISSUE)))
         if number:
             ways[number] = How.TRAILER
-            agent, run = _trailer(message, _AGENT), _trailer(message, _SESSION)
-    if by_name is not None:
+            agent, run = agent or _trailer(message, _AGENT), run or _trailer(message, _SESSION)
+    if not is_of_session and message.startswith(b"Merge") and (not branch or numbered(branch) is None):
+        branch = _merged(message)
+    by_name, certain, _ = (branch and numbered(branch)) or (0, False, "")
+    if certain:
         ways.setdefault(by_name, How.BRANCH)
-    if message.startswith(b"Merge"):
-        _merged(message, ways)
-    request = 0
-    if b"#" in message:
-        subject = message[: message.find(b"\n")] if b"\n" in message else message
-        squashed = _REQUEST.search(subject) or _MERGED_REQUEST.match(subject)
-        request = int(squashed[1]) if squashed else 0
-        for match in _KEYWORD.finditer(message, 0, _LONGEST):
-            ways.setdefault(int(match[1]), How.KEYWORD)
-        for match in _MENTION.finditer(message, 0, _LONGEST):
-            if int(match[1]) != request:
-                ways.setdefault(int(match[1]), How.MENTION)
+    request = _in_text(message, {} if is_of_session else ways) if b"#" in message else 0
+    if by_name and ways.get(by_name) in (None, How.MENTION):
+        ways[by_name] = How.BRANCH
     if not ways and not request:
         return
     words = head.split(b" ", 2)
@@ -375,23 +439,40 @@ def _named(head: bytes, message: bytes, *, on_base: bool, by_name: int | None) -
     first = message[: message.find(b"\n")] if b"\n" in message else message
     subject_text = first[: _LONGEST_SUBJECT * 4].decode("utf-8", "replace")[:_LONGEST_SUBJECT]
     for number, how in ways.items():
-        yield (
-            number,
-            SeenCommit(sha=sha, time=time, how=how, subject=subject_text, on_base=on_base, agent=agent, run=run),
+        by = branch if number == by_name or not on_base else ""
+        commit = SeenCommit(
+            sha=sha, time=time, how=how, subject=subject_text, on_base=on_base, agent=agent, run=run, branch=by
         )
+        yield number, commit
     if request and on_base:
-        yield request, SeenCommit(sha=sha, time=time, how=How.PULL_REQUEST, subject=subject_text, on_base=True)
+        yield (
+            request,
+            SeenCommit(
+                sha=sha, time=time, how=How.PULL_REQUEST, subject=subject_text, on_base=True, agent=agent, run=run
+            ),
+        )
 
 
-def _merged(message: bytes, ways: dict[int, How]) -> None:
+def _in_text(message: bytes, ways: dict[int, How]) -> int:
+    """Add what the text of a message names; returns the pull request that the commit is."""
+    subject = message[: message.find(b"\n")] if b"\n" in message else message
+    squashed = _REQUEST.search(subject) or _MERGED_REQUEST.match(subject)
+    request = int(squashed[1]) if squashed else 0
+    for match in _KEYWORD.finditer(message, 0, _LONGEST):
+        ways.setdefault(int(match[1]), How.KEYWORD)
+    for match in _MENTION.finditer(message, 0, _LONGEST):
+        if int(match[1]) != request:
+            ways.setdefault(int(match[1]), How.MENTION)
+    return request
+
+
+def _merged(message: bytes) -> str:
     """The branch that a merge names."""
     request = _MERGED_REQUEST.match(message)
     branch = request[2] if request else None
     if branch is None and (match := _MERGED_BRANCH.match(message)):
         branch = match[1]
-    number = issue_of_branch(branch.decode("utf-8", "replace")) if branch else None
-    if number is not None:
-        ways.setdefault(number, How.BRANCH)
+    return branch.decode("utf-8", "replace") if branch else ""
 
 
 def _value(message: bytes, at: int) -> bytes:
@@ -441,18 +522,6 @@ def branch_name(ref: str) -> str:
     if ref.startswith(_REMOTES):
         return ref.removeprefix(_REMOTES).partition("/")[2]
     return ref.removeprefix(_HEADS)
-
-
-def issue_of_branch(branch: str) -> int | None:
-    """The issue that the name of a branch tells, as people name branches; a version or a date is none."""
-    parts = branch.split("/")
-    if parts[0].lower() in _NO_ISSUES:
-        return None
-    for part in parts:
-        match = _BRANCH.fullmatch(part)
-        if match and int(match[1]):
-            return int(match[1])
-    return None
 
 
 def _add_branch(branches: list[SeenBranch], seen: SeenBranch) -> None:

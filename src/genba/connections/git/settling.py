@@ -5,8 +5,8 @@ from pathlib import Path
 
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.mounting import forget_overlay, mounted, read_overlay
-from genba.connections.git.removal import remove_tree
 from genba.connections.git.trash import delete_later, throw_away
+from genba.connections.removal import remove_tree
 from genba.domain.errors import DiskFullError, GitError
 
 

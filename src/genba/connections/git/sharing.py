@@ -12,11 +12,12 @@ from pathlib import Path
 
 import msgspec
 
+from genba.connections.git.laying import lay_out
 from genba.connections.git.layout import RepositoryLayout, is_folder
 from genba.connections.git.locks import held
 from genba.connections.git.merging import GitRepository
 from genba.connections.git.naming import folder_name
-from genba.connections.git.observing import snapshot, tree_status
+from genba.connections.git.observing import staged, tree_status
 from genba.connections.git.queue_remote import telling_line
 from genba.domain.errors import GitError, StateConflictError
 from genba.domain.evidence import TreeFacts
@@ -75,12 +76,12 @@ class Sharing:
         """The branch, with everything on top of it that is in the tree besides."""
         if not is_folder(workspace.path):
             return tip
-        head, on, dirty = await tree_status(self.git, Path(workspace.path), Path(workspace.git_dir))
-        strayed = on != workspace.branch and not await self.git.is_ancestor(head, tip)
-        if not dirty and not strayed:
+        seen = await staged(self.git, Path(workspace.path), Path(workspace.git_dir))
+        strayed = seen.on != workspace.branch and not await self.git.is_ancestor(seen.head, tip)
+        if not seen.tree and not strayed:
             return tip
-        tree = await snapshot(self.layout, workspace) if dirty else await self.git.text("rev-parse", f"{head}^{{tree}}")
-        parents = (tip, head) if strayed else (tip,)
+        tree = seen.tree or await self.git.text("rev-parse", f"{seen.head}^{{tree}}")
+        parents = (tip, seen.head) if strayed else (tip,)
         known = await self.git.commit_of(f"{SESSIONS}{workspace.run}")
         shown = await self.git.text("show", "-s", "--format=%T %P", known) if known is not None else ""
         if known is not None and shown == " ".join((tree, *parents)):
@@ -201,9 +202,7 @@ class Sharing:
     async def _lay_out(self, workspace: Workspace, commit: str) -> None:
         """Bring the files of a commit into the tree, as changes that nobody has committed."""
         tree, git_dir = Path(workspace.path), Path(workspace.git_dir)
-        words = ("read-tree", "--no-recurse-submodules", "--reset")
-        await self.git.run(*words, "-u", commit, tree=tree, git_dir=git_dir)
-        await self.git.run(*words, "HEAD", tree=tree, git_dir=git_dir)
+        await lay_out(self.git, tree, git_dir, commit)
 
     async def forget(self, run: str, branch: str) -> bool:
         """Delete what the remote has of a session that is over, if all of it is reachable from other refs there."""

@@ -61,6 +61,8 @@ def take_prints(tree: Path, git_dir: Path, common: Path) -> tuple[Prints | None,
         while waiting:
             with os.scandir(waiting.pop()) as entries:
                 for entry in entries:
+                    if entry.path == f"{tree}/.git":  # of a repository in there, what matters was taken above
+                        continue
                     found.append(_print(entry.path, entry.stat(follow_symlinks=False)))
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.locks import FileLock, held
-from genba.connections.git.making import check_out
+from genba.connections.git.making import fresh_folder
 from genba.connections.git.mounting import overlay_problem, read_overlay, write_overlay
 from genba.connections.git.trash import delete_later, throw_away
+from genba.connections.removal import remove_tree
 from genba.domain.walls import Overlay
 
 LARGE = 2000
@@ -41,8 +42,18 @@ class Templates:
         else:
             return False
         if await self.layout.git.commit_of_head(git_dir) != commit:
-            await check_out(self.layout, tree, git_dir, keeps=keeps)
+            await self._bring_forward(tree, git_dir, keeps)
         return True
+
+    async def _bring_forward(self, tree: Path, git_dir: Path, keeps: tuple[int, ...]) -> None:
+        """Bring a new layer, which no agent has seen, to the branch of its tree: mounted at a place of our own."""
+        place = fresh_folder(self.layout, tree, git_dir)
+        remove_tree(place)
+        place.mkdir(parents=True)
+        try:
+            await self.layout.git.run("reset", "--hard", "--quiet", tree=place, git_dir=git_dir, keeps=keeps)
+        finally:
+            remove_tree(place)
 
     @property
     def _lock(self) -> Path:

@@ -10,12 +10,14 @@ import subprocess
 from pathlib import Path
 
 from genba.connections.git.layout import RepositoryLayout
+from genba.connections.private_folders import make_private_folder
+from genba.connections.removal import remove_tree
 
 _DELETE = """
     { rm -rf -- "$@" || { chmod -R u+rwX -- "$@"; rm -rf -- "$@"; }; } >/dev/null 2>&1 &
 """
 """In a shell that ends at once: what deletes is then a child of nobody's. The second try is for folders of an agent,
-or of an overlay, that nobody may read."""
+or of an overlay, that nobody may read: below its arguments `chmod -R` follows no link."""
 _BESIDE = ".removed"
 _LITTLE = 100
 """So many names are deleted at once."""
@@ -26,7 +28,7 @@ def throw_away(layout: RepositoryLayout, path: Path, name: str) -> Path | None:
     if not os.path.lexists(path):
         return None
     place = layout.trash / f"{name}-{os.getpid()}-{os.urandom(4).hex()}"
-    place.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(place.parent)
     try:
         path.rename(place)
     except OSError:  # another disk
@@ -54,12 +56,7 @@ def delete_later(*places: Path | None) -> None:
 
 def _deleted(place: Path) -> bool:
     """Delete a folder in which there is little, and say whether it is gone. No link is followed."""
-    import shutil  # noqa: PLC0415  (it brings four compressors along)
-
-    if not _is_little(place):
-        return False
-    shutil.rmtree(place, ignore_errors=True)
-    return not os.path.lexists(place)
+    return _is_little(place) and remove_tree(place)
 
 
 def _is_little(place: Path) -> bool:

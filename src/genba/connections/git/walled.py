@@ -9,24 +9,25 @@ import msgspec
 from genba.connections.git.bundles import BundleLimits, bring
 from genba.connections.git.cells import (
     CellParts,
-    CellState,
+    borrowed_commit,
     cell_parts,
     held_refs,
     hold,
     kept_refs,
     private_head,
-    read_state,
     refs_seen,
     send,
     set_aside,
-    write_state,
 )
+from genba.connections.git.cells_state import CellState, read_state, write_state
 from genba.connections.git.commands import branch_of
+from genba.connections.git.identity import Identity, corrected
 from genba.connections.git.layout import RepositoryLayout, is_folder
 from genba.connections.git.leftovers import clear_locks_of
 from genba.connections.git.making import check_out
 from genba.connections.git.mounting import read_overlay
 from genba.connections.git.naming import plain_name
+from genba.connections.git.packs import Packs
 from genba.connections.git.records import TreeRecord
 from genba.connections.git.rescue import rescue
 from genba.connections.git.settling import settle
@@ -56,6 +57,7 @@ class WalledTrees:
         overlays: bool = False,
         limits: BundleLimits | None = None,
         large: int = LARGE,
+        identity: Identity | None = None,
     ) -> None:
         self.layout = layout
         self.sandbox = sandbox
@@ -63,6 +65,9 @@ class WalledTrees:
         self.limits = limits or BundleLimits()
         self.git = layout.git
         self.templates = Templates(layout, large)
+        self.packs = Packs(layout)
+        self.identity = identity
+        """Whose commits come out of the sandbox; None leaves them as they are."""
         self.plain = GitWorkingTrees(layout, self._fill, lambda record: held_refs(record.run, record.base, record.base))
         self._one_at_a_time = asyncio.Lock()
         self._layers: dict[str, Workspace] = {}
@@ -111,8 +116,11 @@ class WalledTrees:
             await send(self.layout, workspace)
 
     async def close(self, workspace: Workspace) -> Removal:
+        """Bring back what the instance committed, and remove the tree. Safe to repeat."""
+        closed = not is_folder(workspace.git_dir) and read_state(self.layout.cell(workspace.git_dir)) is None
         try:
-            await self._bring_in(workspace)
+            if not closed:
+                await self._bring_in(workspace)
         except GenbaError as error:
             rescued, _ = await rescue(self.layout, workspace)
             removal = Removal(removed=False, rescued=rescued, reason=error.message)
@@ -162,11 +170,10 @@ class WalledTrees:
         tree = Path(record.path)
         if self.overlays and await self.templates.lay(record.base, tree, git_dir, keeps):
             return
-        filled = check_out(self.layout, tree, git_dir, filters=False, keeps=keeps)
+        moves = [check_out(self.layout, tree, git_dir, filters=False, keeps=keeps)]
         if record.new_branch:  # `send` would hold the same, and only then
-            await asyncio.gather(filled, hold(self.layout, record.run, record.base, record.base))
-        else:
-            await filled
+            moves.append(hold(self.layout, record.run, record.base, record.base))
+        await asyncio.gather(*moves, self.packs.ensure(record.base))  # `send` needs the pack soon
 
     async def _bring_in(self, workspace: Workspace, *, quick: bool = False, tree_is_there: bool = True) -> str:
         """Bring back what the instance committed; returns where it is, if that is not its branch.
@@ -180,6 +187,7 @@ class WalledTrees:
                 if tree_is_there:
                     await send(self.layout, workspace, keep=state is None)
                 return ""
+            await self.packs.ensure(borrowed_commit(workspace, state))
             seen = refs_seen(cell / "repository")
             host = "" if quick else await self.git.commit_of(f"refs/heads/{workspace.branch}")
             if seen == state.refs and (quick or host == state.tip):
@@ -196,7 +204,9 @@ class WalledTrees:
         on, at = private_head(cell)
         known = (workspace.base, state.tip)
         refs = await bring(self.layout, self.sandbox, workspace, known, (at,) if at else (), self.limits)
-        own = refs.get(ref, state.tip)
+        brought = refs.get(ref, state.tip)
+        own = await self._by_its_agent(workspace, brought, known)
+        refs = {**refs, ref: own} if ref in refs else refs
         host = await self.git.commit_of(ref)
         await self._keep(workspace, {**refs, "HEAD": at} if at else refs, {workspace.base, state.tip, own})
         if host not in (None, own, state.tip) and not await self.git.is_ancestor(str(host), own):
@@ -211,9 +221,24 @@ class WalledTrees:
             if problem is not None:
                 raise problem
         shown = "".join(letter if letter.isprintable() else "?" for letter in strayed)[:_LONGEST_SHOWN]
-        fresh = CellState(workspace=workspace, tip=own, head=head, strayed=shown, refs=seen)
+        fresh = CellState(
+            workspace=workspace,
+            tip=own,
+            head=head,
+            strayed=shown,
+            refs=seen,
+            borrowed=borrowed_commit(workspace, state),
+        )
         write_state(cell, fresh)
+        if own != brought and tree_is_there:
+            await send(self.layout, workspace)
         return shown
+
+    async def _by_its_agent(self, workspace: Workspace, tip: str, known: tuple[str, ...]) -> str:
+        """The work of an agent, in which each new commit is by the identity that the agent was given."""
+        if self.identity is None or tip in known:
+            return tip
+        return await corrected(self.git, self.identity, workspace.run, tip, known)
 
     async def _move(self, workspace: Workspace, own: str, host: str | None) -> None:
         """Let the branch be where the instance has it, if nobody else moved it meanwhile."""

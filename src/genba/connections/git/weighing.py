@@ -2,28 +2,59 @@
 
 from collections.abc import Mapping
 
-from genba.connections.git.breadth import MOST, Breadth, Objects, Reader, whole, widest
+from genba.connections.git.breadth import MOST, Breadth, Objects, Reader, named, whole, widest
 from genba.connections.git.commands import Git
+from genba.connections.git.patterns import LARGEST, MOST_STARS, PATTERN_FILES, has_many_stars
 from genba.domain.errors import BoundaryViolationError
 
 _MOST_TREES = 512 * 1024**2
 """So many bytes of lists of files are read at once."""
+_MOST_PATTERNS = 16 * 1024**2
+"""So many bytes of new .gitignore and .gitattributes are read."""
 _MEGABYTE = 1024**2
+MOST_COMMITS = 10_000
+"""So many new commits come in at once. Each of them is read, and perhaps written again."""
 
 
 def weigh_little(git: Git, environment: Mapping[str, str], base: str, roots: tuple[str, ...], new: Objects) -> None:
     """Refuse work that is more files than anybody can lay out. All of the new objects are given."""
     read = _reader(git, environment)
+    _judge_number(sum(kind == b"commit" for kind, _ in new.values()))
     _judge(git, base, widest(roots, new, read), read)
+    _judge_patterns(git, environment, new)
 
 
 def weigh(git: Git, environment: Mapping[str, str], base: str, asked: str) -> None:
     """The same where git must be asked for what is new: all that `asked`, as `rev-list` reads it, leads to."""
     read = _reader(git, environment)
     roots = _lines(git, environment, asked, "rev-list", "--no-commit-header", "--format=%T", "--stdin")
+    _judge_number(len(roots))
     names = _lines(git, environment, asked, "rev-list", "--objects", "--no-object-names", "--stdin")
     new = read(names) if names else {}
     _judge(git, base, widest(roots, new, read), read)
+    _judge_patterns(git, environment, new)
+
+
+def _judge_patterns(git: Git, environment: Mapping[str, str], new: Objects) -> None:
+    """Refuse files of patterns that keep every later git busy. Those that were there before are the user's."""
+    found: set[str] = set()
+    for name, (kind, body) in new.items():
+        if kind == b"tree" and isinstance(body, bytes):
+            found.update(blob for blob in named(body, name, PATTERN_FILES) if blob in new)
+    sizes = {name: body if isinstance(body, int) else len(body) for name in found for body in (new[name][1],)}
+    if any(size > LARGEST for size in sizes.values()) or sum(sizes.values()) > _MOST_PATTERNS:
+        raise BoundaryViolationError(f"what was committed has files of patterns of more than {LARGEST // 1024} KB")
+    asked = "".join(f"{name}\n" for name in sorted(found))
+    stream = b"".join(git.pieces("cat-file", "--batch", stdin=asked, environment=environment)) if asked else b""
+    if has_many_stars(stream):
+        raise BoundaryViolationError(
+            f"what was committed has a .gitignore or .gitattributes with more than {MOST_STARS} ** in one pattern"
+        )
+
+
+def _judge_number(commits: int) -> None:
+    if commits > MOST_COMMITS:
+        raise BoundaryViolationError(f"what was committed is {commits} commits: at most {MOST_COMMITS} come in at once")
 
 
 def _judge(git: Git, base: str, found: Breadth, read: Reader) -> None:

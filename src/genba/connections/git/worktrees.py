@@ -12,15 +12,31 @@ from genba.connections.git.leftovers import clear_locks, clear_locks_of
 from genba.connections.git.locks import FileLock
 from genba.connections.git.making import CLEARING, NOTHING, Fill, Held, TreeMaker
 from genba.connections.git.naming import generated_branch, is_plain
-from genba.connections.git.observing import Look, look, snapshot, tree_status
+from genba.connections.git.observing import Look, look, tree_status
 from genba.connections.git.records import TreeRecord, assign
+from genba.connections.git.remembering import is_hash
 from genba.connections.git.removal import remove
 from genba.connections.git.settling import settle
+from genba.connections.private_folders import close_folder
 from genba.domain.errors import NotFoundError, StateConflictError
 from genba.domain.evidence import TreeFacts
 from genba.domain.workspaces import Removal, Workspace, WorkspaceRequest
 
 _PATIENCE_SECONDS, _MOMENT_SECONDS, _POLL_SECONDS = 30.0, 0.2, 0.02
+
+
+_NAMED = 5
+_UNFINISHED = ("MERGE_HEAD", "MERGE_MODE", "MERGE_MSG", "SQUASH_MSG", "CHERRY_PICK_HEAD", "REVERT_HEAD")
+"""What git keeps of a commit that is about to be made."""
+
+
+def merged_in(git_dir: Path) -> list[str]:
+    """The commits that a merge which was not finished is about to bring in."""
+    try:
+        lines = (git_dir / "MERGE_HEAD").read_text(encoding="ascii", errors="replace").split()
+    except OSError:
+        return []
+    return [line for line in lines if is_hash(line)]
 
 
 class GitWorkingTrees:
@@ -41,6 +57,7 @@ class GitWorkingTrees:
         """What a clean tree looked like when it was to be committed, for the look that follows at once."""
 
     async def open(self, request: WorkspaceRequest) -> Workspace:
+        self.layout.keep_private()
         branch = request.branch or generated_branch(request.agent, request.run, request.issue, request.issue_title)
         base_branch, _ = await asyncio.gather(self._base_branch(request), self._check_name(request.branch))
         base = request.base or await self.git.commit_of(f"refs/heads/{base_branch}")
@@ -60,6 +77,7 @@ class GitWorkingTrees:
             base = request.base or await self._began(branch, base)
             root = self.layout.top / request.root
             self.layout.exclude(f"/{request.root.strip('/')}/")
+            close_folder(root)
             wanted = TreeRecord(
                 branch=branch, path="", base=base, new_branch=True, ready=False, agent=request.agent, run=request.run
             )
@@ -93,6 +111,8 @@ class GitWorkingTrees:
         return found.stdout.strip() or base
 
     async def reopen(self, workspace: Workspace) -> Workspace:
+        if not workspace.isolated:
+            await self._check_clean()
         await self._lock(workspace.branch, workspace.run)
         if not is_folder(workspace.path):
             if not workspace.isolated or await self.git.commit_of(f"refs/heads/{workspace.branch}") is None:
@@ -123,8 +143,8 @@ class GitWorkingTrees:
         tip, (head, on, dirty) = f"refs/heads/{workspace.branch}", seen.status
         strayed = "" if on == workspace.branch else (on or "no branch")
         commits, tree, files = seen.of_branch()
-        if dirty:
-            tree = await snapshot(self.layout, workspace)
+        if seen.staged:
+            tree = seen.staged
         elif not tree:
             tree = await self.git.text("rev-parse", f"{tip}^{{tree}}")
         newest = commits[0].sha if commits else (await self.git.commit_of(tip) if strayed else head)
@@ -145,18 +165,20 @@ class GitWorkingTrees:
         if not seen.status[2]:
             self._just_seen[workspace.path] = seen
             return
-        tree, git_dir = Path(workspace.path), Path(workspace.git_dir)
+        head, on, _ = seen.status
+        git_dir, keeps = Path(workspace.git_dir), self._kept(workspace.branch)
         name, _, email = author.rpartition(" ")
-        identity = {
-            "GIT_AUTHOR_NAME": name,
-            "GIT_AUTHOR_EMAIL": email.strip("<>"),
-            "GIT_COMMITTER_NAME": name,
-            "GIT_COMMITTER_EMAIL": email.strip("<>"),
-        }
-        keeps = self._kept(workspace.branch)
-        await self.git.run("add", "-A", tree=tree, git_dir=git_dir, keeps=keeps)
-        words = ("-c", "commit.gpgsign=false", "commit", "-q", "-F", "-")
-        await self.git.run(*words, tree=tree, git_dir=git_dir, environment=identity, stdin=message, keeps=keeps)
+        if not seen.staged:  # the index alone differs
+            await self.git.run("read-tree", "--reset", "--no-recurse-submodules", head, git_dir=git_dir, keeps=keeps)
+            return
+        parents = tuple(dict.fromkeys((*([head] if head else []), *merged_in(git_dir))))
+        made = await self.git.commit_tree(seen.staged, parents, message, (name, email.strip("<>")))
+        ref = f"refs/heads/{on}" if on else "HEAD"
+        words = ("update-ref", "--no-deref", "-m", f"commit: {message.partition(chr(10))[0]}", ref, made, head)
+        await self.git.run(*words, git_dir=git_dir, keeps=keeps)
+        await self.git.run("read-tree", "--reset", "--no-recurse-submodules", made, git_dir=git_dir, keeps=keeps)
+        for left in _UNFINISHED:
+            (git_dir / left).unlink(missing_ok=True)
 
     async def close(self, workspace: Workspace) -> Removal:
         try:
@@ -182,6 +204,8 @@ class GitWorkingTrees:
                 "--branch needs a working tree of its own, and this agent works in your checkout",
                 hint="--set runner.execution.worktree.enabled=true",
             )
+        if not request.only_reads:
+            await self._check_clean()
         before = await self._lock(branch, request.run)
         return Workspace(
             run=request.run,
@@ -193,6 +217,17 @@ class GitWorkingTrees:
             isolated=False,
             taken_from=before,
         )
+
+    async def _check_clean(self) -> None:
+        """Refuse a checkout with changes of the user's: they would be taken for those of the agent."""
+        dirty = (await tree_status(self.git, self.layout.top, self.layout.git_dir))[2]
+        if dirty:
+            named = ", ".join(dirty[:_NAMED]) + (f" and {len(dirty) - _NAMED} more" if len(dirty) > _NAMED else "")
+            raise StateConflictError(
+                f"this agent works in your checkout, which has uncommitted changes: {named}",
+                unchanged="nothing was started, nothing was changed.",
+                hint="git stash -u   or commit them   or   --set runner.execution.worktree.enabled=true",
+            )
 
     async def attach(self, branch: str, path: Path, git_dir: Path) -> None:
         """Put a tree that was left on no branch back on its own; the files in it stay as they are."""

@@ -75,8 +75,13 @@ def write_commit(git_dir: Path, writer: Writer, tree: str, parents: tuple[str, .
     except UnicodeEncodeError:
         return None
     content += b"" if content.endswith(b"\n") else b"\n"
-    whole = f"commit {len(content)}\0".encode() + content
-    make = hashlib.sha256 if len(tree) == hashlib.sha256().digest_size * 2 else hashlib.sha1
+    return write_object(git_dir, b"commit", content, len(tree))
+
+
+def write_object(git_dir: Path, kind: bytes, content: bytes, width: int) -> str | None:
+    """Write an object whose name is so wide, and return the name; None where it cannot be written."""
+    whole = b"%s %d\0" % (kind, len(content)) + content
+    make = hashlib.sha256 if width == hashlib.sha256().digest_size * 2 else hashlib.sha1
     name = make(whole, usedforsecurity=False).hexdigest()
     return name if _written(git_dir / "objects", name, zlib.compress(whole, _QUICKEST)) else None
 

@@ -8,7 +8,7 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
-from urllib.parse import SplitResult, quote, urlsplit
+from urllib.parse import quote, urlsplit
 
 import httpx
 import msgspec
@@ -21,7 +21,6 @@ from genba.connections.github.credentials import Credentials
 from genba.connections.github.refusals import NoGraphQL, Refused, TooHeavy, pause_of, plain, refusal
 from genba.connections.github.settings import GitHubSettings
 from genba.domain.errors import (
-    AccessRefusedError,
     GenbaError,
     NotAllowedError,
     NotFoundError,
@@ -49,7 +48,6 @@ _HEADERS = {
     "X-GitHub-Api-Version": "2022-11-28",
     "X-GitHub-Next-Global-ID": "1",  # so that REST and GraphQL name the same thing by the same id
 }
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _UNKNOWN_FIELDS = ("undefinedField", "undefinedType", "argumentNotAccepted", "undefinedFragment")
 
 Parameters = Mapping[str, str | int]
@@ -121,7 +119,6 @@ class GitHubClient:
         *,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        _refuse_plain_text(settings.url)
         self.settings = settings
         self.clock = clock
         self.owner, self.name = settings.repository.split("/", 1)
@@ -130,23 +127,31 @@ class GitHubClient:
         self.notes: list[str] = []
         self._last_change: float | None = None
         self._without_graphql = False
+        self._place = credentials.destination
         self._strategy = strategy_of(credentials)
         self._github = _Connected(
             self._strategy,
-            base_url=settings.url,
+            base_url=self._place.url,
             user_agent=f"genba/{__version__}",
             follow_redirects=False,
+            trust_env=self._place.by_tls,  # a proxy of the environment sees nothing of TLS, and all of plain text
+            async_event_hooks={"request": [self._before_sending]},
             timeout=settings.timeout_seconds,
             async_transport=transport,
             http_cache=False,
             auto_retry=False,
         )
-        url = settings.url.rstrip("/")
-        self._origin = urlsplit(url)
+        url = self._place.url
         self._graphql = f"{url.removesuffix('/v3')}/graphql" if url.endswith("/api/v3") else f"{url}/graphql"
 
     async def close(self) -> None:
         await self._github.disconnect()
+
+    async def _before_sending(self, request: httpx.Request) -> None:
+        """The last look at where a request goes, whoever made it: it carries the token."""
+        url = request.url
+        if url.userinfo or not self._place.covers(url.scheme, url.host, url.port):
+            raise _another_host(url.host)
 
     async def token(self) -> str:
         """A token that is good for the next minutes, for git, which asks for one itself."""
@@ -304,15 +309,12 @@ class GitHubClient:
 
     def _same_host(self, address: str) -> str:
         try:
-            same = _place(urlsplit(address)) == _place(self._origin)
+            parts = urlsplit(address)
+            same = self._place.covers(parts.scheme, parts.hostname or "", parts.port)
         except ValueError:  # it is no address at all
             same = False
         if not same:
-            shown = plain(address.partition("://")[2].partition("/")[0] or address, 100)
-            raise RemoteUnavailable(
-                f"GitHub sends us to another host ({shown}), which gets no token",
-                hint="check tracker.github.url in .genba/config.yaml",
-            )
+            raise _another_host(address.partition("://")[2].partition("/")[0] or address)
         return address
 
     def _note_move(self, path: str, address: str) -> None:
@@ -412,25 +414,11 @@ def _trouble(trouble: Trouble, headers: Mapping[str, str]) -> GenbaError:
     return RemoteUnavailable(f"GitHub failed at a GraphQL query ({words or trouble.type})")
 
 
-def _place(parts: SplitResult) -> tuple[str, str, int | None]:
-    port = parts.port or {"https": 443, "http": 80}.get(parts.scheme)
-    return parts.scheme, (parts.hostname or "").lower(), port
-
-
-def _refuse_plain_text(url: str) -> None:
-    parts = urlsplit(url)
-    if parts.username or parts.password:
-        raise AccessRefusedError(
-            "the address of the API has a secret in it, for everybody who reads the settings",
-            unchanged="nothing was sent.",
-            hint="take it out of tracker.github.url in .genba/config.yaml, and set GENBA_GITHUB_TOKEN",
-        )
-    if parts.scheme != "https" and (parts.hostname or "") not in _LOOPBACK:
-        raise AccessRefusedError(
-            f"{url} is not encrypted: whoever sits between could read the token",
-            unchanged="nothing was sent.",
-            hint="write https:// in tracker.github.url",
-        )
+def _another_host(shown: str) -> RemoteUnavailable:
+    return RemoteUnavailable(
+        f"GitHub sends us to another host ({plain(shown.rpartition('@')[2], 100)}), which gets no token",
+        hint="check tracker.github.url in .genba/config.yaml",
+    )
 
 
 def _short(address: str) -> str:

@@ -2,10 +2,19 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
 
+import msgspec
+
+from genba.connections.github.destinations import (
+    Destination,
+    HostNotNamed,
+    destination,
+    logged_in,
+    tenant,
+)
 from genba.connections.github.settings import AppSettings, GitHubSettings
 from genba.domain.errors import AccessRefusedError
+from genba.domain.github_tokens import GH_VARIABLES
 from genba.domain.ports import Processes
 from genba.domain.processes import Command
 
@@ -14,17 +23,17 @@ RunGh = Callable[[tuple[str, ...]], Awaitable[str]]
 
 _KEY_VARIABLE = "GENBA_GITHUB_APP_KEY"
 _LONGEST_TOKEN = 10_000
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class TokenCredentials:
-    """A token, and where it was found."""
+    """A token, where it was found, and the one place that it may be sent to."""
 
-    __slots__ = ("source", "token")
+    __slots__ = ("destination", "source", "token")
 
-    def __init__(self, token: str, source: str) -> None:
+    def __init__(self, token: str, source: str, destination: Destination) -> None:
         self.token = token
         self.source = source
+        self.destination = destination
 
     def __repr__(self) -> str:
         return f"TokenCredentials(source={self.source!r})"
@@ -33,13 +42,14 @@ class TokenCredentials:
 class AppCredentials:
     """A GitHub App with the key that proves it. Its tokens live for an hour and are renewed by themselves."""
 
-    __slots__ = ("id", "installation", "key", "source")
+    __slots__ = ("destination", "id", "installation", "key", "source")
 
-    def __init__(self, app: AppSettings, key: str, source: str) -> None:
+    def __init__(self, app: AppSettings, key: str, source: str, destination: Destination) -> None:
         self.id = app.id
         self.installation = app.installation
         self.key = key
         self.source = source
+        self.destination = destination
 
     def __repr__(self) -> str:
         return f"AppCredentials(id={self.id!r}, installation={self.installation}, source={self.source!r})"
@@ -49,37 +59,55 @@ Credentials = TokenCredentials | AppCredentials
 
 
 async def find_credentials(settings: GitHubSettings, environ: Mapping[str, str], run_gh: RunGh) -> Credentials:
-    """Genba's own variable; the App of the settings; GITHUB_TOKEN; what gh knows. The first one that is there."""
-    host = host_of(settings.url)
-    if own := _variable(environ, "GENBA_GITHUB_TOKEN"):
+    """Genba's own variable; the App of the settings; GITHUB_TOKEN; what gh knows. The first one that is there.
+
+    Raises AccessRefusedError where there is none, and where its address may get none: see `destination`.
+    """
+    try:
+        place = destination(settings.url, environ)
+    except HostNotNamed as refused:
+        return await _of_gh_alone(refused, run_gh)
+    if own := _variable(environ, "GENBA_GITHUB_TOKEN", place):
         return own
     if settings.app is not None:
-        return _app(settings.app, environ)
-    if _is_meant_for(host, environ) and (general := _variable(environ, "GITHUB_TOKEN")):
-        return general
-    of_gh = "GH_TOKEN" if _is_githubs(host) else "GH_ENTERPRISE_TOKEN"
-    if known_to_gh := _variable(environ, of_gh):
-        return known_to_gh
+        return _app(settings.app, environ, place)
+    host = tenant(place.host)
+    for name in ("GITHUB_TOKEN", "GH_TOKEN" if place.is_github or host.endswith(".ghe.com") else "GH_ENTERPRISE_TOKEN"):
+        if found := _variable(environ, name, place):
+            return found
     said = (await run_gh(("auth", "token", "--hostname", host))).strip()
     if said:
-        return TokenCredentials(_clean(said, "gh auth token"), "gh auth token")
-    why = "GITHUB_TOKEN is not set" if _is_meant_for(host, environ) else "GITHUB_TOKEN is for github.com"
+        return TokenCredentials(_clean(said, "gh auth token"), "gh auth token", place)
     raise AccessRefusedError(
-        f"there is no token for {host}: GENBA_GITHUB_TOKEN is not set, {why}, `gh auth token` has none, "
-        "and no GitHub App is named under tracker.github.app",
+        f"there is no token for {host}: GENBA_GITHUB_TOKEN is not set, GITHUB_TOKEN is not set, `gh auth token` has "
+        "none, and no GitHub App is named under tracker.github.app",
         unchanged="nothing was read from GitHub, and nothing was changed there.",
         hint=f"gh auth login --hostname {host}",
     )
 
 
+async def _of_gh_alone(refused: HostNotNamed, run_gh: RunGh) -> TokenCredentials:
+    """What the user logged in with at a host is for that host, and no variable that many tools share is."""
+    host = logged_in(refused.unnamed)
+    said = (await run_gh(("auth", "token", "--hostname", host))).strip() if host else ""
+    if not said:
+        raise refused
+    place = msgspec.structs.replace(refused.unnamed, named_by="gh auth login")
+    return TokenCredentials(_clean(said, "gh auth token"), "gh auth token", place)
+
+
 def gh_by(processes: Processes, environ: Mapping[str, str], folder: Path) -> RunGh:
-    """Runs the gh of the user. What it prints is handed on to nobody else."""
+    """Runs the gh of the user. What it prints is handed on to nobody else.
+
+    It gets no token of the environment: it would show that one for any host, and here only logins are asked for.
+    """
+    kept = {name: value for name, value in environ.items() if name not in GH_VARIABLES}
 
     async def run(words: tuple[str, ...]) -> str:
         command = Command(
             argv=("gh", *words),
             workdir=str(folder),
-            environment={**environ, "GH_PROMPT_DISABLED": "1", "GH_NO_UPDATE_NOTIFIER": "1"},
+            environment={**kept, "GH_PROMPT_DISABLED": "1", "GH_NO_UPDATE_NOTIFIER": "1"},
             timeout_seconds=20,
             idle_seconds=20,
             mark="gh-credentials",
@@ -93,29 +121,9 @@ def gh_by(processes: Processes, environ: Mapping[str, str], folder: Path) -> Run
     return run
 
 
-def host_of(url: str) -> str:
-    """The name under which gh knows the server of an API."""
-    host = urlsplit(url).hostname or ""
-    return "github.com" if host == "api.github.com" else host.removeprefix("api.")
-
-
-def _is_githubs(host: str) -> bool:
-    return host == "github.com" or host.endswith(".ghe.com")
-
-
-def _is_meant_for(host: str, environ: Mapping[str, str]) -> bool:
-    """Whether GITHUB_TOKEN, which many tools share, is for this host.
-
-    The address stands in a file of the repository. It alone must not lead such a token to any other server: the
-    environment has to name that one as well, as GitHub Actions does on an Enterprise server, and as gh wants it.
-    """
-    named = {urlsplit(environ.get("GITHUB_SERVER_URL", "")).hostname, environ.get("GH_HOST", "").lower()}
-    return _is_githubs(host) or host in _LOOPBACK or host in named
-
-
-def _variable(environ: Mapping[str, str], name: str) -> TokenCredentials | None:
+def _variable(environ: Mapping[str, str], name: str, place: Destination) -> TokenCredentials | None:
     value = environ.get(name, "").strip()
-    return TokenCredentials(_clean(value, name), name) if value else None
+    return TokenCredentials(_clean(value, name), name, place) if value else None
 
 
 def _clean(token: str, source: str) -> str:
@@ -128,9 +136,9 @@ def _clean(token: str, source: str) -> str:
     return token
 
 
-def _app(app: AppSettings, environ: Mapping[str, str]) -> AppCredentials:
+def _app(app: AppSettings, environ: Mapping[str, str], place: Destination) -> AppCredentials:
     if key := environ.get(_KEY_VARIABLE, "").strip():
-        return AppCredentials(app, key.replace("\\n", "\n"), _KEY_VARIABLE)
+        return AppCredentials(app, key.replace("\\n", "\n"), _KEY_VARIABLE, place)
     if not app.key_file:
         raise AccessRefusedError(
             f"the key of the GitHub App {app.id} is missing: {_KEY_VARIABLE} is not set, and tracker.github.app names "
@@ -146,4 +154,4 @@ def _app(app: AppSettings, environ: Mapping[str, str]) -> AppCredentials:
             f"the key of the GitHub App {app.id} cannot be read from {path}: {why}",
             hint="check key_file under tracker.github.app in .genba/config.yaml",
         ) from error
-    return AppCredentials(app, key, str(path))
+    return AppCredentials(app, key, str(path), place)

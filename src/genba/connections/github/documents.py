@@ -22,7 +22,7 @@ _PULL_FIELDS = """
 _ISSUE_FIELDS = f"""
 fragment IssueFields on Issue {{
   id number title body state stateReason(enableDuplicate: true)
-  author {{ login }} authorAssociation issueType {{ name }} milestone {{ title }}
+  author {{ login }} authorAssociation issueType {{ name }} milestone {{ title dueOn }}
   url createdAt updatedAt closedAt repository {{ nameWithOwner }}
   parent {{ number state url repository {{ nameWithOwner }} }}
   issueDependenciesSummary {{ totalBlockedBy }}

@@ -24,8 +24,9 @@ class Named(_Rest, frozen=True):
     name: str = ""
 
 
-class Titled(_Rest, frozen=True):
+class Milestone(_Rest, frozen=True):
     title: str = ""
+    due_on: str | None = None
 
 
 class PullMark(_Rest, frozen=True):
@@ -55,7 +56,7 @@ class Issue(_Rest, frozen=True):
     user: User | None = None
     author_association: str = "NONE"
     type: Named | None = None
-    milestone: Titled | None = None
+    milestone: Milestone | None = None
     html_url: str = ""
     repository_url: str = ""
     created_at: str = ""
@@ -355,6 +356,11 @@ class SubIssueCount(_Node, frozen=True):
     total: Whole = 0
 
 
+class MilestoneNode(_Node, frozen=True):
+    title: str = ""
+    due_on: str | None = None
+
+
 class IssueNode(_Node, frozen=True):
     id: str = ""
     number: Whole = 0
@@ -365,7 +371,7 @@ class IssueNode(_Node, frozen=True):
     author: Actor | None = None
     author_association: str = "NONE"
     issue_type: Label | None = None
-    milestone: Titled | None = None
+    milestone: MilestoneNode | None = None
     url: str = ""
     created_at: str = ""
     updated_at: Stamp = ""

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from genba.connections.github import shapes
+from genba.domain.tasks import is_day
 from genba.domain.tracking import (
     BoardItem,
     PullRequestState,
@@ -47,6 +48,12 @@ def _login(user: shapes.User | shapes.Actor | None) -> str:
     return user.login if user is not None else "ghost"
 
 
+def _due(milestone: shapes.Milestone | shapes.MilestoneNode | None) -> str:
+    """The day on which a milestone is due. GitHub keeps a time of that day."""
+    day = (milestone.due_on or "")[:10] if milestone is not None else ""
+    return day if is_day(day) else ""
+
+
 # ----------------------------------------------------------------------------------------------------------- of REST
 
 
@@ -65,6 +72,7 @@ def issue_of_row(row: shapes.Issue) -> TrackedIssue:
         trusted=trusted(row.author_association),
         type=row.type.name if row.type else "",
         milestone=row.milestone.title if row.milestone else "",
+        due=_due(row.milestone),
         url=row.html_url,
         created_at=row.created_at,
         updated_at=row.updated_at,
@@ -203,6 +211,7 @@ def issue_of_node(
         trusted=trusted(node.author_association),
         type=node.issue_type.name if node.issue_type else "",
         milestone=node.milestone.title if node.milestone else "",
+        due=_due(node.milestone),
         url=node.url,
         created_at=node.created_at,
         updated_at=node.updated_at,

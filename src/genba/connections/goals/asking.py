@@ -14,6 +14,7 @@ import msgspec
 from genba.connections.goals.commands import bounded_line
 from genba.connections.goals.contents import Unusable
 from genba.domain.goals import EndpointResponds, ResponseContains
+from genba.domain.walls import Dialer
 
 _PORT = re.compile(r"(?<!\$)\{port\}")
 _METHOD = re.compile(r"[A-Z]+")
@@ -119,11 +120,13 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def ask(question: Question, seconds: float) -> Answer:
-    """Put the question and read the answer, as much of it as is kept."""
+def ask(question: Question, seconds: float, dialer: Dialer | None = None) -> Answer:
+    """Put the question and read the answer, as much of it as is kept. A dialer leads into the service's own network."""
     address = question.address
     connection = http.client.HTTPConnection(address.host, address.port, timeout=seconds)
     try:
+        if dialer is not None:
+            connection.sock = _dialled(address, seconds, dialer)
         connection.request(question.method, address.target, body=question.body, headers=question.headers)
         with connection.getresponse() as response:
             found = response.read(_BODY_BYTES + 1)
@@ -147,9 +150,42 @@ def _decoded(found: bytes, encoding: str) -> str:
         return found.decode("utf-8", errors="replace")
 
 
-def is_open(address: Address) -> bool:
+def _dialled(address: Address, seconds: float, dialer: Dialer) -> socket.socket:
+    """A connection within the network of the service."""
+    refused: OSError = ConnectionRefusedError("nothing listens there")
+    for host in ("127.0.0.1", "::1") if address.host == "localhost" else (address.host,):
+        made: socket.socket = dialer.take()
+        made.settimeout(seconds)
+        try:
+            _connect(made, host, address.port)
+        except ConnectionRefusedError as error:
+            dialer.unused(made)
+            refused = error
+        except OSError as error:
+            made.close()
+            refused = error
+        else:
+            return made
+    raise refused
+
+
+def _connect(made: socket.socket, host: str, port: int) -> None:
+    mapped = f"::ffff:{host}" if made.family == socket.AF_INET6 and ":" not in host else host
     try:
-        with socket.create_connection((address.host, address.port), timeout=_PROBE_SECONDS):
+        made.connect((mapped, port))
+    except ConnectionAbortedError:  # what is left of the attempt before, where the socket was refused once
+        made.connect((mapped, port))
+
+
+def is_open(address: Address, dialer: Dialer | None = None) -> bool:
+    """Whether something listens at an address."""
+    where = (address.host, address.port)
+    try:
+        if dialer is not None:
+            made = _dialled(address, _PROBE_SECONDS, dialer)
+        else:
+            made = socket.create_connection(where, timeout=_PROBE_SECONDS)
+        with made:
             return True
     except OSError:
         return False

@@ -2,9 +2,14 @@
 
 import re
 import shlex
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
+from genba.connections.removal import remove_tree
+from genba.connections.untrusted_files import UntrustedFolder
 from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.goals import Words
 from genba.domain.ports import Processes
@@ -21,12 +26,35 @@ _NO_MODULE = re.compile(r"^\S*python[\d.]*: No module named '?(\w+)", re.MULTILI
 _TOOLS = frozenset({"pytest", "ruff", "flake8", "pylint", "mypy", "build", "tox", "nox", "unittest", "compileall"})
 
 
+class Folders(Protocol):
+    """What the host sees of the folders that commands run in: they may be mounted only where a command runs."""
+
+    def files(self, folder: str) -> Path:
+        """Where the files of the commit can be looked at."""
+        ...
+
+    def reports(self, folder: str) -> Path:
+        """Where a command in the folder can write what the host reads afterwards."""
+        ...
+
+
+class PlainFolders:
+    """Folders that are what they seem."""
+
+    def files(self, folder: str) -> Path:
+        return Path(folder)
+
+    def reports(self, folder: str) -> Path:
+        return Path(folder)
+
+
 class GoalCommands:
     """Runs commands in a checkout."""
 
-    def __init__(self, processes: Processes, environment: Mapping[str, str]) -> None:
+    def __init__(self, processes: Processes, environment: Mapping[str, str], folders: Folders | None = None) -> None:
         self.processes = processes
         self.environment = environment
+        self.folders = folders or PlainFolders()
 
     async def run(self, words: Words, folder: str, limit: float, mark: str, more: tuple[str, ...] = ()) -> Exit:
         """Run a command; `more` are words behind it, which a shell line knows as "$@"."""
@@ -34,7 +62,7 @@ class GoalCommands:
             Command(
                 argv=argv_of(words, more),
                 workdir=folder,
-                environment=surroundings(self.environment, Path(folder)),
+                environment=surroundings(self.environment, folder, self.folders),
                 timeout_seconds=limit,
                 idle_seconds=limit,
                 mark=mark,
@@ -42,18 +70,42 @@ class GoalCommands:
             lambda _stream, _line: None,
         )
 
+    @contextmanager
+    def report(self, folder: str, name: str) -> Iterator["Report"]:
+        """A file that one command in the folder can write, in a folder of its own; gone afterwards."""
+        root = self.folders.reports(folder)
+        own = Path(tempfile.mkdtemp(prefix=".genba-", dir=root))
+        try:
+            yield Report(root, own / name)
+        finally:
+            remove_tree(own)
+
+
+class Report:
+    """A file that code which is tested can write in place of its runner: it is read as such."""
+
+    def __init__(self, root: Path, path: Path) -> None:
+        self.root = root
+        self.path = path
+
+    def start(self, most: int) -> str | None:
+        """The beginning of the report; None where there is no regular file of that name."""
+        found = UntrustedFolder(self.root).read_start(str(self.path.relative_to(self.root)), most)
+        return None if found is None else found.decode("utf-8", errors="replace")
+
 
 def argv_of(words: Words, more: tuple[str, ...] = ()) -> tuple[str, ...]:
     return ("sh", "-c", words, "sh", *more) if isinstance(words, str) else (*words, *more)
 
 
-def surroundings(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
+def surroundings(environment: Mapping[str, str], folder: str, folders: Folders) -> dict[str, str]:
     """What a command in a checkout sees. An editable install elsewhere must not be what is tested here."""
     seen = {**environment, "PYTHONDONTWRITEBYTECODE": "1"}
-    if any((folder / name).is_file() for name in _PYTHON_FILES):
-        places = [str(folder / "src")] if (folder / "src").is_dir() else []
+    files = UntrustedFolder(folders.files(folder))
+    if any(files.is_file(name) for name in _PYTHON_FILES):
+        places = [f"{folder}/src"] if files.is_folder("src") else []
         inherited = environment.get("PYTHONPATH", "")
-        seen["PYTHONPATH"] = ":".join([*places, str(folder), *([inherited] if inherited else [])])
+        seen["PYTHONPATH"] = ":".join([*places, folder, *([inherited] if inherited else [])])
     return seen
 
 

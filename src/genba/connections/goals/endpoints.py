@@ -3,11 +3,11 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
-from pathlib import Path
 
 import msgspec
 
 from genba.connections.goals.asking import (
+    Address,
     Answer,
     NoAnswer,
     Question,
@@ -19,19 +19,29 @@ from genba.connections.goals.asking import (
     is_open,
     is_taken,
 )
-from genba.connections.goals.commands import argv_of, bounded, bounded_line, is_empty, shown, surroundings, telling_line
+from genba.connections.goals.commands import (
+    Folders,
+    argv_of,
+    bounded,
+    bounded_line,
+    is_empty,
+    shown,
+    surroundings,
+    telling_line,
+)
 from genba.connections.goals.contents import Unusable, expectation_of
 from genba.connections.goals.path_judge import judged_by_path
 from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.goals import EndpointResponds, ResponseContains, Words, goal_type
 from genba.domain.ports import Processes
-from genba.domain.processes import Command, Exit, service_mark
+from genba.domain.processes import AWAITED, Command, Exit, service_mark
 from genba.domain.verification import Place
+from genba.domain.walls import Dialer, Entry
 
 _POLL_SECONDS = 0.05
 _PROBE_SECONDS = 5.0
 _SERVER_ERROR = 500
-_HEARD = 256 * 1024
+_HEARD_HEAD, _HEARD_TAIL = 64 * 1024, 192 * 1024
 _ADDRESS = ("http://", "https://")
 
 Asked = EndpointResponds | ResponseContains
@@ -57,8 +67,18 @@ class _Settled(Exception):
 class Endpoints:
     """One service at a time. Nothing is asked that was not started here: it would not be the commit that answers."""
 
-    def __init__(self, processes: Processes, environment: Mapping[str, str], settings: RunnerSettings) -> None:
+    def __init__(
+        self,
+        processes: Processes,
+        environment: Mapping[str, str],
+        settings: RunnerSettings,
+        folders: Folders,
+        own_network: bool,
+    ) -> None:
         self.processes = processes
+        self.folders = folders
+        self.own_network = own_network
+        """Whether each service has a network of its own, where no other process can answer for it."""
         self.environment = environment
         self.settings = settings
         self._turn = asyncio.Lock()
@@ -85,13 +105,13 @@ class Endpoints:
         expectation = expectation_of(goal)
         ready_when = goal.ready_when if goal.ready_when is not None else self.settings.ready_when
         await self.processes.sweep(mark)  # a service that was left by a process that died would answer instead
-        port = _port_for(goal, ready_when)
+        port = _port_for(goal, ready_when, self.own_network)
         question = Question.of(goal, port)
         probe = fill(ready_when, port) if ready_when is not None else None
         said.awaited = probe or ""
         async with self._service(fill(serve, port), place, mark, port, goal, said) as service:
             await _until_ready(service, probe, question, goal.ready_seconds, said)
-            answer = await _answer(question, goal.timeout_seconds)
+            answer = await _answer(question, goal.timeout_seconds, said.way)
             if service.done():
                 raise _Settled(CheckStatus.FAILED, f"the service ended while it was asked: {said.telling()}")
         passed, told = expectation.judge(answer) or await self._by_path(goal, answer, mark)
@@ -114,11 +134,14 @@ class Endpoints:
         command = Command(
             argv=argv_of(serve),
             workdir=place.folder,
-            environment={**surroundings(self.environment, Path(place.folder)), "PORT": str(port)},
+            environment={**surroundings(self.environment, place.folder, self.folders), "PORT": str(port)},
             timeout_seconds=limit,
             idle_seconds=limit,
             mark=mark,
+            entry=Entry(opened=said.way.opened) if self.own_network else None,
+            awaits=said.awaited,
         )
+        said.way.needs_a_dialer = self.own_network
         said.command = shown(serve)
         service = asyncio.create_task(self.processes.run(command, said.hear))
         try:
@@ -129,12 +152,12 @@ class Endpoints:
             await self.processes.sweep(mark)
 
 
-def _port_for(goal: Asked, ready_when: str | None) -> int:
-    """The port that an address names, or a free one. A port that somebody has is never asked."""
+def _port_for(goal: Asked, ready_when: str | None, own_network: bool) -> int:
+    """The port that an address names, or a free one. A port of this machine that is in use is never asked."""
     for text in (goal.url, ready_when or ""):
         if text.startswith(_ADDRESS) and not has_port(text):
             port = address_of(text).port
-            if is_taken(port):
+            if not own_network and is_taken(port):
                 raise Unusable(f"port {port} is taken by another process")
             return port
     return free_port()
@@ -151,7 +174,8 @@ async def _until_ready(
             raise _ended_early(service.result(), said)
         if loop.time() >= deadline:
             waited = f"was not ready within {seconds:g} s"
-            hint = "" if probe or is_open(question.address) else f": nothing listens on port {question.address.port}"
+            is_silent = not probe and not said.way.is_open(question.address)
+            hint = "" if not is_silent else f": nothing listens on port {question.address.port}"
             raise _Settled(CheckStatus.FAILED, f"the service {waited}{hint}", timed_out=True)
     if service.done():
         raise _ended_early(service.result(), said)
@@ -170,18 +194,18 @@ async def _is_ready(probe: str | None, question: Question, said: "_Said", second
     if probe is not None and probe.startswith(("/", *_ADDRESS)):
         asked = Question(method="GET", address=address_of(probe, question.address.port))
         try:
-            return (await _answer(asked, seconds)).status < _SERVER_ERROR
+            return (await _answer(asked, seconds, said.way)).status < _SERVER_ERROR
         except _Settled:
             return False
     if probe is not None and not said.heard_it:
         return False
-    return await asyncio.to_thread(is_open, question.address)
+    return await asyncio.to_thread(said.way.is_open, question.address)
 
 
-async def _answer(question: Question, seconds: float) -> Answer:
+async def _answer(question: Question, seconds: float, way: "_Way") -> Answer:
     """Ask in a thread. One that waits for ever is let go when the service ends, which closes its connection."""
     try:
-        return await asyncio.wait_for(asyncio.to_thread(ask, question, seconds), seconds)
+        return await asyncio.wait_for(asyncio.to_thread(way.ask, question, seconds), seconds)
     except TimeoutError as error:
         told = f"{question.shown} → no answer within {seconds:g} s"
         raise _Settled(CheckStatus.FAILED, told, timed_out=True) from error
@@ -189,22 +213,48 @@ async def _answer(question: Question, seconds: float) -> Answer:
         raise _Settled(CheckStatus.FAILED, f"{question.shown} → no answer: {bounded_line(str(error))}") from error
 
 
-class _Said:
-    """What a service prints, as much of it as is kept."""
+class _Way:
+    """The way to a service: by the loopback of this machine, or into the network of its own sandbox."""
 
     def __init__(self) -> None:
-        self.text = ""
+        self.needs_a_dialer = False
+        self.dialer: Dialer | None = None
+
+    def opened(self, dialer: Dialer) -> None:
+        self.dialer = dialer
+
+    def ask(self, question: Question, seconds: float) -> Answer:
+        if self.needs_a_dialer and self.dialer is None:
+            raise NoAnswer("the service has not been started yet")
+        return ask(question, seconds, self.dialer)
+
+    def is_open(self, address: Address) -> bool:
+        return not (self.needs_a_dialer and self.dialer is None) and is_open(address, self.dialer)
+
+
+class _Said:
+    """What a service prints, as much of it as is kept, and the way to it."""
+
+    def __init__(self) -> None:
+        self.way = _Way()
+        self._head, self._tail = "", ""
         self.command = ""
         self.awaited = ""
         """The text that says that the service is ready."""
         self.heard_it = False
 
-    def hear(self, stream: str, line: str) -> None:
-        if stream == "started":
+    def hear(self, stream: str, text: str) -> None:
+        self.heard_it = self.heard_it or stream == AWAITED
+        if stream not in ("stdout", "stderr"):
             return
-        self.heard_it = self.heard_it or self.awaited in line
-        if len(self.text) < _HEARD:
-            self.text += f"{line}\n"
+        if len(self._head) < _HEARD_HEAD:
+            self._head += f"{text}\n"
+        else:
+            self._tail = f"{self._tail}{text}\n"[-_HEARD_TAIL:]
+
+    @property
+    def text(self) -> str:
+        return self._head + self._tail
 
     def telling(self) -> str:
         return telling_line(self.text) or "it said nothing"

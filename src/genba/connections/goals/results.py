@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from genba.connections.drafts import put
+from genba.connections.private_folders import make_private_folder
 from genba.domain.errors import NotFoundError
 from genba.domain.evidence import CheckResult
 from genba.domain.reading import reader
@@ -30,7 +31,7 @@ class FileResults:
 
     def keep(self, key: str, result: CheckResult, reusable: bool) -> str:
         """Keep a result and its whole output; returns the name of the log."""
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folder(self.folder)
         name = key[:_NAME_LENGTH] if reusable else f"{key[:_NAME_LENGTH]}-{os.urandom(3).hex()}"
         put(self.folder / f"{name}.log", result.output.encode("utf-8", "replace"))
         if reusable:

@@ -8,11 +8,13 @@ from typing import Protocol
 
 import msgspec
 
-from genba.connections.goals.commands import GoalCommands, bounded_line, is_empty, judged
+from genba.connections.goals.commands import Folders, GoalCommands, PlainFolders, bounded_line, is_empty, judged
 from genba.connections.goals.endpoints import Endpoints, RunnerSettings
+from genba.connections.goals.installed_copies import untested_package
 from genba.connections.goals.regression import fails_on_base
-from genba.connections.goals.suites import run_suite
-from genba.domain.detection import is_gitleaks
+from genba.connections.goals.suites import SuiteEnd, counted, judged_suite, ran_no_test, run_suite
+from genba.connections.untrusted_files import UntrustedFolder
+from genba.domain.detection import is_gitleaks, names_tests
 from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.goals import (
     BuildSucceeds,
@@ -55,9 +57,16 @@ class GoalEngine:
         environment: Mapping[str, str],
         secrets: SecretScanner,
         settings: RunnerSettings | None = None,
+        folders: Folders | None = None,
+        own_network: bool = False,
+        repository: Path | None = None,
     ) -> None:
-        self.commands = GoalCommands(processes, environment)
-        self.endpoints = Endpoints(processes, environment, settings or RunnerSettings())
+        self.environment = environment
+        self.repository = repository
+        """The folder of which the user may have installed a copy; None where it is the copy that is to be tested."""
+        self.folders = folders or PlainFolders()
+        self.commands = GoalCommands(processes, environment, self.folders)
+        self.endpoints = Endpoints(processes, environment, settings or RunnerSettings(), self.folders, own_network)
         self.secrets = secrets
 
     async def run(self, goal: Goal, place: Place, mark: str) -> CheckResult:
@@ -70,13 +79,13 @@ class GoalEngine:
                 found = command if command is not None else await self._detected(goal, place)
                 return await self._command(goal, found, place, mark)
             case CustomScript(script=script, empty_output=empty):
-                result = await self._command(goal, script, place, mark)
+                result = await self._script(goal, script, place, mark)
                 return _silent(result) if empty else result
             case TestAdded(must_fail_on_base=True):
                 command = goal.command if goal.command is not None else await self._detected(goal, place)
                 if command is None or is_empty(command):
                     return _no_command(goal, command)
-                return await fails_on_base(self.commands, goal, command, place, mark)
+                return await self._of_commit(await fails_on_base(self.commands, goal, command, place, mark), place)
             case FileExists(path=path):
                 there = await asyncio.to_thread(file_exists, Path(place.folder), path)
                 complaint = "" if there else f"there is no file {bounded_line(path)}"
@@ -99,14 +108,36 @@ class GoalEngine:
     async def _suite(self, goal: TestsPass, words: Words | None, place: Place, mark: str) -> CheckResult:
         if words is None or is_empty(words):
             return _no_command(goal, words)
-        done, doubt = await run_suite(self.commands, words, place.folder, goal.timeout_seconds, mark)
+        end = await run_suite(self.commands, words, place.folder, goal.timeout_seconds, mark)
+        return await self._of_commit(judged_suite(goal_type(goal), words, goal.timeout_seconds, end), place)
+
+    async def _of_commit(self, result: CheckResult, place: Place) -> CheckResult:
+        """The result of tests, unless they passed on an installed copy of the project."""
+        if not result.passed or self.repository is None:
+            return result
+        files = self.folders.files(place.folder)
+        path = self.environment.get("PATH", "")
+        copy = await asyncio.to_thread(untested_package, path, self.repository, Path(files))
+        if not copy:
+            return result
+        detail = f"the tests import {copy}, not this commit: install it in verification.setup, or remove that copy"
+        return msgspec.structs.replace(result, status=CheckStatus.ERROR, detail=detail)
+
+    async def _script(self, goal: CustomScript, words: Words, place: Place, mark: str) -> CheckResult:
+        """A script is judged by its exit code; one that names tests must have run one, where its output tells."""
+        if is_empty(words):
+            return _no_command(goal, words)
+        done = await self.commands.run(words, place.folder, goal.timeout_seconds, mark)
         result = judged(goal_type(goal), words, goal.timeout_seconds, done)
-        return msgspec.structs.replace(result, status=CheckStatus.FAILED, detail=doubt) if doubt else result
+        if not result.passed or not names_tests(words):
+            return result
+        end = SuiteEnd(done=done, count=await counted(done))
+        return ran_no_test(goal_type(goal), words, end) if end.ran_none else await self._of_commit(result, place)
 
     async def _detected(self, goal: Goal, place: Place) -> str | None:
         from genba.connections.goals.detection import detect_in  # noqa: PLC0415  (most goals name their command)
 
-        found = await asyncio.to_thread(detect_in, Path(place.folder))
+        found = await asyncio.to_thread(detect_in, self.folders.files(place.folder))
         match goal:
             case LintPasses():
                 return found.lint
@@ -117,18 +148,18 @@ class GoalEngine:
 
 def file_exists(folder: Path, path: str) -> bool:
     """Whether a file of the folder has this path, or fits it. A link that leads out of the folder leads to nothing."""
-    root = folder.resolve()
+    inside = UntrustedFolder(folder)
     try:
-        if _is_inside(folder / path, root):
+        if _is_inside(inside, path):
             return True
-        return bool(_GLOB.search(path)) and any(_is_inside(found, root) for found in folder.glob(path))
+        found = folder.glob(path) if _GLOB.search(path) else ()
+        return any(_is_inside(inside, str(each.relative_to(folder))) for each in found)
     except (OSError, ValueError, RuntimeError, NotImplementedError):
-        return False  # a link that leads round in a circle is no file, and an absolute pattern fits none
+        return False  # an absolute pattern fits none
 
 
-def _is_inside(path: Path, root: Path) -> bool:
-    target = path.resolve()
-    return target.is_relative_to(root) and not target.is_relative_to(root / ".git") and target.is_file()
+def _is_inside(folder: UntrustedFolder, path: str) -> bool:
+    return folder.is_file(path) and not folder.is_within(path, ".git")
 
 
 def _silent(result: CheckResult) -> CheckResult:

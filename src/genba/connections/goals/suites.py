@@ -1,29 +1,56 @@
 """Running test suites. Of a runner that is known, its own count is believed, and not the exit code alone.
 
-Code that is tested runs in the process of the runner, and can end it with 0 before a test has failed.
+Code that is tested runs in the process of the runner, and can end it with 0 before a test has failed. A command that
+ran no test has shown nothing: that is an error, neither a pass nor a fail.
 """
 
 import asyncio
 import re
-import tempfile
-from pathlib import Path
 
-from genba.connections.goals.commands import GoalCommands
+import msgspec
+
+from genba.connections.goals.commands import GoalCommands, Report, judged, output_of, shown
 from genba.connections.goals.narrowing import runner_of
 from genba.domain.detection import plain_words
+from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.goals import Words
 from genba.domain.processes import Ending, Exit
+from genba.domain.suite_counts import SuiteCount, count_tests
 
 _HEAD = 4096
-_USAGE = 4
-"""The exit code of pytest for an option that it does not know."""
+_USAGE, _NOTHING_COLLECTED = 4, 5
+"""The exit codes of pytest for an option that it does not know, and for no test."""
 _ALL_WELL = re.compile(r"^Ran \d+ tests? in .*\s+OK\b", re.MULTILINE)
+_BY_EXIT_CODE = "exit code only: the output has no count of tests"
+_NEXT = (
+    "name the command that runs the tests: `- tests_pass: COMMAND` under dod in .genba/config.yaml; "
+    "what they need is installed by verification.setup"
+)
+
+
+class SuiteEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """How a command that runs tests ended."""
+
+    done: Exit
+    doubt: str = ""
+    """Why a 0 is not believed, or nothing."""
+    count: SuiteCount | None = None
+    """The tests that ran; None where the runner is not known."""
+
+    @property
+    def ran_none(self) -> bool:
+        """Whether it ran to its end without a test. What failed for another reason has failed."""
+        if self.count is None or self.done.ending is not Ending.EXITED or self.done.violations:
+            return False
+        if self.done.code == 0:
+            return self.count.passed == 0
+        return self.count.ran_none and self.count.says_none
 
 
 async def run_suite(
     commands: GoalCommands, words: Words, folder: str, limit: float, mark: str, more: tuple[str, ...] = ()
-) -> tuple[Exit, str]:
-    """Run tests; `more` are words behind the command. With the end comes why a 0 is not believed, or nothing."""
+) -> SuiteEnd:
+    """Run tests; `more` are words behind the command."""
     plain = plain_words(words) or ()
     match runner_of(plain) if plain else "":
         case "pytest":
@@ -33,32 +60,65 @@ async def run_suite(
             doubt = "" if _ALL_WELL.search(done.stderr) else "unittest did not come to its end"
         case _:
             done, doubt = await commands.run(words, folder, limit, mark, more), ""
-    return done, _told(done, doubt)
+    return SuiteEnd(done=done, doubt=_told(done, doubt), count=await counted(done))
+
+
+async def counted(done: Exit) -> SuiteCount | None:
+    """The tests that a command ran, by its output; None where no known summary is found."""
+    return await asyncio.to_thread(count_tests, done.stdout, done.stderr)
+
+
+def judged_suite(name: str, words: Words, limit: float, end: SuiteEnd) -> CheckResult:
+    """The result of a command that must end with 0, and have run tests."""
+    result = judged(name, words, limit, end.done)
+    if end.doubt:
+        return msgspec.structs.replace(result, status=CheckStatus.FAILED, detail=end.doubt)
+    if result.status is CheckStatus.ERROR:
+        return result
+    if end.ran_none:
+        return ran_no_test(name, words, end)
+    if result.passed:
+        return msgspec.structs.replace(result, detail=str(end.count) if end.count is not None else _BY_EXIT_CODE)
+    return result
+
+
+def ran_no_test(name: str, words: Words, end: SuiteEnd) -> CheckResult:
+    """The result of a command that ran no test, and what to do about it."""
+    skipped, failed = (end.count.skipped, end.count.failed) if end.count is not None else (0, 0)
+    why = f" ({skipped} skipped)" if skipped else ""
+    what = f"ran no test{why}" if not failed else f"ended with 0, but no test passed, and {failed} failed"
+    detail = f"`{shown(words)}` {what}: {_NEXT}"
+    return CheckResult(name, CheckStatus.ERROR, detail, output_of(end.done), end.done.seconds, ran_no_test=not failed)
 
 
 async def _by_pytest(
     commands: GoalCommands, words: tuple[str, ...], folder: str, limit: float, mark: str, more: tuple[str, ...]
-) -> tuple[Exit, str]:
-    # In the checkout: behind walls nothing else is seen from both sides. Nobody looks for tests behind a dot.
-    with tempfile.TemporaryDirectory(prefix=".genba-", dir=folder) as own:
-        report = Path(own) / "report.xml"
-        done = await commands.run(words, folder, limit, mark, (f"--junitxml={report}", *more))
+) -> SuiteEnd:
+    with commands.report(folder, "report.xml") as report:
+        done = await commands.run(words, folder, limit, mark, (f"--junitxml={report.path}", *more))
         if done.code == _USAGE and "--junitxml" in done.stderr:  # a project may switch that plugin off
-            return await commands.run(words, folder, limit, mark, more), ""
-        return done, _told(done, await asyncio.to_thread(_counted, report))
+            done = await commands.run(words, folder, limit, mark, more)
+            return SuiteEnd(done=done, count=await counted(done))
+        doubt, count = await asyncio.to_thread(_reported, report, done)
+        return SuiteEnd(done=done, doubt=_told(done, doubt), count=count or await counted(done))
 
 
-def _counted(report: Path) -> str:
+def _reported(report: Report, done: Exit) -> tuple[str, SuiteCount | None]:
     """What pytest wrote down at its very end. Names of tests, which are hostile input, come after the counts."""
-    try:
-        with report.open(encoding="utf-8", errors="replace") as file:
-            head = file.read(_HEAD)
-    except OSError:
-        return "pytest did not come to its end"
-    suite = re.search(r"<testsuite [^>]*>", head)
-    counts = dict(re.findall(r' (errors|failures)="(\d+)"', suite[0])) if suite else {}
-    told = [f"{count} {name}" for name, count in counts.items() if count != "0"]
-    return f"pytest counted {', '.join(told)}" if told else ""
+    suite = re.search(r"<testsuite [^>]*>", report.start(_HEAD) or "")
+    if suite is None:
+        return "pytest did not come to its end", None
+    numbers = {name: int(number) for name, number in re.findall(r' (\w+)="(\d{1,9})"', suite[0])}
+    wrong = {name: numbers.get(name, 0) for name in ("errors", "failures")}
+    failed, skipped = sum(wrong.values()), numbers.get("skipped", 0)
+    told = [f"{number} {name}" for name, number in wrong.items() if number]
+    count = SuiteCount(
+        passed=max(0, numbers.get("tests", 0) - failed - skipped),
+        failed=failed,
+        skipped=skipped,
+        says_none=done.code == _NOTHING_COLLECTED,
+    )
+    return f"pytest counted {', '.join(told)}" if told else "", count if "tests" in numbers else None
 
 
 def _told(done: Exit, doubt: str) -> str:

@@ -1,5 +1,6 @@
 """The journal as a JSONL file: one event per line, appended, never rewritten."""
 
+import contextlib
 import errno
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -9,14 +10,30 @@ from typing import Any
 
 import msgspec
 
-from genba.connections.journal.redaction import Redactor
+from genba.connections.journal.redaction import OutputRedactor, Redactor
 from genba.domain.errors import DiskFullError, is_disk_full
-from genba.domain.events import Event
+from genba.domain.events import AgentOutput, Event, GateUsed, Notice, OutputLeftOut, ToolUsed
+from genba.domain.long_texts import shortened
 from genba.domain.reading import fitted, reader
 
 Listener = Callable[[Event], None]
 SUFFIX = ".jsonl"
-_LONGEST_LINE = 16 * 1024
+_OUTPUT_BYTES = 12_000_000
+"""The output of agents never makes a journal longer than this; a question gets half of what is left."""
+_LEAST_OUTPUT = 4096
+"""So that the last lines of an agent are there even then."""
+_AGENT_BYTES = 14_000_000
+"""From here on nothing is written of what an agent does by itself. What Genba does is always written."""
+_LONGEST_EVENT = 1_000_000
+_LONG_TEXT = 64 * 1024
+_MOST_ENTRIES = 1000
+"""Of a list in an event, such as commits and findings."""
+_SHORT_TEXT, _SHORTEST_TEXT = 2000, 200
+"""Characters of a text in a journal that is long, and in one that is too long."""
+_WHOLE = frozenset({"state", "workspace", "started"})
+"""What a resumed run needs as it was."""
+_OF_AGENTS = (AgentOutput, OutputLeftOut, ToolUsed, GateUsed)
+_PRINTED = b'{"event":"agent_output"'
 
 
 class JsonlJournal:
@@ -40,10 +57,26 @@ class JsonlJournal:
         self.listeners = listeners
         self.before_first = before_first
         self._descriptor: int | None = None
+        self._output = OutputRedactor(redactor)
+        self._size = _size_of(path)
+        self._dropped = 0
+        """Events of the agent that were not written since the last one that was."""
         self._torn = False
         """Whether the last line was cut off by a full disk: the next one begins a line of its own."""
 
+    def room(self) -> int:
+        """Half of what is left: one loud question does not take the room of all that follow."""
+        return max(_LEAST_OUTPUT, (_OUTPUT_BYTES - self._size) // 2)
+
     def emit(self, event: Event) -> None:
+        if isinstance(event, _OF_AGENTS) and self._size > _AGENT_BYTES:
+            self._dropped += 1
+            return
+        if self._dropped:
+            dropped, self._dropped = self._dropped, 0
+            self.emit(Notice(message=f"{dropped:,} events of the agent left out: the journal is full"))
+        if isinstance(event, AgentOutput):
+            event = msgspec.structs.replace(event, text=self._output.text(event.stream, event.text))
         stamped = msgspec.structs.replace(
             event,
             time=_now(),
@@ -51,10 +84,16 @@ class JsonlJournal:
             agent=self.agent,
             issue=event.issue if event.issue else self.issue,
         )
-        clean, line = _encoded(_shortened(self.redactor.event(msgspec.to_builtins(stamped))))
+        clean, line = _written(_shortened(self.redactor.event(msgspec.to_builtins(stamped)), self._longest()))
         self._write(line)
         if self.listeners:
             self._tell(fitted(clean, Event))
+
+    def _longest(self) -> int:
+        """How long a text of an event may be: the longer the journal is, the shorter."""
+        if self._size > _AGENT_BYTES:
+            return _SHORTEST_TEXT
+        return max(_SHORT_TEXT, min(_LONG_TEXT, (_OUTPUT_BYTES - self._size) // 64))
 
     def _tell(self, event: Event) -> None:
         """A view that can no longer be written to goes quiet; it never hurts the run."""
@@ -75,6 +114,7 @@ class JsonlJournal:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             _close_torn_line(self._descriptor)
+            self._size = os.fstat(self._descriptor).st_size
         return self._descriptor
 
     def _write(self, line: bytes) -> None:
@@ -82,6 +122,7 @@ class JsonlJournal:
             descriptor = self._opened()
             whole = b"\n" + line if self._torn else line
             written = os.write(descriptor, whole)
+            self._size += written
             self._torn = written != len(whole)
             if self._torn:
                 raise OSError(errno.ENOSPC, "short write")
@@ -92,6 +133,16 @@ class JsonlJournal:
                     hint=f"free some space, then: genba run --resume {self.run}",
                 ) from error
             raise
+
+
+def _written(value: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+    """An event as a line of bounded length: a structured reply that is longer is not in it."""
+    clean, line = _encoded(value)
+    if len(line) > _LONGEST_EVENT:
+        clean, line = _encoded(_shortened(clean, _SHORTEST_TEXT))
+    if len(line) > _LONGEST_EVENT and clean.get("structured") is not None:
+        return _encoded({**clean, "structured": {"left_out": f"{len(line):,} bytes"}})
+    return clean, line
 
 
 def _encoded(value: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
@@ -113,12 +164,21 @@ def _whole_text(value: Any) -> Any:
     return value
 
 
-def _shortened(value: dict[str, Any]) -> dict[str, Any]:
-    """A line of output without end is cut, after its secrets are gone."""
-    text = value.get("text")
-    if isinstance(text, str) and len(text) > _LONGEST_LINE:
-        value["text"] = f"{text[:_LONGEST_LINE]} … ({len(text)} characters)"
+def _shortened(value: Any, longest: int) -> Any:
+    """A value without the middle of texts that are too long, after their secrets are gone."""
+    if isinstance(value, str):
+        return shortened(value, longest)
+    if isinstance(value, dict):
+        return {key: inner if key in _WHOLE else _shortened(inner, longest) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_shortened(inner, min(longest, _SHORT_TEXT)) for inner in value[:_MOST_ENTRIES]]
     return value
+
+
+def _size_of(path: Path) -> int:
+    with contextlib.suppress(OSError):
+        return path.stat().st_size
+    return 0
 
 
 def _close_torn_line(descriptor: int) -> None:
@@ -128,10 +188,12 @@ def _close_torn_line(descriptor: int) -> None:
         os.write(descriptor, b"\n")
 
 
-def read_journal(path: Path) -> Iterator[Event]:
-    """The events of a journal; a torn or foreign line is passed over."""
+def read_journal(path: Path, output: bool = True) -> Iterator[Event]:
+    """The events of a journal; a torn or foreign line is passed over, and without `output` what agents printed."""
     with path.open("rb") as file:
         for line in file:
+            if not output and line.startswith(_PRINTED):
+                continue
             try:
                 yield reader(Event).decode(line)
             except (ValueError, RecursionError):

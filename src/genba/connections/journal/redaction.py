@@ -17,6 +17,15 @@ _FREE_TEXT = frozenset({
 """The fields of an event in which anybody may have written anything. All others are words of the house."""
 _OF_THE_WORKFLOW = r"(?<![A-Za-z0-9])gb[kos]_[A-Za-z0-9_]{12,}"
 """Passkeys, one-time credentials and tokens of the workflow."""
+_HINTS = (
+    *("sk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xoxa-", "xoxb-", "xoxp-", "xoxr-"),
+    *("xoxs-", "gbk_", "gbo_", "gbs_", "AKIA", "AIza", "eyJ", "PRIVATE KEY-----", "://", "earer "),
+)
+"""What every text that looks secret contains. Most output has none of it, and to look for these is quick."""
+_KEY_BEGINS = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")
+_KEY_ENDS = re.compile(r"-----END [A-Z ]*PRIVATE KEY-----")
+_KEY_LINE = re.compile(r"[ \t]*(?:[A-Za-z0-9+/]+={0,2}|[A-Za-z0-9-]+: [^\n]*)?[ \t\r]*")
+"""A line inside a private key: base64, one of its headers, or nothing."""
 _LOOKS_SECRET = re.compile(
     r"(?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{16,}"
     r"|gh[pousr]_[A-Za-z0-9_.-]{20,}"
@@ -28,6 +37,7 @@ _LOOKS_SECRET = re.compile(
     r"|AIza[0-9A-Za-z_-]{35}"
     r"|(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----(?:.|\n)*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
+    r"|(?<![A-Za-z0-9+/=])(?:[A-Za-z0-9+/=]{16,}+\s{1,4}+){1,200}+-----END [A-Z ]*PRIVATE KEY-----"
     r"|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"
     r"|(?<=[Bb]earer )[A-Za-z0-9._~+/-]{12,}=*"
 )
@@ -50,13 +60,16 @@ class Redactor:
         values = {
             value for name, value in environment.items() if is_secret_name(name) and len(value) >= _SHORTEST_VALUE
         }
-        longest_first = sorted(values, key=len, reverse=True)
-        self._values = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+        lines = {line.strip() for value in values if "\n" in value for line in value.splitlines()}
+        values |= {line for line in lines if len(line) >= _SHORTEST_VALUE}
+        self._values = sorted(values, key=len, reverse=True)
+        """The longest first. The lines of a value with many lines are hidden each by itself, too."""
 
     def text(self, text: str) -> str:
-        if self._values is not None:
-            text = self._values.sub(HIDDEN, text)
-        return _LOOKS_SECRET.sub(HIDDEN, text)
+        for value in self._values:
+            if value in text:
+                text = text.replace(value, HIDDEN)
+        return _LOOKS_SECRET.sub(HIDDEN, text) if any(hint in text for hint in _HINTS) else text
 
     def value(self, value: Any) -> Any:
         """The same JSON value with every string in it redacted; keys are not values."""
@@ -77,6 +90,47 @@ class Redactor:
         if isinstance(value, list | tuple):
             return [self.event(inner) for inner in value]
         return value
+
+
+class OutputRedactor:
+    """Hides the secrets of output that arrives in pieces, each of whole lines: a private key goes over many of them."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._in_key: set[str] = set()
+        """The streams whose last line is inside a private key."""
+
+    def text(self, stream: str, text: str) -> str:
+        hidden = ""
+        if stream in self._in_key:
+            rest = _after_key(text)
+            if rest is None:
+                return HIDDEN
+            self._in_key.discard(stream)
+            hidden, text = HIDDEN, rest
+        if _opens_key(text):
+            self._in_key.add(stream)
+        return hidden + self._redactor.text(text)
+
+
+def _opens_key(text: str) -> bool:
+    """Whether a private key begins in a text and goes on behind it."""
+    begun = text.rfind("-----BEGIN ")
+    if begun < 0 or not _KEY_BEGINS.match(text, begun) or _KEY_ENDS.search(text, begun):
+        return False
+    return _after_key(text[begun:].partition("\n")[2]) is None
+
+
+def _after_key(text: str) -> str | None:
+    """What comes behind a private key; None where it goes on. What is no line of a key ends it, too."""
+    if found := _KEY_ENDS.search(text):
+        return text[found.end() :]
+    at = 0
+    for line in text.split("\n"):
+        if not _KEY_LINE.fullmatch(line):
+            return text[at:]
+        at += len(line) + 1
+    return None
 
 
 def _is_free(key: str, value: Any) -> bool:

@@ -11,10 +11,9 @@ import sys
 import time
 from pathlib import Path
 
+from genba.connections.own_processes import OWN
 from genba.connections.process.tree import MARK, environment_of
 
-OWN = "GENBA_OWN_PROCESS"
-"""In the environment of everything that Genba starts for itself, such as git. Agents never get it."""
 _PR_SET_CHILD_SUBREAPER = 36
 _PATIENCE_SECONDS = 2.0
 _POLL_SECONDS = 0.02

@@ -5,20 +5,19 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from genba.connections.process.orphans import end_orphans, whose_all_descend
+from genba.connections.process.output import Awaited, Kept, Reports, WholeLines
 from genba.connections.process.tree import MARK, end_all
 from genba.domain.errors import GenbaError
 from genba.domain.processes import Command, Ending, Exit, Heard
 
-_CHUNK = 64 * 1024
-_KEPT_BYTES = 32 * 1024 * 1024
-_LINE_BYTES = 16 * 1024
-_OVERLAP_BYTES = 512
-"""Held back of a line that is told in pieces, so that a secret is not cut in two."""
-_LONGEST_LINE = 16 * 1024 * 1024
-"""Bytes of a line that is handed on whole. A longer one is told in pieces, and is no line for anybody."""
+_SMALL_READ = 4096
+_READS_IN_A_ROW = 50
+_PACE_SECONDS = 0.02
+"""A process that prints in tiny pieces is read this often: each read costs more than such a piece."""
 _POLL_SECONDS = 0.1
 _SELDOM_SECONDS = 2.0
 _PIPE_GRACE_SECONDS = 0.5
@@ -43,27 +42,35 @@ class ProcessSupervisor:
     async def _run(self, command: Command, heard: Heard) -> Exit:
         loop = asyncio.get_running_loop()
         began = loop.time()
+        pipes, process = _Pipes(), None
         try:
-            process = await self._started(command)
+            process = await self._started(command, pipes)
         except (OSError, ValueError) as error:
             said = f"{command.argv[0]}: {error.strerror if isinstance(error, OSError) else error}"
             return Exit(ending=Ending.CANNOT_START, code=127, stdout="", stderr=said, seconds=0.0)
-        heard("started", str(process.pid))
-        watch = _Watch(loop, process, heard, command.lines)
+        finally:
+            pipes.close_far_ends()
+            if process is None:
+                pipes.close()
+        watch = _Watch(loop, process, heard, command)
         try:
+            heard("started", str(process.pid))
+            await watch.open(pipes)
             ending = await watch.until_end(command)
         finally:
             await self._end(process.pid, command.mark, watch)
         code = process.returncode if process.returncode is not None else -signal.SIGKILL
+        stdout, left_out = watch.kept["stdout"].content()
         return Exit(
             ending=ending,
             code=code,
-            stdout=watch.kept("stdout"),
-            stderr=watch.kept("stderr"),
+            stdout=stdout.decode("utf-8", errors="replace"),
+            stderr=watch.kept["stderr"].content()[0].decode("utf-8", errors="replace"),
             seconds=loop.time() - began,
+            left_out=left_out,
         )
 
-    async def _started(self, command: Command) -> asyncio.subprocess.Process:
+    async def _started(self, command: Command, pipes: "_Pipes") -> asyncio.subprocess.Process:
         """The process, once it is there. Who is told to stop while it is being started ends what was started."""
         starting = asyncio.create_task(
             asyncio.create_subprocess_exec(
@@ -71,8 +78,8 @@ class ProcessSupervisor:
                 cwd=command.workdir,
                 env={**command.environment, MARK: command.mark},
                 stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
+                stdout=pipes.far["stdout"],
+                stderr=pipes.far["stderr"],
                 start_new_session=True,
                 pass_fds=command.inherited,
             )
@@ -100,32 +107,94 @@ class ProcessSupervisor:
         await watch.close()
 
 
+class _Pipes:
+    """The two pipes that a process prints into. What is not handed on is closed."""
+
+    def __init__(self) -> None:
+        self.near: dict[str, int] = {}
+        self.far: dict[str, int] = {}
+        for name in ("stdout", "stderr"):
+            self.near[name], self.far[name] = os.pipe()
+
+    def close_far_ends(self) -> None:
+        """Once the process has them, or there is none: the pipes run dry when it ends."""
+        for descriptor in self.far.values():
+            os.close(descriptor)
+
+    def close(self) -> None:
+        while self.near:
+            os.close(self.near.popitem()[1])
+
+
+class _Pipe(asyncio.Protocol):
+    """Reads one pipe: as much at once as there is, and less often where that is little."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, take: Callable[[bytes], None]) -> None:
+        self.loop = loop
+        self.take = take
+        self.over: asyncio.Future[None] = loop.create_future()
+        self.transport: asyncio.ReadTransport | None = None
+        self._small = 0
+        self._since = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.ReadTransport)  # noqa: S101  (see _Watch.open)
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self.take(data)
+        if len(data) >= _SMALL_READ:
+            return
+        now = self.loop.time()
+        if now - self._since > _READS_IN_A_ROW * _PACE_SECONDS:
+            self._since, self._small = now, 0
+        self._small += 1
+        if self._small > _READS_IN_A_ROW and self.transport is not None:
+            self.transport.pause_reading()
+            self.loop.call_later(_PACE_SECONDS, self._go_on)
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        if not self.over.done():
+            self.over.set_result(None)
+
+    def close(self) -> None:
+        if self.transport is not None:
+            self.transport.close()
+
+    def _go_on(self) -> None:
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.resume_reading()
+
+
 class _Watch:
     """Reads both streams, and knows when something was last said."""
 
     def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        process: asyncio.subprocess.Process,
-        heard: Heard,
-        lines: Callable[[bytes], None] | None,
+        self, loop: asyncio.AbstractEventLoop, process: asyncio.subprocess.Process, heard: Heard, command: Command
     ) -> None:
         self.loop = loop
         self.process = process
-        self.heard = heard
-        self.lines = _WholeLines(lines) if lines is not None else None
         self.last_sign = loop.time()
         self.parting = float("inf")
         """When a process that nobody talks with any more is ended."""
-        self.buffers: dict[str, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
+        head = command.keep_bytes // 4
+        self.kept = {name: Kept(head, command.keep_bytes - head) for name in ("stdout", "stderr")}
+        self.awaited = Awaited(heard, command.awaits)
+        self.reports = Reports(heard, command.output_bytes, self.kept)
+        self.lines = WholeLines(command.lines, command.wanted, heard) if command.lines is not None else None
         self.deaf: asyncio.Future[Any] = loop.create_future()
         """Set when what is said can no longer be written down, which ends the process."""
-        assert process.stdout is not None  # noqa: S101  (both are pipes, see run)
-        assert process.stderr is not None  # noqa: S101
-        self.readers = [
-            asyncio.create_task(self._read("stdout", process.stdout)),
-            asyncio.create_task(self._read("stderr", process.stderr)),
-        ]
+        self.pipes: list[_Pipe] = []
+        self.finished = False
+
+    async def open(self, pipes: _Pipes) -> None:
+        """Begin to read."""
+        while pipes.near:
+            name, descriptor = pipes.near.popitem()
+            file = os.fdopen(descriptor, "rb", buffering=0)
+            pipe = _Pipe(self.loop, partial(self._take, name))
+            self.pipes.append(pipe)
+            await self.loop.connect_read_pipe(lambda pipe=pipe: pipe, file)  # type: ignore[misc]
 
     async def until_end(self, command: Command) -> Ending:
         talk: asyncio.Future[Any] = asyncio.create_task(self._talk(command))
@@ -146,7 +215,9 @@ class _Watch:
                 waited = {waiter, *(each for each in heeded if not each.done())}
                 await asyncio.wait(waited, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
                 _pass_on(heeded)
-            await asyncio.wait(self.readers, timeout=_PIPE_GRACE_SECONDS)
+            await self._until_dry(_PIPE_GRACE_SECONDS)
+            if all(pipe.over.done() for pipe in self.pipes):
+                self._finish()
             if talk in heeded:
                 await asyncio.wait({talk}, timeout=_PIPE_GRACE_SECONDS)
             _pass_on(heeded)
@@ -170,18 +241,20 @@ class _Watch:
             whole.cancel()
 
     async def close(self) -> None:
-        """After the end of all writers the pipes run dry; a reader that still waits is let go."""
+        """After the end of all writers the pipes run dry; one that does not is let go."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_PIPE_GRACE_SECONDS * 4):
                 await self.process.wait()
-                await asyncio.gather(*self.readers, self._drop_stdin(), return_exceptions=True)
-        for reader in self.readers:
-            reader.cancel()
+                await self._until_dry(None)
+                await asyncio.gather(self._drop_stdin(), return_exceptions=True)
+        for pipe in self.pipes:
+            pipe.close()
+        self._finish()
         self.deaf.cancel()
-        await asyncio.gather(*self.readers, return_exceptions=True)
 
-    def kept(self, stream: str) -> str:
-        return self.buffers[stream].decode("utf-8", errors="replace")
+    async def _until_dry(self, seconds: float | None) -> None:
+        if self.pipes:
+            await asyncio.wait({pipe.over for pipe in self.pipes}, timeout=seconds)
 
     async def _talk(self, command: Command) -> None:
         """Say what there is to say, then close stdin."""
@@ -212,35 +285,35 @@ class _Watch:
             await pipe.drain()
         await asyncio.sleep(0)  # who goes on talking to a closed pipe must not stop all others
 
-    async def _read(self, name: str, stream: asyncio.StreamReader) -> None:
-        try:
-            await self._read_lines(name, stream)
-        except GenbaError as error:
-            if not self.deaf.done():
-                self.deaf.set_exception(error)
-
-    async def _read_lines(self, name: str, stream: asyncio.StreamReader) -> None:
-        """Lines as they come. A line without end is told in pieces, and only so much of it is kept."""
-        pending = b""
-        while chunk := await stream.read(_CHUNK):
-            self.last_sign = self.loop.time()
-            room = _KEPT_BYTES - len(self.buffers[name])
-            self.buffers[name] += chunk[: max(room, 0)]
+    def _take(self, name: str, chunk: bytes) -> None:
+        """What was just read. After an error the pipe is still emptied, so that the process can end."""
+        self.last_sign = self.loop.time()
+        if self.deaf.done():
+            return
+        self.kept[name].add(chunk)
+        with self._telling():
             if self.lines is not None and name == "stdout":
                 self.lines.feed(chunk)
-            *lines, pending = (pending + chunk).split(b"\n")
-            for line in lines:
-                self._tell(name, line)
-            if len(pending) > _LINE_BYTES:
-                self._tell(name, pending[:-_OVERLAP_BYTES])
-                pending = pending[-_OVERLAP_BYTES:]
-        if pending:
-            self._tell(name, pending)
-        if self.lines is not None and name == "stdout":
-            self.lines.feed(b"\n")
+            self.awaited.feed(name, chunk)
+            self.reports.feed(name, chunk)
 
-    def _tell(self, name: str, line: bytes) -> None:
-        self.heard(name, line.decode("utf-8", errors="replace"))
+    def _finish(self) -> None:
+        """Nothing more comes: what was held back is reported, once."""
+        if self.finished or self.deaf.done():
+            return
+        self.finished = True
+        with self._telling():
+            if self.lines is not None:
+                self.lines.finish()
+            self.reports.finish()
+
+    @contextlib.contextmanager
+    def _telling(self) -> Iterator[None]:
+        try:
+            yield
+        except (GenbaError, OSError) as error:
+            if not self.deaf.done():
+                self.deaf.set_exception(error)
 
 
 @contextlib.contextmanager
@@ -275,28 +348,3 @@ def _pass_on(heeded: set[asyncio.Future[Any]]) -> None:
     for each in heeded:
         if each.done():
             each.result()
-
-
-class _WholeLines:
-    """Puts lines together, however they arrive; one that never ends is dropped, and the next one counts again."""
-
-    def __init__(self, lines: Callable[[bytes], None]) -> None:
-        self.lines = lines
-        self.pieces: list[bytes] = []
-        self.length = 0
-
-    def feed(self, chunk: bytes) -> None:
-        *whole, rest = chunk.split(b"\n")
-        for line in whole:
-            self._add(line)
-            if 0 < self.length <= _LONGEST_LINE:
-                self.lines(b"".join(self.pieces))
-            self.pieces, self.length = [], 0
-        self._add(rest)
-
-    def _add(self, piece: bytes) -> None:
-        self.length += len(piece)
-        if self.length > _LONGEST_LINE:
-            self.pieces = []
-        elif piece:
-            self.pieces.append(piece)

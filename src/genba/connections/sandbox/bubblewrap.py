@@ -1,7 +1,8 @@
 """Walls of bubblewrap: namespaces of its own for every command, on an empty root with what the cell names.
 
 Each command has its own processes, network, mounts and users, so nothing of it is left when it ends: the kernel ends
-a process namespace with its first process, and that one ends with Genba.
+a process namespace with its first process, and that one ends with bubblewrap, which ends with Genba. The process that
+reports the exit code of a command is outside of the namespace of the command: see `launcher`.
 """
 
 import asyncio
@@ -16,6 +17,9 @@ from pathlib import Path
 
 import msgspec
 
+from genba.connections.drafts import put
+from genba.connections.own_processes import own_environment
+from genba.connections.removal import removed_afterwards
 from genba.connections.sandbox import launcher
 from genba.connections.sandbox.bubblewrap_words import (
     bubblewrap_words,
@@ -26,8 +30,10 @@ from genba.connections.sandbox.bubblewrap_words import (
 from genba.connections.sandbox.gatekeeping import Gatekeeper
 from genba.connections.sandbox.limits import Group, hierarchies, launcher_words, make_group
 from genba.connections.sandbox.line import Line
+from genba.connections.sandbox.seccomp_filter import filter_program
 from genba.connections.sandbox.system_folders import copy_etc, etc_texts
 from genba.connections.sandbox.watch import Watch, disk_of
+from genba.domain.errors import UnrecoverableError
 from genba.domain.ports import Processes
 from genba.domain.processes import Command, Ending, Exit, Heard
 from genba.domain.walls import Cell, WallLimits
@@ -36,6 +42,8 @@ _PROGRAM = "bwrap"
 _INSTALL = "apt-get install bubblewrap"
 _TRIAL_SECONDS = 20.0
 _LAST_PROCESS_SECONDS = 5.0
+_DIALS = 180
+"""Connections that a service can be asked by. Those that find nothing listening do not count."""
 _OVER_A_SIGNAL = 128
 _LAST_SIGNAL = 64
 _NOT_FOUND = 127
@@ -60,7 +68,10 @@ class BubblewrapSandbox:
             return "bubblewrap needs Linux"
         if not self.program:
             return f"{_PROGRAM} is not installed: {_INSTALL}"
-        with tempfile.TemporaryDirectory(prefix="genba-trial-") as folder:
+        if filter_program(os.uname().machine) is None:
+            return _no_filter()
+        with removed_afterwards(tempfile.gettempdir(), "genba-trial-") as place:
+            folder = str(place)
             cell = Cell(run="trial", folder=folder, tree=folder, home=folder)
             etc = self.etc(folder)
             environment = {"PATH": "/usr/bin:/bin"}
@@ -72,7 +83,7 @@ class BubblewrapSandbox:
                 try:
                     done = subprocess.run(
                         words,
-                        env=environment,
+                        env=own_environment(environment),
                         stdin=subprocess.DEVNULL,
                         capture_output=True,
                         timeout=_TRIAL_SECONDS,
@@ -90,12 +101,7 @@ class BubblewrapSandbox:
         for folder in (cell.folder, cell.tree, cell.home):
             os.makedirs(folder, exist_ok=True)  # noqa: PTH103  (three folders, once)
         self.etc(cell.folder)
-        gatekeeper = Gatekeeper()
-        if cell.host_loopback:
-            ports: Mapping[str, int] = await gatekeeper.open_on_loopback(cell.gates)
-        else:
-            ports = {gate.name: gate.port for gate in cell.gates}
-        return BubblewrapWalls(self, cell, gatekeeper, ports)
+        return BubblewrapWalls(self, cell, {gate.name: gate.port for gate in cell.gates})
 
     def etc(self, folder: str) -> str:
         """What is shown as /etc: one copy for all cells, as long as the folder that it is in is there."""
@@ -108,14 +114,10 @@ class BubblewrapSandbox:
 class BubblewrapWalls:
     """One cell. Its commands share its places, and nothing else."""
 
-    def __init__(
-        self, sandbox: BubblewrapSandbox, cell: Cell, gatekeeper: Gatekeeper, ports: Mapping[str, int]
-    ) -> None:
+    def __init__(self, sandbox: BubblewrapSandbox, cell: Cell, ports: Mapping[str, int]) -> None:
         self.sandbox = sandbox
         self.processes = sandbox.processes
         self.cell = cell
-        self.gatekeeper = gatekeeper
-        """Of the gates on the host's own loopback; all others live as long as one command."""
         self.ports = ports
         self.disk = disk_of(cell)
         self.running: list[str] = []
@@ -138,7 +140,6 @@ class BubblewrapWalls:
         return await self.processes.sweep(mark)
 
     async def close(self) -> None:
-        await self.gatekeeper.close()
         for mark in tuple(self.running):
             await self.processes.sweep(mark)
 
@@ -163,8 +164,8 @@ class _OneCommand:
                     asyncio.get_running_loop().run_in_executor(None, self.group.take_in, self.outer)
             heard(stream, text)
 
-        gates = () if self.walls.cell.host_loopback else self.walls.cell.gates
-        tasks = [asyncio.create_task(self.line.listen(gates, self.gatekeeper))]
+        cell = self.walls.cell
+        tasks = [asyncio.create_task(self.line.listen(cell.gates, self.gatekeeper, cell.entry))]
         if has_limits:
             tasks.append(asyncio.create_task(self.watch.guard()))
         try:
@@ -225,6 +226,7 @@ def look_around() -> None:
     etc_texts()
     hierarchies()
     writable_by_root()
+    filter_program(os.uname().machine)
     _launcher()
 
 
@@ -244,11 +246,34 @@ def _launcher() -> str:
 
 def _words(program: str, etc: str, cell: Cell, command: Command, line: Line, group: Group) -> list[str]:
     """The launcher, what it does first, and the walls that it becomes."""
-    network = [] if cell.host_loopback else ["--network"]
-    gates = [] if cell.host_loopback else [word for gate in cell.gates for word in ("--gate", str(gate.port))]
-    overlay = overlay_words(cell.overlay, cell.tree) if cell.overlay is not None else []
+    gates = [word for gate in cell.gates for word in ("--gate", str(gate.port))]
+    dials = [] if cell.entry is None else ["--dial", str(_DIALS)]
+    overlays = ((cell.overlay, cell.tree), (cell.home_overlay, cell.home))
+    overlay = [word for each, place in overlays if each is not None for word in overlay_words(each, place)]
+    first, calls = _made_for_the_launcher(cell)
     return [
         sys.executable, "-I", "-S", _launcher(), str(line.far), str(os.getpid()),
-        *network, *gates, *overlay, *launcher_words(cell.limits, group, os.geteuid() == 0),
-        "--", program, *bubblewrap_words(cell, command, line.far, etc),
+        "--processes-at", first, "--calls", calls, "--network", *gates, *dials, *overlay,
+        *launcher_words(cell.limits, group, os.geteuid() == 0),
+        "--", program, *bubblewrap_words(cell, command, line.far, etc, f"{first}/proc"),
     ]  # fmt: skip
+
+
+def _made_for_the_launcher(cell: Cell) -> tuple[str, str]:
+    """The root of the first process, and the file with the filter of system calls; neither is seen inside."""
+    first, calls = f"{cell.folder}/first", f"{cell.folder}/calls-{'traced' if cell.allow_ptrace else 'plain'}"
+    os.makedirs(f"{first}/proc", exist_ok=True)  # noqa: PTH103  (at every start)
+    program = filter_program(os.uname().machine, cell.allow_ptrace)
+    if program is None:
+        raise UnrecoverableError(_no_filter(), hint="set sandbox.kind to docker or podman")
+    try:
+        is_there = Path(calls).read_bytes() == program
+    except OSError:
+        is_there = False
+    if not is_there:
+        put(Path(calls), program)
+    return first, calls
+
+
+def _no_filter() -> str:
+    return f"bubblewrap: Genba has no filter of system calls for {os.uname().machine} machines"

@@ -13,20 +13,24 @@ from genba.domain.walls import Cell, Overlay
 _MEGABYTE = 1024 * 1024
 _TEMPORARY_MB = 2048
 _SMALL_MB = 64
-_OF_ROOT_IN_PROC = ("sysrq-trigger", "fs", "mtrr", "acpi", "scsi", "asound")
+_OF_ROOT_IN_PROC = ("sysrq-trigger", "irq", "bus", "fs", "mtrr", "acpi", "scsi", "asound")
 """Root may write there even without any of its rights, and would change the host."""
 _OF_ALL_IN_PROC = ("sys", "pressure")
 _LOADED_BY_ANYTHING = ("GCONV_PATH", "GLIBC_TUNABLES", "LOCPATH", "MALLOC_TRACE", "NLSPATH", "RESOLV_HOST_CONF")
 
 
-def bubblewrap_words(cell: Cell, command: Command, told: int, etc: str) -> list[str]:
-    """Everything after the name of the program. `told` is the open file through which it says how things went."""
+def bubblewrap_words(cell: Cell, command: Command, told: int, etc: str, proc: str) -> list[str]:
+    """Everything after the name of the program.
+
+    `told` is the open file through which it reports; `proc` is where the launcher has mounted the command's own view of
+    processes. The launcher makes the process namespace: see there for the reason.
+    """
     preloads = loaded_by_anything(command.environment).items()
     return [
-        "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
+        "--unshare-user", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
         "--disable-userns", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
         "--uid", str(os.geteuid()), "--gid", str(os.getegid()), "--json-status-fd", str(told),
-        *_system(cell, etc), *_places(cell), "--remount-ro", "/",
+        *_system(cell, etc, proc), *_places(cell), "--remount-ro", "/",
         *(word for name, value in preloads for word in ("--setenv", name, value)),
         "--chdir", command.workdir, "--", *command.argv,
     ]  # fmt: skip
@@ -43,8 +47,8 @@ def loaded_by_anything(environment: Mapping[str, str]) -> dict[str, str]:
 
 def overlay_words(overlay: Overlay, tree: str) -> list[str]:
     """How the launcher mounts a layered working tree. The layers keep their notes where any user may."""
-    parts = {"lowerdir": overlay.lower, "upperdir": overlay.upper, "workdir": overlay.work}
-    told = ",".join(f"{name}={_escaped(path)}" for name, path in parts.items())
+    lower = ":".join(_escaped(path) for path in (overlay.lower, *overlay.below))
+    told = f"lowerdir={lower},upperdir={_escaped(overlay.upper)},workdir={_escaped(overlay.work)}"
     return ["--overlay", f"userxattr,{told}", tree]
 
 
@@ -52,7 +56,7 @@ def _escaped(path: str) -> str:
     return path.replace("\\", "\\\\").replace(":", "\\:").replace(",", "\\,")
 
 
-def _system(cell: Cell, etc: str) -> Iterator[str]:
+def _system(cell: Cell, etc: str, proc: str) -> Iterator[str]:
     """The system itself, read-only, with its own view of processes and devices, and rooms that are gone afterwards."""
     for place in program_places():
         yield from ("--ro-bind", place, place)
@@ -61,7 +65,10 @@ def _system(cell: Cell, etc: str) -> Iterator[str]:
         yield from ("--ro-bind", place, place)
     for link, target in system_links().items():
         yield from ("--symlink", target, link)
-    yield from ("--proc", "/proc", *_narrowed_proc())
+    if cell.allow_ptrace:  # a debugger writes to the memory of what it looks at
+        yield from ("--bind", proc, "/proc", *_narrowed_proc())
+    else:  # a process could write to the memory of others, as if it traced them
+        yield from ("--ro-bind", proc, "/proc")
     yield from ("--dev", "/dev", *_room("/dev/shm", _SMALL_MB), "--remount-ro", "/dev")  # noqa: S108
     yield from _room("/tmp", min(cell.limits.disk_mb or _TEMPORARY_MB, _TEMPORARY_MB))  # noqa: S108  (the cell's own)
     yield from _room("/run", _SMALL_MB)

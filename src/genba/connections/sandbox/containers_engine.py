@@ -11,6 +11,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from genba.connections.own_processes import own_environment
+from genba.connections.sandbox.containers_options import sorted_options
 from genba.domain.errors import AgentUnavailable, UnrecoverableError
 from genba.domain.ports import Processes
 from genba.domain.processes import Command, Ending, Exit
@@ -37,19 +39,6 @@ _START = {
     SandboxKind.DOCKER: "systemctl start docker, and let your user be in the group docker",
     SandboxKind.PODMAN: "podman info",
 }
-_OF_THE_CLIENT = frozenset({
-    "--runtime", "--root", "--runroot", "--imagestore", "--storage-driver", "--storage-opt", "--cgroup-manager",
-    "--events-backend", "--conmon", "--hooks-dir", "--module", "--network-config-dir", "--tmpdir", "--volumepath",
-    "--log-level",
-})  # fmt: skip
-"""What podman wants before its subcommand. Docker has no such words here: its own come from the environment."""
-_OF_THE_WALLS = frozenset({
-    "--privileged", "--network", "--net", "--pid", "--ipc", "--uts", "--userns", "--cgroupns", "--cap-add", "--device",
-    "--volume", "-v", "--volumes-from", "--mount", "--security-opt", "--user", "-u", "--read-only", "--publish", "-p",
-    "--env", "-e", "--env-file", "--entrypoint", "--name", "--label", "--workdir", "-w", "--memory", "-m", "--cpus",
-    "--pids-limit", "--group-add", "--sysctl", "--add-host", "--pod", "--url", "--connection", "--remote",
-})  # fmt: skip
-"""What Genba says itself; no option of a project opens it again."""
 
 
 class Engine(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,37 +65,19 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     remaps_users: bool = False
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
-    """How a container ended, as the engine knows it."""
-
-    started: bool
-    out_of_memory: bool
-
-
-def engine(kind: SandboxKind, host: str, options: tuple[str, ...], environment: Mapping[str, str]) -> Engine:
-    """Raises UnrecoverableError for an option that would open what the walls close."""
+def engine(
+    kind: SandboxKind,
+    host: str,
+    options: tuple[str, ...],
+    environment: Mapping[str, str],
+    project_options: tuple[str, ...] = (),
+) -> Engine:
+    """Raises UnrecoverableError for an option that is not on the list."""
     seen = {name: value for name, value in environment.items() if name in _CLIENT_SEES or name.startswith("LC_")}
     if host:
         seen["DOCKER_HOST" if kind is SandboxKind.DOCKER else "CONTAINER_HOST"] = host
-    client, run = _sorted_out(kind, options)
+    client, run = sorted_options(kind, options, project_options)
     return Engine(kind=kind, environment=seen, client_options=client, run_options=run)
-
-
-def _sorted_out(kind: SandboxKind, options: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Options of the client and options of `run`; each with its value, in the words that the user chose."""
-    client: list[str] = []
-    run: list[str] = []
-    into = run
-    for word in options:
-        if word.startswith("-"):
-            name = word.partition("=")[0]
-            if name in _OF_THE_WALLS or (word[:2] in _OF_THE_WALLS and not word.startswith("--")):
-                raise UnrecoverableError(
-                    f"the option {name} of the sandbox is Genba's own", hint="take it out of sandbox.options"
-                )
-            into = client if kind is SandboxKind.PODMAN and name in _OF_THE_CLIENT else run
-        into.append(word)
-    return tuple(client), tuple(run)
 
 
 def problem(engine: Engine) -> str:
@@ -120,7 +91,7 @@ def problem(engine: Engine) -> str:
     try:
         asked = subprocess.run(
             [*engine.argv, "info", "--format", "{{json .}}"],
-            env=dict(engine.environment),
+            env=own_environment(engine.environment),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_PATIENCE_SECONDS,
@@ -191,15 +162,13 @@ class Client:
                 self._traits = Traits(rootless="name=rootless" in said, remaps_users="name=userns" in said)
         return self._traits
 
-    async def state(self, name: str) -> State | None:
-        """None when there is no such container."""
-        asked = await self.ask("container", "inspect", "--format", "{{json .State}}", name)
+    async def is_there(self, name: str) -> bool:
+        """Whether there is a container of this name, living or dead."""
+        asked = await self.ask("container", "inspect", "--format", "{{.Id}}", name)
         if asked.code == 0 and asked.ending is Ending.EXITED:
-            state = json.loads(asked.stdout)
-            started = not str(state.get("StartedAt", "")).startswith("0001-")
-            return State(started=started, out_of_memory=bool(state.get("OOMKilled")))
+            return True
         if "no such" in asked.stderr.lower():
-            return None
+            return False
         raise AgentUnavailable(f"{self.engine.kind.value} no longer answers: {_last_line(asked.stderr)}")
 
     async def remove(self, name: str) -> None:
@@ -208,7 +177,7 @@ class Client:
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while True:
             asked = await self.ask("rm", "--force", "--volumes", *at_once, name)
-            if asked.code == 0 or "no such container" in asked.stderr.lower() or await self.state(name) is None:
+            if asked.code == 0 or "no such container" in asked.stderr.lower() or not await self.is_there(name):
                 return
             if not any(word in asked.stderr for word in _UNDER_WAY) or time.monotonic() > deadline:
                 raise AgentUnavailable(

@@ -7,40 +7,69 @@ the host lets go, also when Genba is killed.
 import asyncio
 import os
 import secrets
-import shutil
 import socket
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
+from genba.connections.removal import remove_tree
 from genba.connections.sandbox.containers_engine import Client
 from genba.connections.sandbox.containers_mounts import Mount
 from genba.connections.sandbox.gatekeeping import Gatekeeper
 from genba.connections.sandbox.system_folders import is_of_the_system, system_places
 from genba.domain.errors import AgentUnavailable, UnrecoverableError
 from genba.domain.processes import Exit
-from genba.domain.walls import Gate
+from genba.domain.walls import Entry, Gate
 
 _PATIENCE_SECONDS = 60.0
 _FORWARDER = Path(__file__).with_name("forwarder.py")
 _INSIDE = "/gates"
-_LIFELINE = "lifeline"
+_LIFELINE, _DIAL = "lifeline", "dial"
+_DIAL_SECONDS = 10.0
 
 
-class HostGates:
-    """Gates where the loopback is the host's own: ports of it that were free."""
+class NoGates:
+    """A network with no way out of it, and none into it."""
 
     name = ""
 
     def __init__(self) -> None:
         self.ports: dict[str, int] = {}
-        self._gatekeeper = Gatekeeper()
-
-    async def open(self, gates: tuple[Gate, ...]) -> None:
-        self.ports = await self._gatekeeper.open_on_loopback(gates)
 
     async def close(self) -> None:
-        await self._gatekeeper.close()
+        return
+
+
+class LineToDial:
+    """Asks the small container for sockets of its network, one at a time, by a connection that it has opened."""
+
+    def __init__(self) -> None:
+        self._line: socket.socket | None = None
+        self._turn = threading.Lock()
+
+    def hold(self, line: socket.socket) -> None:
+        line.settimeout(_DIAL_SECONDS)
+        self._line = line
+
+    def take(self) -> socket.socket:
+        with self._turn:
+            if self._line is None:
+                raise ConnectionRefusedError("the service ended")
+            self._line.sendall(b"\n")
+            _, numbers, _, _ = socket.recv_fds(self._line, 1, 1)
+        if not numbers:
+            raise ConnectionRefusedError("the network of the service is gone")
+        return socket.socket(fileno=numbers[0])
+
+    def unused(self, given: socket.socket) -> None:
+        given.close()
+
+    def close(self) -> None:
+        with self._turn:
+            if self._line is not None:
+                self._line.close()
+            self._line = None
 
 
 class ContainerGates:
@@ -52,12 +81,15 @@ class ContainerGates:
         self._client = client
         self._label = label
         self._gatekeeper = Gatekeeper()
+        self._dialer = LineToDial()
         self._holder: asyncio.Task[Exit] | None = None
         """The client stays with its container: what podman leaves to itself would be an orphan to Genba."""
         Path(folder).mkdir(parents=True, exist_ok=True)
         self._folder = tempfile.mkdtemp(prefix="gates-", dir=folder)
 
-    async def open(self, gates: tuple[Gate, ...], words: tuple[str, ...], image: str) -> None:
+    async def open(
+        self, gates: tuple[Gate, ...], words: tuple[str, ...], image: str, entry: Entry | None = None
+    ) -> None:
         """`words` are the walls that every container of the cell has. Returns when all ports are open."""
         alive = asyncio.Event()
 
@@ -70,6 +102,7 @@ class ContainerGates:
         for gate in gates:
             await self._gatekeeper.open(gate, _socket_in(self._folder, str(gate.port)))
             self.ports[gate.name] = gate.port
+        waiting_line = _socket_in(self._folder, _DIAL) if entry is not None else None
         python, mounts = _python()
         mounts += (Mount(str(_FORWARDER), "/forwarder.py", False), Mount(self._folder, _INSIDE, False))
         self._holder = asyncio.create_task(
@@ -77,6 +110,7 @@ class ContainerGates:
                 *("run", "--rm", "--name", self.name, *self._label, *words, "--network", "none"),
                 *(word for mount in mounts for word in mount.words),
                 *("--entrypoint", python, image, "-I", "-S", "/forwarder.py", _INSIDE),
+                *((_DIAL,) if entry is not None else ()),
                 *(str(gate.port) for gate in gates),
             )
         )
@@ -86,13 +120,19 @@ class ContainerGates:
         if not alive.is_set():
             said = self._holder.result().stderr.strip() if self._holder.done() else "nothing was heard of them"
             raise AgentUnavailable(f"the gates of the sandbox did not open: {said}")
+        if entry is not None and waiting_line is not None:  # it was connected to before the lifeline
+            with waiting_line:
+                waiting_line.settimeout(_DIAL_SECONDS)
+                self._dialer.hold(waiting_line.accept()[0])
+            entry.opened(self._dialer)
 
     async def close(self) -> None:
+        await asyncio.to_thread(self._dialer.close)
         await self._client.remove(self.name)
         if self._holder is not None:
             await asyncio.gather(self._holder, return_exceptions=True)
         await self._gatekeeper.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        remove_tree(self._folder)
 
 
 def _socket_in(folder: str, name: str) -> socket.socket:

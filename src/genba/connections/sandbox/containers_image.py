@@ -47,9 +47,14 @@ async def image_of_the_user(client: Client, name: str) -> str:
     return name
 
 
-async def _is_there(client: Client, name: str) -> bool:
+async def image_id(client: Client, name: str) -> str:
+    """The hash of an image; empty where there is none of that name."""
     asked = await client.ask("image", "inspect", "--format", "{{.Id}}", name)
-    return asked.ending is Ending.EXITED and asked.code == 0
+    return asked.stdout.strip() if asked.ending is Ending.EXITED and asked.code == 0 else ""
+
+
+async def _is_there(client: Client, name: str) -> bool:
+    return bool(await image_id(client, name))
 
 
 def _layout() -> bytes:

@@ -37,6 +37,11 @@ class ContainerWatch:
         return self._watch.found
 
     @property
+    def counts(self) -> bool:
+        """Whether anything is limited that the kernel counts inside."""
+        return bool(self._wanted)
+
+    @property
     def _wanted(self) -> set[str]:
         """What is limited and can be counted."""
         limits = {"memory": self._limits.memory_mb, "processes": self._limits.processes}

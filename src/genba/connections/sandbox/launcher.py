@@ -3,28 +3,38 @@
 It is run as a file by a bare interpreter, so it imports nothing of Genba and as little as it can of anything else.
 Its words hold paths and numbers, never a secret:
 
-    launcher.py FD PARENT [--network] [--gate PORT]… [--overlay OPTIONS FOLDER] [--group FILE]…
-                [--limit NUMBER VALUE]… [--processes N] [--cpus 0,1] [--nice N] -- bwrap …
+    launcher.py FD PARENT --processes-at FOLDER --calls FILE [--network] [--gate PORT]… [--dial N]
+                [--overlay OPTIONS FOLDER]… [--group FILE]… [--limit NUMBER VALUE]… [--processes N] [--cpus 0,1]
+                [--nice N] -- bwrap …
 
-In its own namespaces it opens the ports of the gates and hands them to Genba through the socket FD, which bubblewrap
-then uses to say how the command ended. When anything fails, nothing is started.
+In its own namespaces it opens the ports of the gates, and makes N sockets with which Genba can connect to a service
+there. It hands them to Genba through the socket FD, which bubblewrap then uses to say how the command ended. When
+anything fails, nothing is started.
+
+The process namespace of the command is made here, so that bubblewrap stays outside of it: the process that waits for
+the command and reports its exit code cannot be seen, signalled, traced or read from inside. The first process inside
+only collects orphans. It reports nothing, and it is in the user namespace above the command's, whose processes may
+not trace it or read its memory.
 """
 
-import _ctypes  # this and the next are the cores of `ctypes` and `socket`: those load for as long as the interpreter
+import _ctypes  # this and the next two are the cores of their modules: those load for as long as the interpreter
+import _signal  # type: ignore[import-not-found]
 import _socket
 import fcntl
 import os
 import resource
 import sys
 
-_NEW_MOUNTS, _NEW_USER, _NEW_NETWORK = 0x00020000, 0x10000000, 0x40000000
+_NEW_MOUNTS, _NEW_USER, _NEW_PROCESSES, _NEW_NETWORK = 0x00020000, 0x10000000, 0x20000000, 0x40000000
 _PRIVATELY = 0x4000 | 0x80000  # recursive, slave
 _NO_SETUID_NO_DEVICES = 2 | 4
+_NO_PROGRAMS = 8
 _DIE_WITH_PARENT, _KILL = 1, 9
 _SET_FLAGS, _UP = 0x8914, 0x1
 _JOIN_SESSION_KEYRING = 1
 _KEYCTL = {"x86_64": 250, "aarch64": 219}
 _BACKLOG = 128
+_BEGUN = b"begun"
 _CANNOT_START = 126
 
 
@@ -53,21 +63,30 @@ def main(words: list[str]) -> None:
     _separate(bool(asked["--network"]))
     if asked["--network"]:
         _bring_up_loopback()
-    _open_gates(told, [int(port) for (port,) in asked["--gate"]])
     for how, folder in asked["--overlay"]:
         _call("mount", b"overlay", folder.encode(), b"overlay", _NO_SETUID_NO_DEVICES, how.encode())
     _limit([(resource.RLIMIT_CORE, 0)])
     _limit([(int(number), int(value)) for number, value in asked["--limit"]])
     _limit([(resource.RLIMIT_NPROC, int(value)) for (value,) in asked["--processes"]])
     _die_with(parent)
-    os.execv(bubblewrap[0], bubblewrap)  # noqa: S606  (no shell: that is the point)
+    ((folder,),), ((calls,),) = asked["--processes-at"], asked["--calls"]
+    first = _begin_processes(folder)
+    dials = sum(int(count) for (count,) in asked["--dial"])
+    _hand_over(told, first, [int(port) for (port,) in asked["--gate"]], dials)
+    filtered = os.open(calls, os.O_RDONLY)
+    os.set_inheritable(filtered, True)
+    program, *rest = bubblewrap
+    os.execv(program, [program, "--seccomp", str(filtered), *rest])  # noqa: S606  (no shell: that is the point)
 
 
 def _read(options: list[str]) -> dict[str, list[list[str]]]:
     """Each option with the values of every time that it is given."""
     arity = {
+        "--processes-at": 1,
+        "--calls": 1,
         "--network": 0,
         "--gate": 1,
+        "--dial": 1,
         "--overlay": 2,
         "--group": 1,
         "--limit": 2,
@@ -103,20 +122,72 @@ def _bring_up_loopback() -> None:
     any_socket.close()
 
 
-def _open_gates(told: int, ports: list[int]) -> None:
-    """One message, with all the listening sockets in the order of their gates. This process keeps none."""
-    if not ports:
-        return
+def _begin_processes(folder: str) -> int:
+    """Make the process namespace of the command, with its first process; returns that process, as the host counts.
+
+    The first process takes `folder` as its root, where its own view of the processes is mounted: bubblewrap shows that
+    view inside, and Genba counts with it. It dies with this process, and with it dies all that is inside.
+    """
+    _call("unshare", _NEW_PROCESSES)
+    ready, begun = os.pipe()
+    first = os.fork()
+    if first == 0:
+        _collect_orphans(folder, begun)
+    os.close(begun)
+    failed = os.read(ready, 1000)
+    os.close(ready)
+    if failed != _BEGUN:
+        raise CannotPrepare(failed.decode() or "the first process ended at once")
+    return first
+
+
+def _collect_orphans(folder: str, begun: int) -> None:
+    """The life of the first process. It never returns."""
+    try:
+        _call("prctl", _DIE_WITH_PARENT, _KILL, 0, 0, 0)
+        open_files = [int(name) for name in os.listdir("/proc/self/fd")]  # noqa: PTH208  (no `pathlib` here)
+        place = f"{folder}/proc"
+        _call("mount", b"proc", place.encode(), b"proc", _NO_SETUID_NO_DEVICES | _NO_PROGRAMS, None)
+        os.chroot(folder)
+        os.chdir("/")
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)  # signals from inside reach it only where it handles them
+        _signal.signal(_signal.SIGCHLD, _signal.SIG_IGN)  # the kernel then collects them by itself
+        os.write(begun, _BEGUN)
+        for number in open_files:
+            os.closerange(number, number + 1)
+        while True:
+            _signal.pause()
+    except (CannotPrepare, OSError) as error:
+        os.write(begun, str(error).encode()[:1000] or b"failed")
+    finally:
+        os._exit(_CANNOT_START)
+
+
+def _hand_over(told: int, first: int, ports: list[int], dials: int) -> None:
+    """One message: the first process with a handle on it, the listening sockets in the order of their gates, then those
+    to connect with. This process keeps none.
+    """
+    handle = os.pidfd_open(first)
     doors = []
     for port in ports:
         door = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
         door.bind(("127.0.0.1", port))
         door.listen(_BACKLOG)
         doors.append(door)
-    numbers = b"".join(door.fileno().to_bytes(4, sys.byteorder) for door in doors)
+    doors += [_unconnected() for _ in range(dials)]
+    numbers = (handle, *(door.fileno() for door in doors))
+    handed = b"".join(number.to_bytes(4, sys.byteorder) for number in numbers)
     line = _socket.socket(fileno=os.dup(told))
-    line.sendmsg([b"\n"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, numbers)])
+    line.sendmsg([b'{"first": %d}\n' % first], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, handed)])
     line.close()
+    os.close(handle)
+
+
+def _unconnected() -> _socket.socket:
+    try:
+        return _socket.socket(_socket.AF_INET6, _socket.SOCK_STREAM)
+    except OSError:  # a kernel without IPv6
+        return _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
 
 
 def _limit(limits: list[tuple[int, int]]) -> None:

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from genba.connections.sandbox.gatekeeping import Gatekeeper
-from genba.domain.walls import Gate
+from genba.domain.walls import Entry, Gate
 
 _CHUNK = 16 * 1024
-_MOST_GATES = 64
+_MOST_SOCKETS = 250
+"""The kernel hands over no more at once."""
 
 
 class Line:
@@ -29,6 +30,7 @@ class Line:
         """The first process inside, as the host counts."""
         self.ran = False
         """Whether the command was really started, and ended by itself."""
+        self._dials = Dials()
 
     @classmethod
     @contextmanager
@@ -41,6 +43,7 @@ class Line:
         finally:
             near.close()
             far.close()
+            line._dials.close()
             if line._first_handle is not None:
                 os.close(line._first_handle)
 
@@ -48,23 +51,30 @@ class Line:
         """Once the launcher has its end, nobody here needs it."""
         self._far.close()
 
-    async def listen(self, gates: tuple[Gate, ...], gatekeeper: Gatekeeper) -> None:
+    async def listen(self, gates: tuple[Gate, ...], gatekeeper: Gatekeeper, entry: Entry | None) -> None:
         """Open each gate with the socket that the launcher hands over, then take in what bubblewrap tells."""
         while True:
             await _readable(self._near.fileno())
-            data, numbers, _, _ = socket.recv_fds(self._near, _CHUNK, _MOST_GATES)
-            doors = [socket.socket(fileno=number) for number in numbers]
+            data, doors = self._receive()
             for gate, door in zip(gates, doors, strict=False):
                 door.setblocking(False)
                 await gatekeeper.open(gate, door)
+            if doors[len(gates) :] and entry is not None:
+                self._dials.add(doors[len(gates) :])
+                entry.opened(self._dials)
             if not data:
                 return
             self._take_in(data)
 
     def read_rest(self) -> None:
-        """What was told before the end and not read yet."""
+        """What was reported before the end and not read yet. A command that has ended needs no gates."""
         with contextlib.suppress(OSError):
-            while data := self._near.recv(_CHUNK):
+            while True:
+                data, doors = self._receive()
+                for door in doors:
+                    door.close()
+                if not data:
+                    return
                 self._take_in(data)
 
     async def last_process_gone(self, seconds: float) -> None:
@@ -80,15 +90,48 @@ class Line:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 signal.pidfd_send_signal(self._first_handle, signal.SIGKILL)
 
+    def _receive(self) -> tuple[bytes, list[socket.socket]]:
+        """Some of what was reported, and the sockets of the gates; the first thing handed over is the first process."""
+        data, numbers, _, _ = socket.recv_fds(self._near, _CHUNK, _MOST_SOCKETS)
+        if numbers and self._first_handle is None:
+            self._first_handle, *numbers = numbers
+        return data, [socket.socket(fileno=number) for number in numbers]
+
     def _take_in(self, data: bytes) -> None:
         *lines, self._heard = (self._heard + data).split(b"\n")
         for line in filter(None, lines):
             told = json.loads(line)
             self.ran = self.ran or "exit-code" in told
-            if self.first is None and "child-pid" in told:
-                with contextlib.suppress(OSError):
-                    self._first_handle = os.pidfd_open(told["child-pid"])
-                    self.first = told["child-pid"]
+            self.first = told.get("first", self.first)
+
+
+class Dials:
+    """Sockets of the network of one command. Those that connected are gone, and there is a bound to them."""
+
+    def __init__(self) -> None:
+        self._free: list[socket.socket] = []
+        self._closed = False
+
+    def add(self, sockets: list[socket.socket]) -> None:
+        self._free += sockets
+
+    def take(self) -> socket.socket:
+        try:
+            return self._free.pop()
+        except IndexError:
+            reason = "the service ended" if self._closed else "the service was asked too often"
+            raise ConnectionRefusedError(reason) from None
+
+    def unused(self, given: socket.socket) -> None:
+        if self._closed:
+            given.close()
+        else:
+            self._free.append(given)
+
+    def close(self) -> None:
+        self._closed = True
+        while self._free:
+            self._free.pop().close()
 
 
 def _set(ready: "asyncio.Future[None]") -> None:

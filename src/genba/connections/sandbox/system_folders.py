@@ -9,8 +9,10 @@ import functools
 import os
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
+
+from genba.connections.sandbox.home_tools import Tools, within
 
 _PLACES = ("/usr", "/nix/store")
 _MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
@@ -26,22 +28,6 @@ _ETC_FOLDERS = (
     "alternatives", "fonts", "ssl/certs", "pki/tls/certs", "pki/ca-trust/extracted", "crypto-policies/back-ends",
     "maven/logging", *(f"java-{version}-openjdk/security" for version in (11, 17, 21)),
 )  # fmt: skip
-_HOMES = frozenset({"home", "Users"})
-_NOT_TOOLS = _HOMES | {"etc", "var", "proc", "sys", "dev", "run", "tmp", "root", "boot", "srv", "mnt", "media", "opt"}
-_SECRET = (
-    ".ssh", ".aws", ".azure", ".gnupg", ".config", ".kube", ".docker", ".password-store", ".netrc", ".npmrc", ".pypirc",
-    ".git-credentials", ".gitconfig", ".claude", ".claude.json", ".codex", ".gemini", ".mozilla", ".cache",
-    ".local/share/keyrings", ".local/share/opencode", ".local/state", ".cargo/credentials", ".cargo/credentials.toml",
-    ".gem/credentials", ".m2/settings.xml", ".gradle/gradle.properties",
-)  # fmt: skip
-_TOOLS_AT_HOME = (
-    ".rustup/toolchains", ".rustup/settings.toml", ".rustup/update-hashes", ".pyenv", ".rbenv", ".nvm/versions",
-    ".nvm/alias", ".volta", ".asdf", ".sdkman/candidates", ".local/share/uv", ".local/share/mise", ".local/share/pnpm",
-    ".local/share/claude", ".local/lib", ".bun", ".deno/bin", ".opencode/bin", ".jenv", ".goenv",
-)  # fmt: skip
-"""What the programs on the PATH of a home folder stand on."""
-_MANAGERS = frozenset({".pyenv", ".rbenv", ".asdf", ".jenv", ".goenv", ".volta"})
-"""Managers of tools, each in one folder that is of use only as a whole."""
 _TOOLS_OF_VARIABLES = {
     "RUSTUP_HOME": ".rustup",
     "PYENV_ROOT": ".pyenv",
@@ -50,7 +36,6 @@ _TOOLS_OF_VARIABLES = {
     "VOLTA_HOME": ".volta",
     "ASDF_DATA_DIR": ".asdf",
 }
-_HOPS = 16
 
 
 def system_places() -> tuple[str, ...]:
@@ -110,32 +95,33 @@ def system_links() -> dict[str, str]:
 def is_of_the_system(path: str) -> bool:
     """Whether a path is seen behind walls anyway."""
     real = os.path.realpath(path)
-    return any(_within(real, place) for place in _PLACES)
+    return any(within(real, place) for place in _PLACES)
 
 
 def toolchain_folders(environment: Mapping[str, str]) -> tuple[str, ...]:
     """What the tools on PATH need besides the system: safe to be read by anybody who may run them.
 
-    Never a home folder itself, and never what holds a key: beside a `bin` with credentials only the `bin` is shown.
+    Of a home folder only what `home_tools` names, and folders of programs on PATH without what lies beside them.
     """
     return _toolchain_folders(environment.get("HOME", ""), environment.get("PATH", ""))
 
 
 @functools.cache
 def _toolchain_folders(home: str, path: str) -> tuple[str, ...]:
-    tools = _Tools(home)
+    tools = Tools(home)
     on_path = [entry for entry in path.split(os.pathsep) if entry.startswith("/")]
     for entry in (*on_path, *(f"{prefix}/bin" for prefix in (sys.prefix, sys.base_prefix))):
-        tools.add_programs(os.path.normpath(entry))
-    if any(_within(entry, home) for entry in on_path):
+        if not is_of_the_system(entry):
+            tools.add_programs(os.path.normpath(entry))
+    if any(within(entry, home) for entry in on_path):
         tools.add_at_home()
-    return tools.found()
+    return tuple(place for place in tools.found() if not is_of_the_system(place))
 
 
 def shown_of_a_tool(places: tuple[str, ...], environment: Mapping[str, str]) -> tuple[str, ...]:
     """Of the places that a tool is made of, those that hold nothing but tools."""
-    tools = _Tools(environment.get("HOME", ""))
-    return tuple(place for place in places if not tools.is_private(os.path.normpath(place)))
+    tools = Tools(environment.get("HOME", ""))
+    return tuple(place for place in places if tools.may_show(os.path.normpath(place)))
 
 
 def toolchain_variables(environment: Mapping[str, str]) -> dict[str, str]:
@@ -145,87 +131,8 @@ def toolchain_variables(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: place for name, place in places.items() if home.startswith("/") and Path(place).is_dir()}
 
 
-class _Tools:
-    """Gathers folders, and what their links lead to."""
-
-    def __init__(self, home: str) -> None:
-        self.home = os.path.normpath(home) if home.startswith("/") else ""
-        self.secrets = tuple(f"{self.home}/{name}" for name in _SECRET) if self.home else ()
-        self.places: set[str] = set()
-
-    def found(self) -> tuple[str, ...]:
-        outermost: list[str] = []
-        for place in sorted(self.places):
-            if not any(_within(place, other) for other in outermost):
-                outermost.append(place)
-        return tuple(outermost)
-
-    def add_programs(self, folder: str) -> None:
-        """A folder of programs, what belongs to it, and whatever its links lead to."""
-        if is_of_the_system(folder) or not Path(folder).is_dir() or self.is_private(folder):
-            return
-        self.places.add(self._root_of(folder))
-        for link in _links_in(folder):
-            self._follow(link)
-
-    def add_at_home(self) -> None:
-        self.places |= {f"{self.home}/{name}" for name in _TOOLS_AT_HOME if Path(f"{self.home}/{name}").exists()}
-
-    def _follow(self, link: str) -> None:
-        for _ in range(_HOPS):
-            if not Path(link).is_symlink():
-                return
-            link = os.path.normpath(Path(link).parent / Path(link).readlink())
-            if is_of_the_system(link) or not Path(link).exists() or self.is_private(link):
-                return
-            folder = str(Path(link).parent)
-            self.places.add(self._root_of(folder) if self._is_for_programs(folder) else link)
-
-    def _is_for_programs(self, folder: str) -> bool:
-        return "node_modules" in Path(folder).parts or (Path(folder).name == "bin" and not self.is_private(folder))
-
-    def _root_of(self, folder: str) -> str:
-        """The whole tool that a folder of programs belongs to, where it is one; otherwise the folder alone."""
-        parts = Path(folder).parts
-        if "node_modules" in parts:
-            return str(Path(*parts[: parts.index("node_modules") + 1]))
-        if managers := _MANAGERS.intersection(parts):
-            return str(Path(*parts[: min(parts.index(name) for name in managers) + 1]))
-        parent = str(Path(folder).parent)
-        whole = any(os.path.exists(f"{parent}/{name}") for name in ("pyvenv.cfg", "lib", "libexec"))  # noqa: PTH110
-        alone = not whole or self.is_private(parent) or os.path.exists(f"{parent}/.git")  # noqa: PTH110
-        return folder if alone else parent
-
-    def is_private(self, path: str) -> bool:
-        """Whether showing this path would show more than a tool."""
-        match Path(path).parts[1:]:
-            case ():
-                return True
-            case (top,) if top in _NOT_TOOLS:
-                return True
-            case (top, _) if top in _HOMES:
-                return True
-        if self.home and _within(self.home, path):
-            return True
-        return any(_within(secret, path) and Path(secret).exists() for secret in self.secrets) or any(
-            _within(path, secret) for secret in self.secrets
-        )
-
-
-def _links_in(folder: str) -> Iterator[str]:
-    try:
-        with os.scandir(folder) as entries:
-            yield from [entry.path for entry in entries if entry.is_symlink()]
-    except OSError:
-        return
-
-
 def _is_own_folder(path: str) -> bool:
     try:
         return stat.S_ISDIR(os.lstat(path).st_mode)
     except OSError:
         return False
-
-
-def _within(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")

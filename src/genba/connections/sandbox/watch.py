@@ -52,7 +52,7 @@ class Watch:
             return
         kind = self.group.hit()
         if not kind and self.disk is not None and self.disk.is_filling():
-            kind = "disk" if await asyncio.to_thread(self.disk.exceeded) else ""
+            kind = await asyncio.to_thread(self.disk.exceeded)
         if kind:
             self._keep(kind)
 
@@ -70,7 +70,7 @@ class Watch:
         if not kind and not self.group.folders.keys() >= {"memory", "processes"}:
             kind = await asyncio.to_thread(self._count)
         if not kind and self.disk is not None and self.disk.is_due():
-            kind = "disk" if await asyncio.to_thread(self.disk.exceeded, self._processes()) else ""
+            kind = await asyncio.to_thread(self.disk.exceeded, self._processes())
         return kind
 
     def _count(self) -> str:
@@ -104,11 +104,12 @@ class Watch:
 
 def disk_of(cell: Cell) -> DiskWatch | None:
     """The watch over what a cell writes, in all of its commands together."""
-    if cell.limits.disk_mb is None:
+    if cell.limits.disk_mb is None and cell.limits.files is None:
         return None
     tree = cell.overlay.upper if cell.overlay is not None else cell.tree
-    bound = (bind.source for bind in cell.binds if bind.writable)
-    return DiskWatch((tree, cell.home, *cell.writable, *bound), cell.limits.disk_mb)
+    home = cell.home_overlay.upper if cell.home_overlay is not None else cell.home
+    bound = (bind.source for bind in cell.binds if bind.writable and not bind.source.startswith(f"{cell.tree}/"))
+    return DiskWatch((tree, home, *cell.writable, *bound), cell.limits.disk_mb, cell.limits.files)
 
 
 def _facts(file: str) -> dict[str, int]:

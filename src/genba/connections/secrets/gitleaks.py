@@ -12,6 +12,7 @@ import msgspec
 
 from genba.connections.secrets.findings import Finding, Findings
 from genba.connections.secrets.log_options import LOG_OPTIONS
+from genba.connections.secrets.passed_over import Allowed
 from genba.domain.errors import CheckBrokenError
 from genba.domain.processes import Exit
 from genba.domain.reading import reader
@@ -71,15 +72,20 @@ class Gitleaks:
         self.folder = folder
         self.report = folder / "report.json"
         self.settings = folder / "trusted.toml"
+        self.allowed = Allowed()
+        """What the settings of the base themselves allow."""
 
     async def configure(self, base: str, read: Callable[[tuple[str, ...]], Awaitable[dict[str, str]]]) -> None:
         """Write down the settings of the base, with those that they extend; else those of gitleaks itself."""
         target, name = self.settings, _SETTINGS
+        texts: list[str] = []
         for _ in range(_EXTENDED_AT_MOST):
             text = (await read((f"{base}:{name}",))).get(f"{base}:{name}")
             if text is None and target != self.settings:
                 return
             _write(target, text if text is not None else _DEFAULT)
+            texts.append(text or "")
+            self.allowed = Allowed.read(texts)
             name = _extended(text or "")
             if not name:
                 return
@@ -87,16 +93,19 @@ class Gitleaks:
 
     def argv(self, repository: Path, base: str, commit: str) -> tuple[str, ...]:
         options = " ".join((*LOG_OPTIONS, "--format=medium", "--date=default", "--encoding=UTF-8", f"{base}..{commit}"))
+        return (str(self.binary), "git", str(repository), f"--log-opts={options}", *self._options())
+
+    def argv_of_folder(self, folder: Path) -> tuple[str, ...]:
+        """The same over plain files."""
+        return (str(self.binary), "dir", str(folder), *self._options())
+
+    def _options(self) -> tuple[str, ...]:
         return (
-            str(self.binary),
-            "git",
-            str(repository),
             "--config",
             str(self.settings),
             "--gitleaks-ignore-path",
             str(self.folder / "nothing-is-ignored"),
             "--ignore-gitleaks-allow",
-            f"--log-opts={options}",
             "--redact",
             "--no-banner",
             "--no-color",

@@ -30,6 +30,10 @@ _SETTINGS = {
 }
 
 
+HARDENED = ("-c", "genba.hardened=true", *(word for each in _SETTINGS.items() for word in ("-c", "=".join(each))))
+"""The same settings in the words of a command, with the one by which hardened processes are known."""
+
+
 def git_environment(environment: Mapping[str, str], repository: Path) -> dict[str, str]:
     """What git and gitleaks are started with: this repository, its real history, and none of our own settings."""
     kept = {name: value for name, value in environment.items() if not name.startswith(("GIT_", "GITLEAKS_"))}

@@ -13,9 +13,11 @@ import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 
+from genba.connections.private_folders import make_private_folder
 from genba.connections.secrets.findings import Findings, introduced
 from genba.connections.secrets.gitleaks import Gitleaks, TooOld, find_gitleaks
-from genba.connections.secrets.log_options import LOG_OPTIONS, git_environment
+from genba.connections.secrets.log_options import HARDENED, LOG_OPTIONS, git_environment
+from genba.connections.secrets.passed_over import Copies
 from genba.domain.errors import CheckBrokenError
 from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.ports import Processes
@@ -24,6 +26,8 @@ from genba.domain.processes import Command, Ending, Exit
 Read = Callable[[tuple[str, ...]], Awaitable[dict[str, str]]]
 """Reads the text of each `commit:path`; what is not there is left out."""
 
+_KEEP_BYTES = 32 * 1024 * 1024
+"""Of the names of commits."""
 _NAME = "no_secrets"
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _LISTED = 200
@@ -89,6 +93,8 @@ class GitSecretScanner:
     async def _parents(self, base: str, commit: str, limit: float, mark: str) -> dict[str, tuple[str, ...]]:
         """The parents of every commit to scan. A name that git does not know is found out here."""
         done = await self._git(("rev-list", "--parents", f"{base}..{commit}", "--"), limit, mark)
+        if done.left_out:  # what is not listed would not be scanned
+            raise CheckBrokenError(f"git rev-list: more commits than can be scanned ({done.left_out:,} bytes of names)")
         rows = (line.split() for line in done.stdout.splitlines())
         return {row[0]: tuple(row[1:]) for row in rows if row}
 
@@ -101,9 +107,17 @@ class GitSecretScanner:
         await gitleaks.configure(base, self.read)
         done = await self._run(gitleaks.argv(self.repository, base, commit), folder, limit, mark)
         try:
-            return gitleaks.findings(done)
+            found = gitleaks.findings(done)
         except TooOld:
             return None
+        patch = await self._patch(folder, base, commit, limit, mark)
+        copies = Copies(folder / "copies")
+        deadline = asyncio.get_running_loop().time() + limit
+        await asyncio.to_thread(copies.write, patch, gitleaks.allowed, {each.file for each in found}, deadline)
+        if not copies:
+            return found
+        done = await self._run(gitleaks.argv_of_folder(copies.folder), folder, limit, mark)
+        return [*found, *copies.named(gitleaks.findings(done))]
 
     async def _works(self, binary: Path, folder: Path, limit: float, mark: str) -> bool:
         """Whether it can say its version. One that only fetches gitleaks may have no leave or no network to do so.
@@ -123,14 +137,19 @@ class GitSecretScanner:
     async def _by_detect_secrets(self, folder: Path, base: str, commit: str, limit: float, mark: str) -> Findings:
         from genba.connections.secrets.fallback import scan_patch  # noqa: PLC0415  (heavy; only without gitleaks)
 
-        patch = folder / "patch"
-        words = ("log", "-p", "-U0", *LOG_OPTIONS, "--format=%x00%H", f"--output={patch}", f"{base}..{commit}", "--")
-        await self._git(words, limit, mark)
+        patch = await self._patch(folder, base, commit, limit, mark)
         deadline = asyncio.get_running_loop().time() + limit
         return await asyncio.to_thread(scan_patch, patch, deadline)
 
+    async def _patch(self, folder: Path, base: str, commit: str, limit: float, mark: str) -> Path:
+        """All that the commits change, in a file."""
+        patch = folder / "patch"
+        words = ("log", "-p", "-U0", *LOG_OPTIONS, "--format=%x00%H", f"--output={patch}", f"{base}..{commit}", "--")
+        await self._git(words, limit, mark)
+        return patch
+
     async def _git(self, words: tuple[str, ...], limit: float, mark: str) -> Exit:
-        done = await self._run(("git", *words), self.repository, limit, mark)
+        done = await self._run(("git", *HARDENED, *words), self.repository, limit, mark)
         if done.ending is Ending.CANNOT_START or done.code != 0:
             said = done.stderr.strip().splitlines()
             raise CheckBrokenError(f"git {words[0]}: {said[-1][:200] if said else f'exit code {done.code}'}")
@@ -144,6 +163,7 @@ class GitSecretScanner:
             timeout_seconds=limit,
             idle_seconds=limit,
             mark=mark,
+            keep_bytes=_KEEP_BYTES,
         )
         done = await self.processes.run(command, lambda _stream, _line: None)
         if done.ending in (Ending.TIMED_OUT, Ending.WENT_SILENT):
@@ -154,7 +174,7 @@ class GitSecretScanner:
     def _own_folder(self) -> Iterator[Path]:
         """A folder that nobody else reads; it holds what the commits hold."""
         try:
-            self.scratch.mkdir(parents=True, exist_ok=True)
+            make_private_folder(self.scratch)
             folder = Path(tempfile.mkdtemp(prefix=f"scan-{os.getpid()}-", dir=self.scratch))
         except OSError as error:
             raise CheckBrokenError(f"there is no room to scan in: {error}") from error

@@ -49,6 +49,8 @@ class TaskBrief(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
     """What those who tried before have left."""
     notes: tuple[Note, ...] = ()
+    messages: tuple[Message, ...] = ()
+    """What others said about it and that is not resolved: the note of assign_task too. They are read with this."""
     subtasks: tuple[Piece, ...] = ()
     next: str = "Call get_next_action."
 
@@ -98,11 +100,14 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
     """`send_message`."""
 
     to: str
+    """A task, or `everybody`."""
+    tasks: tuple[int, ...] = ()
+    """Of a broadcast: the tasks whose agents get it."""
     next: str = "Go on with what you were doing."
 
 
 class Inbox(msgspec.Struct, frozen=True, kw_only=True):
-    """`get_messages`, oldest first."""
+    """`get_messages`, oldest first: what this session has not fetched."""
 
     messages: tuple[Message, ...]
 

@@ -24,8 +24,9 @@ from genba.domain.errors import (
     UsageError,
 )
 from genba.domain.tasks import Actor, ActorKind
-from genba.domain.workflow import ErrorCode, Hierarchy, Phase, Piece, Seat, Snapshot, Tool, WorkflowError
+from genba.domain.workflow import ErrorCode, Evidence, Hierarchy, Phase, Piece, Seat, Snapshot, Tool, WorkflowError
 from genba.judgement.next_action import allowed, decide
+from genba.judgement.sentences import evidence_in
 
 T = TypeVar("T")
 
@@ -76,9 +77,14 @@ class Boards:
     async def snapshot(self, seat: Seat, *, waited_seconds: float = 0.0) -> Snapshot:
         """What the blackboard shows to a seat now. An instance that has not fetched its task knows nothing of it."""
         seen = await self.read(lambda: self.board.snapshot(seat.id, self.limits, waited_seconds=waited_seconds))
+        seen = msgspec.structs.replace(seen, evidence=self.in_language(seen.evidence))
         if seen.phase in (Phase.NEW, Phase.COMPLETED) or self.has_fetched(seat.id):
             return seen
         return msgspec.structs.replace(seen, phase=Phase.NEW)
+
+    def in_language(self, evidence: Evidence | None) -> Evidence | None:
+        """Why work is not done, in the language of the project."""
+        return None if evidence is None else evidence_in(self.settings.workflow.language, evidence)
 
     async def permitted(self, seat: Seat, tool: Tool) -> tuple[Snapshot, Piece]:
         """What the blackboard shows now, and the task, for a seat that may call this tool now; else a refusal."""

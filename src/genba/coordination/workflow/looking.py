@@ -21,8 +21,8 @@ ABOUT: dict[Tool, str] = {
     Tool.REPORT_COMPLETED: "Say that your task is done. It is verified, and you are told what is missing.",
     Tool.REPORT_BLOCKED: "Say that you cannot go on, and why. Managers can name a subtask for a person to decide on.",
     Tool.SAVE_CONTEXT: "Write down where you are, for whoever goes on after you.",
-    Tool.SEND_MESSAGE: "Tell something to the agent above you, or to one below.",
-    Tool.GET_MESSAGES: "What others have told you.",
+    Tool.SEND_MESSAGE: "Tell something to the agent above you, to one below, or to all with the type broadcast.",
+    Tool.GET_MESSAGES: "What others have told you, each message once.",
     Tool.LIST_TASKS: "Your task and everything below it.",
     Tool.GET_TASK: "One of those tasks.",
     Tool.LIST_WORKERS: "Who a subtask can be given to, and how much they have to do.",
@@ -46,6 +46,10 @@ class Looking:
         except GenbaError as error:
             raise refused(error) from error
         notes = await self._boards.read(lambda: self._board.notes(task.number, _NOTES))
+        messages = await self._boards.read(lambda: self._board.open_messages(seat.run))
+        if place.note or any(message.status == "pending" for message in messages):
+            last = messages[-1].id if messages else 0
+            await self._boards.write(lambda: self._board.deliver(seat.run, last))
         if snapshot.phase is Phase.NEW:
             await self._boards.write(lambda: self._board.mark(task.number, seat.run, seat.agent, Phase.FETCHED))
         await self._seats.fetched(seat)
@@ -58,6 +62,7 @@ class Looking:
             goals=place.goals,
             note=place.note,
             notes=notes,
+            messages=messages,
             subtasks=snapshot.pieces,
         )
 

@@ -56,7 +56,7 @@ class Reporting:
         try:
             judged = await self._desk.judge(seat)
             if not judged.done:
-                return Claimed(verified=False, commit=judged.commit, evidence=judged.evidence)
+                return Claimed(verified=False, commit=judged.commit, evidence=self._boards.in_language(judged.evidence))
             # Handed over first: who dies in between is not believed to be done while nobody has the work.
             await self._desk.hand_over(seat, judged.commit)
             await self._boards.write(lambda: self._board.mark(task, seat.run, seat.agent, Phase.COMPLETED))

@@ -25,6 +25,8 @@ FAILURES_OF_ONE, FAILURES_OF_ALL = 10, 200
 """Failed authentications in a minute, of one name and of all together."""
 SEATS_OF_ONE = 120
 """Seats in a minute of one name: each of them costs a hash and a row, and may make as many calls as any other."""
+MOST_LATE = 64
+"""Authentications beyond those that are looked at together: each costs a hash, and they are made one by one."""
 _ALL = ""
 _BEFORE = ("", str(ActionKind.GET_TASK))
 """The last action of an instance that has not fetched its task."""
@@ -55,6 +57,7 @@ class Seats:
         self._times = times
         self._failures = Buckets(FAILURES_OF_ONE, times)
         self._all_failures = Buckets(FAILURES_OF_ALL, times)
+        self._late = 0
         self._seated_lately = Buckets(SEATS_OF_ONE, times)
         self._calls = Buckets(self._settings.calls_per_minute, times)
         self._remembered: dict[str, _Remembered] = {}
@@ -212,9 +215,10 @@ class Seats:
 
     async def _verified(self, id: str, text: str, shown: bytes) -> _Remembered:  # noqa: A002  (the word of the house)
         known = await self._boards.read(lambda: self._board.seat(id))
-        good = await self._fits(id, text, known.token_hash if known else "")
         # A seat that was closed counts as a failure too: its token costs as much as a wrong one.
-        if known is None or not good or not known.is_good(self._times.now()):
+        lives = known is not None and known.is_good(self._times.now())
+        good = await self._fits(id, text, known.token_hash if known is not None and lives else "")
+        if known is None or not good:
             raise not_authenticated()
         self._give_back(id)
         return self._remember(id, shown, known)
@@ -234,15 +238,22 @@ class Seats:
     async def _fits(self, name: str, text: str, known: str) -> bool:
         """Whether somebody of this name shows what was hashed. Each time counts as a failure until it is given back.
 
-        However many fail under other names, whoever is known here and shows the right secret is let in; all who fail
-        are told the same.
+        However many fail, under this name or under others, the right secret is let in: it is always looked at, and who
+        guesses under the name of an agent does not keep that agent out. Who fails too often is told so, after as long
+        as anybody waits, whether the name is known or not. So many of those are looked at together, and no more.
         """
-        mine, all_others = self._failures.take(name), self._all_failures.take(_ALL)
-        if mine or (all_others and not known):
-            raise _too_many(mine or all_others)
-        good = await fits(text, known)
-        if all_others and not good:
-            raise _too_many(all_others)
+        wait = self._failures.take(name) or self._all_failures.take(_ALL)
+        if not wait:
+            return await fits(text, known)
+        if self._late >= MOST_LATE:
+            raise _too_many(wait)
+        self._late += 1
+        try:
+            good = await fits(text, known)
+        finally:
+            self._late -= 1
+        if not good:
+            raise _too_many(wait)
         return good
 
     def _give_back(self, name: str) -> None:

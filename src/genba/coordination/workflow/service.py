@@ -39,7 +39,7 @@ from genba.coordination.workflow.taking import Taking
 from genba.coordination.workflow.talking import LONGEST_MESSAGE, Talking
 from genba.definitions.fleet_file import FleetSettings
 from genba.domain.tasks import TaskStatus
-from genba.domain.workflow import Action, ErrorCode, Note, SubtaskDraft, Tool, Worker, WorkflowError
+from genba.domain.workflow import Action, BroadcastScope, ErrorCode, Note, SubtaskDraft, Tool, Worker, WorkflowError
 
 
 class WorkflowService:
@@ -120,6 +120,10 @@ class WorkflowService:
     async def send_message(self, caller: Caller, content: str, *, to: str = "", task_id: int | None = None) -> Sent:
         """To an agent by name, or to whoever works on a task; without either, to the parent of the session's task."""
         return await self._talking.send(await self._seats.of(caller), content, to, task_id)
+
+    async def broadcast(self, caller: Caller, content: str, *, scope: BroadcastScope = BroadcastScope.PROJECT) -> Sent:
+        """To all agents of the project, or of the tree of the caller's task."""
+        return await self._talking.broadcast(await self._seats.of(caller), content, scope)
 
     async def get_messages(self, caller: Caller, *, mark_read: bool = True) -> Inbox:
         return await self._talking.received(await self._seats.of(caller), mark_read)

@@ -204,7 +204,7 @@ class Subtasks:
         except GenbaError as error:
             raise refused(error) from error
         if not judged.done:
-            return Moved(task=piece, evidence=judged.evidence)
+            return Moved(task=piece, evidence=self._boards.in_language(judged.evidence))
         return await self._finished(seat, task, piece, judged.commit)
 
     async def _finished(self, seat: Seat, task: int, piece: Piece, commit: str) -> Moved:
@@ -278,7 +278,8 @@ def _checked(
         ]
     }
     about = Task(id=0, number=task.number, title=task.title, type=task.type)
-    limits = PlanLimits(max_parts=most, max_depth=1, agents=agents if agents else None, types=types)
+    # Whether a goal may run a program is the blackboard's to say, which knows what a person enabled.
+    limits = PlanLimits(max_parts=most, max_depth=1, agents=agents if agents else None, types=types, commands=True)
     read = read_plan(raw, about, limits)
     if isinstance(read, Plan):
         goals = {part.key: tuple(msgspec.to_builtins(goal) for goal in part.goals) for part in read.subtasks}

@@ -3,7 +3,7 @@
 from genba.coordination.workflow.answers import Inbox, Kept, Sent
 from genba.coordination.workflow.boards import Boards
 from genba.coordination.workflow.reporting import held, plain
-from genba.domain.workflow import ErrorCode, Note, Seat, Tool, WorkflowError
+from genba.domain.workflow import BroadcastScope, ErrorCode, Note, Seat, Tool, WorkflowError
 
 LONGEST_MESSAGE, LONGEST_NOTE = 10_000, 10_000
 
@@ -26,6 +26,13 @@ class Talking:
         )
         await self._boards.write(lambda: self._board.save_note(task.number, seat.run, seat.agent, kept))
         return Kept(task=task.number)
+
+    async def broadcast(self, seat: Seat, content: str, scope: BroadcastScope) -> Sent:
+        """To everybody at work, and to those for whom a task is kept, each once."""
+        held(content, LONGEST_MESSAGE, "content")
+        await self._boards.permitted(seat, Tool.SEND_MESSAGE)
+        tasks = await self._boards.write(lambda: self._board.broadcast(seat.id, content, scope))
+        return Sent(to="everybody", tasks=tasks)
 
     async def send(self, seat: Seat, content: str, to: str, number: int | None) -> Sent:
         held(content, LONGEST_MESSAGE, "content")

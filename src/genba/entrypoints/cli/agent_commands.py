@@ -11,7 +11,8 @@ from genba.definitions.step_graph import StepGraph
 from genba.domain.errors import ConfigurationError
 from genba.domain.problems import Problem
 from genba.domain.workflow import RegisteredAgent
-from genba.entrypoints.cli.failures import show_error, show_hint, show_warning
+from genba.entrypoints.cli.agent_import import import_agents
+from genba.entrypoints.cli.failures import show_error, show_hint, show_problem, show_warning
 from genba.entrypoints.cli.houses import house_here
 from genba.entrypoints.cli.json_output import print_json
 from genba.entrypoints.cli.printable import printable
@@ -27,6 +28,7 @@ def agent() -> None:
 
 agent.add_command(register)
 agent.add_command(passkey)
+agent.add_command(import_agents)
 
 
 @agent.command("list")
@@ -115,7 +117,7 @@ def _portrait(definition: AgentDefinition) -> list[str]:
             ("adapter", definition.adapter_type or "not chosen"),
             ("model", file.runner.flow.default_model),
             ("can do", ", ".join(definition.capabilities) or "-"),
-            ("definition", definition.digest),
+            ("definition", f"{definition.digest}  {file.version}".rstrip()),
         ]
     )
     if file.parameters:
@@ -139,6 +141,7 @@ def _portrait(definition: AgentDefinition) -> list[str]:
             str(step.step_kind),
             ", ".join(condition.validator for condition in step.completion_conditions) or "-",
             _ways_on(graph, step_id),
+            step.description or step.name,
         )
         for step_id, step in definition.registry.steps.items()
     )
@@ -169,10 +172,15 @@ def check(name: str | None, as_json: bool) -> int:
     if as_json:
         print_json({"ok": not problems, "problems": problems})
         return ConfigurationError.exit_code if problems else 0
+    for unknown in house.registry.unknown_sections():
+        show_problem(unknown)
     for each, wrong in found.items():
         if not wrong:
-            chosen = house.registry.load(each).adapter_type
+            definition = house.registry.load(each)
+            chosen = definition.adapter_type
             click.echo(f"✓ {each}" if chosen else f"✓ {each}  (no adapter is chosen for it yet)")
+            for notice in house.registry.overruled(definition) if each == name else ():
+                show_problem(notice)
     if problems:
         show_error(ConfigurationError(tuple(problems)))
         return ConfigurationError.exit_code
@@ -193,6 +201,7 @@ def _problems(house: House, name: str) -> tuple[Problem, ...]:
 def new(name: str, template: str) -> None:
     """Write a new agent that passes its check, ready to be edited."""
     house = house_here()
+    house.refuse_links(house.project.agents_folder)
     written = scaffold(house.project.agents_folder, name, template)
     for path in written:
         click.echo(f"wrote {path.relative_to(house.project.root)}")

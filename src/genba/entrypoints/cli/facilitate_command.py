@@ -17,7 +17,7 @@ from genba.entrypoints.cli.json_output import print_json
 from genba.entrypoints.cli.progress import Progress
 from genba.wiring import House
 from genba.wiring.decisions import people_only
-from genba.wiring.facilitating import as_told, facilitator, fresh_copy, moves_of, scope_of, send
+from genba.wiring.facilitating import as_told, facilitator, fresh_copy, say, scope_of
 from genba.wiring.field_past import past_of
 
 _BY_SETTINGS = -1.0
@@ -57,7 +57,7 @@ def facilitate(
 
     It never starts an agent, closes an issue, touches a branch, runs a test or merges.
     """
-    _check(project, project_owner, applied, dry_run, watch, graph or events)
+    _check(applied, dry_run, watch, graph or events)
     house = house_here()
     if applied:
         people_only(house, "speak for the facilitator")
@@ -76,19 +76,13 @@ def facilitate(
             click.echo(line)
         return 0
     if as_json:
-        print_json(as_told(house, look))
+        print_json(as_told(look))
     else:
-        _show(house, look)
+        show_look(look)
     return 1 if look.brief.incomplete else 0
 
 
-def _check(
-    project: int | None, owner: str | None, applied: bool, dry_run: bool, watch: float | None, shown: bool
-) -> None:
-    if owner is not None and project is None:
-        raise UsageError(
-            "--project-owner belongs to --project", hint="genba facilitate --project 5 --project-owner acme"
-        )
+def _check(applied: bool, dry_run: bool, watch: float | None, shown: bool) -> None:
     if applied and dry_run:
         raise UsageError("--apply does it and --dry-run only shows it", hint="genba facilitate --apply")
     if watch is not None and watch != _BY_SETTINGS and not watch > 0:
@@ -102,17 +96,8 @@ def _check(
 async def one_look(house: House, scope: Scope, *, applied: bool, offline: bool) -> Look:
     """Look; where it is told to, say what is to be said, and send it."""
     scope, notes = await fresh_copy(house, scope, offline)
-    who = await facilitator(house)
-    look = await who.look(scope, notes)
-    if not applied:
-        return look
-    report = await who.apply(look)
-    sent = await send(house) if not offline else None
-    if sent is not None and (sent.left or sent.failed):
-        why = sent.refused or sent.why or (sent.failed[0].error if sent.failed else "")
-        told = f"{sent.left + len(sent.failed)} still wait in the outbox: {why}   genba outbox list"
-        report = msgspec.structs.replace(report, incomplete=(*report.incomplete, told))
-    return look.after(report)
+    look = await (await facilitator(house)).look(scope, notes)
+    return await say(house, look, offline=offline) if applied else look
 
 
 async def _watch(house: House, scope: Scope, applied: bool, offline: bool, minutes: float, as_json: bool) -> int:
@@ -130,16 +115,17 @@ async def _watch(house: House, scope: Scope, applied: bool, offline: bool, minut
             continue
         code = 1 if look.brief.incomplete else 0
         if as_json:
-            click.echo(msgspec.json.encode(as_told(house, look)).decode())
+            click.echo(msgspec.json.encode(as_told(look)).decode())
         else:
-            _show(house, look)
+            show_look(look)
     return code
 
 
-def _show(house: House, look: Look) -> None:
+def show_look(look: Look) -> None:
+    """The report of a look, what keeps it from being complete, and the next command."""
     report = look.brief
     columns = screen(shutil.get_terminal_size((100, 24)).columns)
-    for line in facilitate_lines(report, datetime.now(UTC), columns, moves_of(house, look).command_for):
+    for line in facilitate_lines(report, datetime.now(UTC), columns, look.moves.command_for):
         click.echo(line)
     tell_rest(report)
     for each in report.incomplete:

@@ -7,6 +7,7 @@ import click
 import msgspec
 
 from genba.domain.errors import ConfigurationError, GenbaError, kind_of
+from genba.domain.problems import Problem
 from genba.entrypoints.cli.printable import printable
 
 
@@ -45,6 +46,17 @@ def show_hint(text: str) -> None:
 
 def show_warning(text: str) -> None:
     _line("warning", "yellow", text, bold=False)
+
+
+def show_problem(problem: Problem) -> None:
+    """A finding that stands in nobody's way."""
+    show_note(str(problem))
+    if problem.hint:
+        _echo(f"      {printable(problem.hint)}")
+
+
+def show_note(text: str) -> None:
+    _line("note", "cyan", text, bold=False)
 
 
 def _line(word: str, colour: str, text: str, bold: bool = True) -> None:

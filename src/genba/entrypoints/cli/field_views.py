@@ -183,17 +183,18 @@ def _why(suggestion: Suggestion, title: str) -> str:
     """What there is to do, and why it comes first. What an agent does, its command says."""
     whys = {part.name: part.why for part in suggestion.parts}
     if suggestion.agent != NOBODY and title:
-        return f"{whys.get('unblocking') or whys.get('urgency', '')} · {title}"
-    return " · ".join(part for part in (suggestion.description, whys.get("unblocking")) if part)
+        first = " · ".join(filter(None, (whys.get("unblocking"), suggestion.deadline))) or whys.get("urgency", "")
+        return f"{first} · {title}"
+    return " · ".join(filter(None, (suggestion.description, whys.get("unblocking"), suggestion.deadline)))
 
 
 def facilitate_lines(
     report: FieldReport, now: datetime, columns: int, command_for: Callable[[int], str]
 ) -> Iterator[str]:
-    """Every issue that is not closed, with why, what is in its way, and the next command."""
+    """Every issue about which something is left to do, with why, what is in its way, and the next command."""
     yield heading(report, now)
     yield from health_lines(report, columns)
-    shown = [each for each in report.assessments if not each.closed]
+    shown = [each for each in report.assessments if not each.over]
     closed = len(report.assessments) - len(shown) + len(report.resting)
     yield ""
     for each in shown[:_MOST_ROWS]:

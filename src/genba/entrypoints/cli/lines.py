@@ -11,6 +11,7 @@ from genba.domain.events import (
     IterationFinished,
     MergeFinished,
     Notice,
+    OutputLeftOut,
     ReplyRefused,
     RunEnded,
     RunResumed,
@@ -21,6 +22,7 @@ from genba.domain.events import (
 )
 from genba.domain.evidence import CheckStatus
 from genba.domain.outcomes import Outcome
+from genba.domain.processes import left_out_line
 from genba.domain.replies import Usage
 from genba.domain.workspaces import MergeStatus
 
@@ -87,7 +89,7 @@ def aside(event: Event) -> str:
             return f"   action   {kind} refused: {reason}"
         case ActionHandled(type=kind, handler=handler):
             return f"   action   {kind} → {handler}"
-        case GoalChecked() | VerificationFinished() | GateUsed():
+        case GoalChecked() | VerificationFinished() | GateUsed() | OutputLeftOut():
             return _seen(event)
         case WorkSentBack(reason=reason):
             return f"   back     {reason}"
@@ -104,9 +106,11 @@ def aside(event: Event) -> str:
     return ""
 
 
-def _seen(event: GoalChecked | VerificationFinished | GateUsed) -> str:
-    """What was seen of the work: goals that were missed, the verdict, and a way out that was refused."""
+def _seen(event: GoalChecked | VerificationFinished | GateUsed | OutputLeftOut) -> str:
+    """What was seen of the work: goals that were missed, the verdict, a way out that was refused, output left out."""
     match event:
+        case OutputLeftOut(stream=stream, bytes=size, lines=lines):
+            return f"   {left_out_line(stream, size, lines)}"
         case GateUsed(verdict=verdict, gate=gate, target=target):
             return f"   denied   {gate}: {target}" if verdict == "denied" else ""
         case GoalChecked(result=result, goal=goal, required=required):

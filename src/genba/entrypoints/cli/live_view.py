@@ -65,7 +65,7 @@ class LiveView:
             case ToolUsed(tool=tool, target=target):
                 self.doing = in_one_line(f"{tool} {target}").strip()[:_DOING_WIDTH]
             case AgentOutput() if not event.text.startswith("{"):  # what adapters understand comes as a tool
-                self.doing = in_one_line(event.text).strip()[:_DOING_WIDTH]
+                self.doing = in_one_line(event.text.strip().rpartition("\n")[2]).strip()[:_DOING_WIDTH]
             case CheckFinished():
                 self.doing = f"checked {event.result.name}"
             case AskRetried():

@@ -114,7 +114,7 @@ def _summary(house: House, path: Path) -> RunSummary | None:
     started: RunStarted | None = None
     ended: RunEnded | None = None
     iterations, last = 0, ""
-    for event in read_journal(path):
+    for event in read_journal(path, output=False):
         last = event.time
         if isinstance(event, RunStarted):
             started = event
@@ -145,7 +145,7 @@ def _summary(house: House, path: Path) -> RunSummary | None:
 
 def _show(path: Path, prompts: bool, output: bool, as_json: bool) -> None:
     view = PlainView(_print)
-    for event in read_journal(path):
+    for event in read_journal(path, output=output or as_json):
         if as_json:
             click.echo(msgspec.json.encode(event).decode())
             continue
@@ -163,7 +163,8 @@ def _more(event: Event, prompts: bool, output: bool) -> None:
         for line in told.splitlines():
             _print(f"   reply  │ {line}")
     if output and isinstance(event, AgentOutput):
-        _print(f"   {event.stream} │ {event.text}")
+        for line in event.text.split("\n"):
+            _print(f"   {event.stream} │ {line}")
 
 
 def _print(line: str) -> None:

@@ -8,8 +8,9 @@ from genba.wiring.decisions import people_only
 
 
 @click.command("migrate")
+@click.option("--adopt", is_flag=True, help="Take over an SQLite file that belongs to another repository.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def migrate(as_json: bool) -> None:
+def migrate(adopt: bool, as_json: bool) -> None:
     """Bring the tables of the blackboard up to date. Do it once, while no `genba work` runs."""
     from genba.blackboard.opening import migrate as bring_up_to_date  # noqa: PLC0415  (migrations are slow to import)
     from genba.coordination.engine import make_tables  # noqa: PLC0415  (only here)
@@ -19,6 +20,8 @@ def migrate(as_json: bool) -> None:
     address = house.database()
     before, after = bring_up_to_date(address)
     make_tables(address)
+    if adopt:
+        house.adopt()
     if as_json:
         print_json({"from": before, "to": after, "changed": before != after})
     elif before == after:

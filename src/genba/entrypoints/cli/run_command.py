@@ -1,10 +1,11 @@
 """`genba run NAME`: the agent's parameters are its options."""
 
 import contextlib
+import itertools
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -12,22 +13,29 @@ import msgspec
 from genba.definitions.agent_file import Parameter
 from genba.definitions.definition import AgentDefinition
 from genba.definitions.layers import Layer, at_path, merge
-from genba.definitions.parameters import ISSUE, RUN_OPTIONS, is_issue_number, option_name, settings_from
+from genba.definitions.parameters import ISSUE, RUN_OPTIONS, is_issue_number, option_name, options_of, settings_from
 from genba.domain.errors import ConfigurationError, GenbaError, UsageError
 from genba.domain.outbox import DeedStatus
 from genba.domain.outcomes import Outcome
-from genba.domain.problems import Problem, did_you_mean, nearest
+from genba.domain.problems import Problem, did_you_mean
 from genba.domain.shapes import DEEPEST, plain_problems
 from genba.domain.workspaces import MergeStatus
-from genba.entrypoints.cli.failures import show_hint, show_warning
+from genba.entrypoints.cli.failures import show_hint, show_problem, show_warning
 from genba.entrypoints.cli.houses import house_here, run_async
 from genba.entrypoints.cli.plain_view import PlainView
 from genba.entrypoints.cli.printable import in_one_line, printable
+from genba.entrypoints.cli.run_review import as_review, check_review, held_to, order_of, reviewed, show_verdict
 from genba.execution.running import RunPlan, RunResult
+from genba.judgement.unknown_options import Kind, UnknownOption, looks_like_option, unknown_options
 from genba.wiring import House, new_run_id
+from genba.wiring.stages import as_stage
+
+if TYPE_CHECKING:
+    from genba.coordination.facilitator import Look
 
 COMMAND_LINE = "command line"
 _ITERATIONS = "runner.completion.config.maxIterations"
+_ISSUE = f"--{ISSUE}"
 
 
 class NumberType(click.ParamType[Any]):
@@ -102,15 +110,26 @@ class RunGroup(click.Group):
 @click.group("run", cls=RunGroup, invoke_without_command=True, subcommand_metavar="NAME [OPTIONS]")
 @click.option("--resume", metavar="RUN", help="Go on with a run that was cut off or parked.")
 @click.option("--set", "settings", multiple=True, metavar="PATH=VALUE", help="With --resume: raise a limit.")
+@click.option("--review", is_flag=True, help="Have an agent review the work, and land it once it is approved.")
+@click.option("--strict-options", is_flag=True, help="Refuse every option that the agent does not declare.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.option("--quiet", is_flag=True, help="Show nothing while it works.")
 @click.pass_context
-def run(ctx: click.Context, resume: str | None, settings: tuple[str, ...], as_json: bool, quiet: bool) -> int | None:
+def run(
+    ctx: click.Context,
+    resume: str | None,
+    settings: tuple[str, ...],
+    review: bool,
+    strict_options: bool,
+    as_json: bool,
+    quiet: bool,
+) -> int | None:
     """Run an agent in its own working tree, judge it, and merge what holds."""
     if ctx.invoked_subcommand is not None:
         if resume is not None:
             raise UsageError("--resume goes with a run, not with an agent", hint=f"genba run --resume {resume}")
-        ctx.obj = {"settings": settings, "as_json": as_json, "quiet": quiet}
+        flags = {"review": review, "strict_options": strict_options, "as_json": as_json, "quiet": quiet}
+        ctx.obj = {"settings": settings, **flags}
         return None
     if resume is None and as_json:
         raise UsageError("the name of an agent is missing", hint="genba run NAME --json   known: genba agent list")
@@ -118,7 +137,8 @@ def run(ctx: click.Context, resume: str | None, settings: tuple[str, ...], as_js
         click.echo(ctx.get_help())
         return UsageError.exit_code
     house = house_here()
-    return exit_code(execute(house, house.resumed(resume, _resume_settings(settings)), as_json, quiet))
+    plan = house.resumed(resume, _resume_settings(settings))
+    return exit_code(execute(house, plan, as_json, quiet, review))
 
 
 def agent_command(house: House, definition: AgentDefinition) -> click.Command:
@@ -126,23 +146,28 @@ def agent_command(house: House, definition: AgentDefinition) -> click.Command:
 
     def callback(**given: Any) -> int:
         ctx = click.get_current_context()
-        _warn_of_ignored(ctx.args, definition)
+        _check_unknown(ctx.args, definition, _is_strict(house, given, ctx.obj or {}))
         return _start(house, definition, _with_earlier(given, ctx.obj or {}))
 
     options = [_parameter_option(name, parameter) for name, parameter in definition.file.parameters.items()]
-    return click.Command(
+    return AgentCommand(
         definition.name,
         callback=callback,
-        params=[*options, *_run_options()],
+        params=[*options, *_run_options(), *_issue_option(definition)],
         help=printable(f"{definition.file.title}: {definition.file.description}"),
         context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "max_content_width": 100},
     )
 
 
+def _is_strict(house: House, given: dict[str, Any], earlier: dict[str, Any]) -> bool:
+    named = given["strict_options"] or earlier.get("strict_options", False)
+    return bool(named or house.project.file.run.strict_options)
+
+
 def _with_earlier(given: dict[str, Any], earlier: dict[str, Any]) -> dict[str, Any]:
     """The options of a run may stand before the agent's name too; what comes later lies over it."""
     settings = (*earlier.get("settings", ()), *given["settings"])
-    flags = {name: given[name] or earlier.get(name, False) for name in ("as_json", "quiet")}
+    flags = {name: given[name] or earlier.get(name, False) for name in ("as_json", "quiet", "review")}
     return {**given, **flags, "settings": settings}
 
 
@@ -167,6 +192,13 @@ def _parameter_option(name: str, parameter: Parameter) -> click.Option:
     )
 
 
+def _issue_option(definition: AgentDefinition) -> list[click.Parameter]:
+    """--issue, for an agent that does not declare it: the goals of a task apply to every agent."""
+    declared = {option_name(name, parameter) for name, parameter in definition.file.parameters.items()}
+    told = "The task that it works on; its goals apply."
+    return [] if _ISSUE in declared else [click.Option([_ISSUE, "task"], type=IssueType(), help=told)]
+
+
 def _run_options() -> list[click.Parameter]:
     return [
         click.Option(["--branch"], help="The branch to work on; by default a name is made."),
@@ -183,16 +215,27 @@ def _run_options() -> list[click.Parameter]:
         click.Option(["--mode"], metavar="KEY", help="Begin at the step that entryStepMapping has for this key."),
         click.Option(["--set", "settings"], multiple=True, metavar="PATH=VALUE", help="Set any value of agent.json."),
         click.Option(["--may-change"], multiple=True, metavar="GLOB", help="A protected path that it may change."),
+        click.Option(
+            ["--review"], is_flag=True, help="Have an agent review the work, and land it once it is approved."
+        ),
+        click.Option(["--strict-options"], is_flag=True, help="Refuse every option that is not declared."),
         click.Option(["--json", "as_json"], is_flag=True, help="Print the result as JSON."),
         click.Option(["--quiet"], is_flag=True, help="Show nothing while it works."),
     ]
 
 
 def _start(house: House, definition: AgentDefinition, given: dict[str, Any]) -> int:
-    values = _parameters(definition, given)
+    for each in (*house.registry.unknown_sections(), *house.registry.overruled(definition)):
+        show_problem(each)
     layers = _command_line_layers(definition, given)
     if layers:
         definition = house.registry.load(definition.name, layers)
+    values = _parameters(definition, given)
+    order = order_of(house, definition, values.get(ISSUE), given.get(_destination("commit")))
+    if order is not None:
+        definition = house.registry.load(definition.name, held_to(layers))
+    else:
+        definition = as_stage(house, definition, values.get(ISSUE), layers)
     mode = given["mode"]
     mapping = definition.registry.entry_step_mapping
     if mode is not None and mode not in mapping:
@@ -210,15 +253,20 @@ def _start(house: House, definition: AgentDefinition, given: dict[str, Any]) -> 
         accepts_risk=given["accepts_risk"],
         process=os.getpid(),
     )
-    return exit_code(execute(house, plan, given["as_json"], given["quiet"]))
+    if order is not None:
+        plan = as_review(house, plan, order)
+    return exit_code(execute(house, plan, given["as_json"], given["quiet"], given["review"]))
 
 
 def _parameters(definition: AgentDefinition, given: dict[str, Any]) -> dict[str, Any]:
     """The value of every parameter; what is required and not given is refused."""
     values: dict[str, Any] = {}
     missing: list[Problem] = []
+    task = given.get("task")
     for name, parameter in definition.file.parameters.items():
-        value = given[_destination(name)]
+        value = given.get(_destination(name))
+        if name == ISSUE and task is not None:
+            value = _one_task(task, value)
         value = list(value) if isinstance(value, tuple) and value else (None if value == () else value)
         value = parameter.default if value is None else value
         if value is None and parameter.required:
@@ -227,7 +275,13 @@ def _parameters(definition: AgentDefinition, given: dict[str, Any]) -> dict[str,
         values[name] = value
     if missing:
         raise ConfigurationError(tuple(missing), hint=f"genba run {definition.name} --help")
-    return values
+    return values if task is None else {**values, ISSUE: task}
+
+
+def _one_task(task: int, declared: Any) -> int:
+    if declared not in (None, task):
+        raise UsageError(f"two tasks are named, #{task} and #{declared}; a session works on one")
+    return task
 
 
 def _command_line_layers(definition: AgentDefinition, given: dict[str, Any]) -> list[Layer]:
@@ -285,24 +339,79 @@ def _resume_settings(settings: tuple[str, ...]) -> dict[str, Any]:
     return merge([Layer(COMMAND_LINE, at_path(path, value)) for path, value in chosen]).values
 
 
-def _warn_of_ignored(extra: list[str], definition: AgentDefinition) -> None:
-    known = [option_name(name, parameter) for name, parameter in definition.file.parameters.items()]
-    known += RUN_OPTIONS
-    bare = {option.removeprefix("--"): option for option in known}
-    after_option = False
-    for word in extra:
-        name = word.partition("=")[0]
-        if name == "--resume":
+def _check_unknown(extra: list[str], definition: AgentDefinition, strict: bool) -> None:
+    """Warn of foreign options, and refuse what must not be ignored. Nothing was started yet."""
+    known = tuple(option for option, _ in _declared(definition)) + RUN_OPTIONS
+    for found in unknown_options(extra, known):
+        name = printable(found.name)
+        if found.name.partition("=")[0] == "--resume":
             raise UsageError("--resume goes with a run, not with an agent", hint="genba run --resume RUN")
-        if not name.startswith("-"):
-            if not after_option:
-                show_warning(f'"{word}" is ignored: {definition.name} takes options only')
-            after_option = False
-            continue
-        after_option = "=" not in word
-        near = nearest(name.lstrip("-"), bare)
-        hint = f'; did you mean "{bare[near]}"?' if near else ""
-        show_warning(f"{name} is not declared by {definition.name} and is ignored{hint}")
+        if strict or found.kind in (Kind.CLOSE, Kind.CAUTIOUS):
+            raise _refused(found, name, definition)
+        if found.name.lstrip("-").replace("_", "-") in _words_of_genba():
+            raise UsageError(
+                f"{name} is a word of genba that `genba run` does not know: {definition.name} does not declare it",
+                unchanged="nothing was started, nothing was changed.",
+                hint=f"known: genba run {definition.name} --help",
+            )
+        if found.kind is Kind.WORD:
+            show_warning(f'"{name}" is ignored: {definition.name} takes options only')
+        else:
+            show_warning(f"{name} is not declared by {definition.name} and is ignored")
+
+
+def _words_of_genba() -> set[str]:
+    """The commands of genba, the options of those that work or look, and the words for where work lands."""
+    root = click.get_current_context().find_root()
+    assert isinstance(root.command, click.Group)  # noqa: S101  (genba is a group of commands)
+    found = {"into", "onto", "from", "to", "at", "list", *root.command.list_commands(root)}
+    commands = [root.command.get_command(root, name) for name in ("work", "facilitate", "status")]
+    params = [each for command in commands if command is not None for each in command.params]
+    found.update(option.lstrip("-") for each in params for option in each.opts if option.startswith("--"))
+    return found - {"plain", "json"}  # how a command shows itself changes nothing that it does
+
+
+def _refused(found: UnknownOption, name: str, definition: AgentDefinition) -> UsageError:
+    help_ = f"genba run {definition.name} --help"
+    if found.kind is Kind.CLOSE:
+        hint = f'did you mean "{found.meant}"?   known: {help_}'
+    elif found.kind is Kind.CAUTIOUS:
+        hint = f"leave the branch unmerged: --no-merge   known: {help_}"
+    else:
+        hint = f"known: {help_}   without --strict-options it is ignored"
+    why = "asks for caution that it does not know" if found.kind is Kind.CAUTIOUS else "is not one of its options"
+    told = f"{name} {why}: {definition.name} does not declare it"
+    return UsageError(told, unchanged="nothing was started, nothing was changed.", hint=hint)
+
+
+def _declared(definition: AgentDefinition) -> Iterator[tuple[str, bool]]:
+    """Every option of an agent, and whether it takes a value."""
+    for name, parameter in definition.file.parameters.items():
+        for option in options_of(name, parameter):
+            yield option, parameter.type != "boolean"
+
+
+class AgentCommand(click.Command):
+    """The command of one agent. An option does not take another option for its value."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        valued = {
+            option
+            for each in self.params
+            if isinstance(each, click.Option) and not each.is_flag and not each.count
+            for option in each.opts
+        }
+        for word, following in itertools.pairwise(args):
+            if word == "--":
+                break
+            if word in valued and looks_like_option(following):
+                told = f"{word} needs a value, and {printable(following)} looks like an option"
+                raise UsageError(
+                    told,
+                    unchanged="nothing was started, nothing was changed.",
+                    hint=f"a value that begins with a dash: {word}={printable(following)}",
+                )
+        return super().parse_args(ctx, args)
 
 
 @contextlib.contextmanager
@@ -320,12 +429,31 @@ def _view(quiet: bool) -> Iterator[tuple[Any, ...]]:
         yield (PlainView(lambda line: click.echo(line, err=True)),)
 
 
-def execute(house: House, plan: RunPlan, as_json: bool, quiet: bool) -> RunResult:
-    """Run a plan in front of whoever watches."""
-    with _view(quiet) as listeners:
-        result = run_async(house.prepare(plan, listeners).execute())
+def execute(house: House, plan: RunPlan, as_json: bool, quiet: bool, review: bool = False) -> RunResult:
+    """Run a plan in front of whoever watches; with `review`, have an agent review its work before it lands."""
+    look: Look | None = None
+
+    def carry_out(each: RunPlan) -> RunResult:
+        nonlocal look
+        with _view(quiet) as listeners:
+            prepared = house.prepare(each, listeners)
+            result = run_async(prepared.execute())
+        look = prepared.answers.look if prepared.answers is not None else None
+        if not as_json:
+            show_verdict(result)
+        return result
+
+    if review:
+        check_review(house, plan)
+    result = carry_out(plan)
+    if review:
+        result = reviewed(house, result, carry_out)
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(result), indent=2).decode())
+        _print_result(result, look)
+    elif look is not None:
+        from genba.entrypoints.cli.facilitate_command import show_look  # noqa: PLC0415  (only a facilitator looks)
+
+        show_look(look)
     elif quiet:
         click.echo(printable(f"{result.outcome}: {result.reason}"), err=True)
     if result.hint:
@@ -333,6 +461,16 @@ def execute(house: House, plan: RunPlan, as_json: bool, quiet: bool) -> RunResul
     if house.project.file.tracker.github is not None and not quiet:
         _tell_of_github(house, result)
     return result
+
+
+def _print_result(result: RunResult, look: "Look | None") -> None:
+    """The result; with the report of an agent that facilitates."""
+    told: dict[str, Any] = msgspec.to_builtins(result)
+    if look is not None:
+        from genba.wiring.facilitating import as_told  # noqa: PLC0415  (only a facilitator looks)
+
+        told["report"] = as_told(look)
+    click.echo(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
 
 
 def _tell_of_github(house: House, result: RunResult) -> None:

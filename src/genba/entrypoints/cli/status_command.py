@@ -23,7 +23,7 @@ def status(label: str, as_json: bool) -> None:
     with Progress("looking at every issue and every commit", quiet=as_json):
         look = run_async(one_look(house, Scope(label=label), applied=False, offline=True))
     if as_json:
-        print_json(as_told(house, look))
+        print_json(as_told(look))
         return
     columns = screen(shutil.get_terminal_size((100, 24)).columns)
     for line in status_lines(look.brief, datetime.now(UTC), columns):

@@ -27,7 +27,8 @@ from genba.entrypoints.cli.houses import house_here, house_to_look, run_async
 from genba.entrypoints.cli.json_output import print_json
 from genba.entrypoints.cli.printable import in_one_line
 from genba.entrypoints.cli.tables import table
-from genba.entrypoints.cli.task_view import outside_facts, task_lines
+from genba.entrypoints.cli.task_import import import_tasks
+from genba.entrypoints.cli.task_view import outside_facts, stage_facts, task_lines
 from genba.wiring import House
 from genba.wiring.outside import outside_of
 
@@ -91,6 +92,11 @@ _GOAL = click.option(
     "--goal", "goal_lines", multiple=True, metavar="TYPE[:CONDITION]", help="A goal, such as tests_pass:'pytest -q'."
 )
 _GOALS = click.option("--goals", "goals_file", metavar="FILE", help="Goals as a YAML list; - reads standard input.")
+_AGENT_COMMANDS = click.option(
+    "--agent-commands/--no-agent-commands",
+    default=None,
+    help="Whether goals that agents write for it may run programs.",
+)
 _SCOPE = click.option(
     "--scope", multiple=True, metavar="PATTERN", help="A path that the work is going to write, such as src/menu/**."
 )
@@ -99,6 +105,9 @@ _SCOPE = click.option(
 @click.group("task")
 def task() -> None:
     """Keep the tasks of this project: add, list, show, edit, block, cancel."""
+
+
+task.add_command(import_tasks)
 
 
 @task.command("add")
@@ -118,7 +127,9 @@ def task() -> None:
 @_SCOPE
 @click.option("--decompose", is_flag=True, help="Let a planner propose its parts first.")
 @click.option("--budget", type=DOLLARS, metavar="USD", help="The most that all of its sessions together may cost.")
+@click.option("--due", default="", metavar="DATE", help="The day of its deadline, such as 2026-12-01.")
 @click.option("--backlog", is_flag=True, help="Not ready to be worked on yet.")
+@_AGENT_COMMANDS
 @_JSON
 def add(title: str, as_json: bool, **given: Any) -> None:
     """Add a task."""
@@ -143,8 +154,10 @@ def add(title: str, as_json: bool, **given: Any) -> None:
         scope=_scope(given["scope"]),
         decompose=given["decompose"],
         budget_usd=given["budget"] or None,
+        due=given["due"],
     )
-    _told(house.board().add(draft, _actor(house)), as_json)
+    made = house.board().add(draft, _actor(house))
+    _told(_with_commands(house, made, given["agent_commands"]), as_json)
 
 
 @task.command("list")
@@ -211,7 +224,8 @@ def show(number: int, as_json: bool) -> None:
         print_json(shown | {"session": session if session.run else None})
         return
     parts = [board.get(number) for number in found.children]
-    for line in task_lines(found, comments, events, last, session, parts, tuple(outside_facts(url, requests))):
+    outside = (*stage_facts(found, house.project.stages.get(found.type, ())), *outside_facts(url, requests))
+    for line in task_lines(found, comments, events, last, session, parts, outside):
         click.echo(line)
 
 
@@ -234,9 +248,11 @@ def show(number: int, as_json: bool) -> None:
 @click.option("--remove-scope", "unscoped", multiple=True, metavar="PATTERN", help="Take a path of its scope away.")
 @click.option("--decompose/--no-decompose", default=None, help="Whether a planner proposes its parts first.")
 @click.option("--budget", type=DOLLARS, metavar="USD", help="Another budget; 0 takes it away.")
+@click.option("--due", metavar="DATE", help="Another deadline; '' takes it away.")
 @click.option(
     "--status", type=StatusType(), help="open: out of the backlog. Other statuses have commands of their own."
 )
+@_AGENT_COMMANDS
 @_JSON
 def edit(number: int, as_json: bool, **given: Any) -> None:
     """Change a task."""
@@ -249,7 +265,8 @@ def edit(number: int, as_json: bool, **given: Any) -> None:
     if status is not None and not (status is TaskStatus.OPEN and before.status is TaskStatus.BACKLOG):
         raise _not_by_edit(before, status)
     change = StatusChange(to=status, actor=actor) if status is not None else None
-    _told(board.edit(number, changes, actor, before.version, change), as_json)
+    changed = board.edit(number, changes, actor, before.version, change)
+    _told(_with_commands(house, changed, given["agent_commands"]), as_json)
 
 
 @task.command("block")
@@ -394,6 +411,7 @@ def _edit(house: House, before: Task, given: dict[str, Any]) -> TaskEdit:
         scope=_new_scope(before.scope, _scope(given["scope"]), given["unscoped"]),
         decompose=given["decompose"],
         budget_usd=given["budget"],
+        due=given["due"],
     )
 
 
@@ -413,6 +431,13 @@ def _not_by_edit(task_: Task, status: TaskStatus) -> StateConflictError:
 def _actor(house: House) -> Actor:
     """Who types: a person, or an agent whose process this command was started by."""
     return house.actor()
+
+
+def _with_commands(house: House, found: Task, enabled: bool | None) -> Task:
+    """The task, with what the user says of commands in goals of agents."""
+    if enabled is None:
+        return found
+    return house.board().enable_agent_commands(found.number, enabled, _actor(house))
 
 
 def _people_only(actor: Actor, deed: str, number: int) -> None:

@@ -11,6 +11,7 @@ from genba.domain.tasks import Comment, Task, TaskEvent, TaskStatus
 from genba.domain.tracking import TrackedPullRequest
 from genba.domain.verification import Verification
 from genba.entrypoints.cli.printable import in_one_line, printable
+from genba.judgement.closure import stage_of
 from genba.judgement.event_words import event_sentence
 from genba.judgement.pull_requests import standing_of
 
@@ -52,6 +53,13 @@ def task_lines(
         yield in_one_line(f"   {short_time(event.at)}  {_event(event)}")
 
 
+def stage_facts(task: Task, stages: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """The stage that a task is at, where its type has stages."""
+    stage = stage_of(stages, task)
+    if stage and not task.status.ended:
+        yield "stage", f"{stage} ({stages.index(stage) + 1} of {len(stages)})"
+
+
 def outside_facts(url: str, requests: Sequence[TrackedPullRequest]) -> Iterator[tuple[str, str]]:
     """The address of an issue, and its pull requests with who judged them and what failed."""
     if url:
@@ -82,10 +90,14 @@ def _facts(task: Task) -> Iterator[str]:
     yield str(task.status)
     yield task.type
     yield f"{task.priority} priority"
+    if task.due:
+        yield f"due {task.due}"
     if task.labels:
         yield ", ".join(task.labels)
     if task.assignee:
         yield f"@{task.assignee}"
+    if task.tracker == "local" and task.tracker_reference:
+        yield f"imported from {task.tracker_reference}"
 
 
 def _more(task: Task, last: Verification | None, session: SessionStart, proposed: bool) -> Iterator[tuple[str, str]]:
@@ -98,6 +110,8 @@ def _more(task: Task, last: Verification | None, session: SessionStart, proposed
     if task.requires_review:
         approved = f", approved {task.approved[:7]}" if task.approved else ""
         yield "review", f"{task.reviewer_type}{approved}"
+    for phase in task.phases:
+        yield "phase", f"{phase.agent} at {phase.commit[:7]}"
     if task.may_change:
         yield "may change", ", ".join(task.may_change)
     if task.scope:

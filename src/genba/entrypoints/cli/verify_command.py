@@ -5,11 +5,12 @@ from functools import partial
 
 import click
 
+from genba.domain.detection import names_tests
 from genba.domain.evidence import CheckStatus
 from genba.domain.goal_words import GUARDS
 from genba.domain.goals import GoalLevel
 from genba.domain.verification import GoalResult, VerdictStatus, Verification
-from genba.entrypoints.cli.failures import show_hint
+from genba.entrypoints.cli.failures import show_hint, show_warning
 from genba.entrypoints.cli.houses import house_here, run_async
 from genba.entrypoints.cli.json_output import print_json
 from genba.entrypoints.cli.lines import duration
@@ -153,12 +154,21 @@ def _terms(policy: Policy) -> Iterator[tuple[str, str]]:
 
 def _hint(examination: Examination, found: Verification) -> None:
     if found.done:
+        if not any(_runs_tests(each) for each in found.results):
+            show_warning(
+                "no goal runs tests: broken work would be done as well   name one under dod in .genba/config.yaml"
+            )
         return
     if found.status is VerdictStatus.ERROR:
         broken = next((each.goal.type for each in found.results if each.broken), "")
         show_hint(f"genba verify {examination.shown} --explain   shows where {broken or 'each goal'} comes from")
     elif examination.number is not None:
         show_hint(f"genba run {examination.agent} --issue {examination.number}     goes on with this evidence")
+
+
+def _runs_tests(each: GoalResult) -> bool:
+    command = getattr(each.goal.goal, "command", None) or getattr(each.goal.goal, "script", None)
+    return each.goal.type in ("tests_pass", "test_added") or names_tests(command or "")
 
 
 def _told(progress: Progress, each: GoalResult) -> None:

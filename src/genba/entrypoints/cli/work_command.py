@@ -17,7 +17,7 @@ import click
 from genba.domain.errors import NotFoundError, StateConflictError, UsageError
 from genba.domain.fleet_picture import Ended, FleetEvent, FleetEventKind, FleetPicture, WorkSummary
 from genba.domain.problems import did_you_mean
-from genba.entrypoints.cli.failures import show_hint
+from genba.entrypoints.cli.failures import show_hint, show_problem
 from genba.entrypoints.cli.houses import house_here
 from genba.entrypoints.cli.json_output import print_json
 from genba.entrypoints.cli.work_view import WIDTH, ending_line, event_line, summary_lines
@@ -94,6 +94,8 @@ def work(
     people_only(house, "start the fleet")
     _check_names(house, agent, executor)
     _check_not_stopped(house)
+    for unknown in house.registry.unknown_sections():
+        show_problem(unknown)
 
     def open_fleet(listener: Callable[[FleetEvent], None]) -> contextlib.AbstractAsyncContextManager[Working]:
         from genba.wiring.fleet import Fleet  # noqa: PLC0415  (the engine is slow to import)

@@ -40,6 +40,7 @@ EVENT_MARKS: dict[FleetEventKind, str] = {
     _K.RED: "✗",
     _K.STUCK: "■",
     _K.MOVED: "·",
+    _K.PHASE: "◑",
     _K.DONE: "●",
     _K.FAILED: "✗",
     _K.WAITS: "◌",

@@ -3,12 +3,13 @@
 Law: every text has a longest length, every choice is an enum, and a name that nobody declared is refused.
 """
 
-from typing import Annotated, Any, get_origin
+from typing import Annotated, Any, Literal, get_origin
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from genba.domain.tasks import Priority, TaskStatus
+from genba.domain.workflow import BroadcastScope
 
 LONGEST_TITLE = 300
 LONGEST_BODY = 20_000
@@ -85,7 +86,9 @@ class Subtask(Arguments):
         description="What must be done before: local ids of this call, or numbers of subtasks that are there.",
     )
     goals: list[GoalItem] = Field(
-        default_factory=list, max_length=50, description="Checks that must pass before it is done."
+        default_factory=list,
+        max_length=50,
+        description="Checks that must pass before it is done. They name no command, script, serve or address.",
     )
     scope: list[Path] = Field(default_factory=list, max_length=100, description="Paths it will write, as patterns.")
     assignee: Word = Field(default="", description="Managers only: the agent that is to do it.")
@@ -141,6 +144,19 @@ class SendMessage(SessionArguments):
     task_id: Number | None = Field(
         default=None, description="The task whose agent it is for; without both, whoever has the task above yours."
     )
+    type: Literal["instruction", "broadcast"] = Field(
+        default="instruction", description="instruction goes to one task, broadcast to all agents."
+    )
+    scope: BroadcastScope = Field(
+        default=BroadcastScope.PROJECT,
+        description="Of a broadcast: all agents of the project, or of the tree of tasks that yours is in.",
+    )
+
+    @model_validator(mode="after")
+    def _all_or_one(self) -> "SendMessage":
+        if self.type == "broadcast" and (self.to or self.task_id is not None):
+            raise ValueError("a broadcast goes to all agents: leave out to and task_id")
+        return self
 
 
 class GetMessages(SessionArguments):

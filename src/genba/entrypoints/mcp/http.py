@@ -54,12 +54,20 @@ class HttpLine:
 
 
 class _Mcp:
-    """Hands requests to the session manager of the SDK."""
+    """Hands requests to the session manager of the SDK.
+
+    A stream without a request is refused, as the protocol allows: nothing is sent there, and anybody could hold one.
+    """
 
     def __init__(self, manager: StreamableHTTPSessionManager) -> None:
         self._manager = manager
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] in ("GET", "HEAD"):
+            error = {"code": -32600, "message": "no stream is offered here: send requests by POST"}
+            body = {"jsonrpc": "2.0", "id": None, "error": error}
+            await JSONResponse(body, 405, headers={"allow": "POST, DELETE"})(scope, receive, send)
+            return
         await self._manager.handle_request(scope, receive, send)
 
 

@@ -97,6 +97,8 @@ async def _save_context(service: WorkflowService, caller: Caller, taken: argumen
 
 
 async def _send_message(service: WorkflowService, caller: Caller, taken: arguments.SendMessage) -> answers.Sent:
+    if taken.type == "broadcast":
+        return await service.broadcast(caller, taken.content, scope=taken.scope)
     return await service.send_message(caller, taken.content, to=taken.to, task_id=taken.task_id)
 
 
@@ -217,7 +219,7 @@ TOOLS: tuple[ToolEntry[Any], ...] = (
     ToolEntry(
         name=Tool.SEND_MESSAGE,
         title="Send a message",
-        description="Tell another agent something.",
+        description="Tell another agent something, or all of them with the type broadcast.",
         takes=arguments.SendMessage,
         answers=answers.Sent,
         call=_send_message,
@@ -226,7 +228,7 @@ TOOLS: tuple[ToolEntry[Any], ...] = (
     ToolEntry(
         name=Tool.GET_MESSAGES,
         title="Read messages",
-        description="The messages to you that you have not read, oldest first.",
+        description="What others told you, each message once, oldest first. get_my_task shows all that are open.",
         takes=arguments.GetMessages,
         answers=answers.Inbox,
         call=_get_messages,

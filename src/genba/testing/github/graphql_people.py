@@ -149,7 +149,7 @@ MILESTONE: Fields = {
     "number": lambda _, one: one.number,
     "title": lambda _, one: one.title,
     "description": lambda _, __: None,
-    "dueOn": lambda _, __: None,
+    "dueOn": lambda _, one: one.due_on or None,
     "state": lambda _, one: one.state.upper(),
     "closed": lambda _, one: one.state == "closed",
     "creator": lambda _, one: one.creator,

@@ -169,10 +169,11 @@ def unassign(hub: Hub, actor: User, issue: Issue, logins: Iterable[str]) -> None
             happened(hub, issue, actor, "unassigned", assignee=user)
 
 
-def add_milestone(hub: Hub, actor: User, repository: Repository, title: str) -> Milestone:
+def add_milestone(hub: Hub, actor: User, repository: Repository, title: str, due_on: str = "") -> Milestone:
     number = hub.next_id()
     count = len(repository.milestones) + 1
-    milestone = Milestone(id=number, node="", number=count, title=title, creator=actor, created_at=hub.now())
+    now = hub.now()
+    milestone = Milestone(id=number, node="", number=count, title=title, creator=actor, created_at=now, due_on=due_on)
     milestone.node = hub.enter("MI", number, milestone)
     repository.milestones[count] = milestone
     return milestone

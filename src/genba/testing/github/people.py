@@ -235,6 +235,14 @@ class People:
         with self.state.lock:
             issue_rules.add_labels(self.state, self.state.add_user(by), self.issue(repository, number), names)
 
+    def plan(self, repository: str, number: int, title: str, due_on: str = "", *, by: str = "octocat") -> None:
+        """Put an issue into a new milestone."""
+        with self.state.lock:
+            who, issue = self.state.add_user(by), self.issue(repository, number)
+            home = self.state.repository(repository)
+            issue.milestone = issue_rules.add_milestone(self.state, who, home, title, due_on)
+            issue_rules.happened(self.state, issue, who, "milestoned", milestone=title)
+
     def unlabel(self, repository: str, number: int, *names: str, by: str = "octocat") -> None:
         with self.state.lock:
             for name in names:

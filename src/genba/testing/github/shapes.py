@@ -140,7 +140,7 @@ def milestone(hub: Hub, repository: Repository, one: Milestone) -> Shape:
         "created_at": one.created_at,
         "updated_at": one.created_at,
         "closed_at": None,
-        "due_on": None,
+        "due_on": one.due_on or None,
     }
 
 

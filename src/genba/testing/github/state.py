@@ -98,6 +98,7 @@ class Milestone:
     creator: User
     created_at: str
     state: str = "open"
+    due_on: str = ""
 
 
 @dataclass(slots=True, eq=False)

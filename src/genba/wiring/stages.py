@@ -1,0 +1,33 @@
+"""An agent that only reads, as a stage of a task: it works in a worktree of its own, and Genba ends the task for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from genba.definitions.layers import Layer
+from genba.domain.errors import NotFoundError
+from genba.judgement.closure import stage_of
+
+if TYPE_CHECKING:
+    from genba.definitions.definition import AgentDefinition
+    from genba.wiring.house import House
+
+AS_STAGE: dict[str, Any] = {
+    "parameters": {"issue": {"type": "number"}},
+    "runner": {"execution": {"worktree": {"enabled": True}}, "integrations": {"github": {"enabled": True}}},
+}
+"""What is set for such an agent, over what its files say."""
+
+
+def as_stage(house: House, definition: AgentDefinition, number: int | None, layers: list[Layer]) -> AgentDefinition:
+    """The definition of a session that names a task; another one where the agent only reads and is at its stage."""
+    stages = house.project.stages if number is not None and definition.only_reads else {}
+    if number is None or not stages or not house.has_board():
+        return definition
+    try:
+        task = house.board().get(number)
+    except NotFoundError:
+        return definition  # refused when the session opens
+    if stage_of(stages.get(task.type, ()), task) != definition.name:
+        return definition
+    return house.registry.load(definition.name, [*layers, Layer("its stage", AS_STAGE)])
