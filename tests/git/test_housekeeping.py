@@ -120,8 +120,7 @@ async def test_a_branch_that_an_open_task_builds_on_stays(project: Project) -> N
 
 async def test_templates_go_when_nothing_lies_over_them(project: Project) -> None:
     layout = await RepositoryLayout.find(project.root)
-    commit = project.git("rev-parse", "HEAD")
-    old, young = layout.own / "templates" / commit, layout.own / "templates" / f"{commit[:-1]}0"
+    old, young = layout.own / "templates" / ("1" * 40), layout.own / "templates" / ("2" * 40)
     for folder in (old, young):
         (folder / "tree").mkdir(parents=True)
     os.utime(old, (1, 1))
