@@ -256,11 +256,9 @@ def test_hostile_names_stay_one_word_of_a_command() -> None:
     assert shlex.split(commands(issue(sessions=(run,)))[0]) == ["genba", "run", "--resume", "$(reboot)"]
 
 
-def test_a_command_that_does_more_than_the_board_says_so() -> None:
-    """`genba work` knows labels and no boards."""
-    on_board = recommended(issue(1), issue(2), project=5).suggestions[-1]
-    assert (on_board.command, on_board.description) == (
-        "genba work --until-empty",
-        "All open tasks, also those of no board",
-    )
-    assert recommended(issue(1), issue(2)).suggestions[-1].description == "All 2 issues that can go on"
+def test_the_command_for_a_whole_board_is_limited_to_its_issues() -> None:
+    on_board = recommended(issue(1), issue(2), project=5, label="web").suggestions[-1]
+    assert on_board.command == "genba work --until-empty --label web --project 5"
+    of_others = recommended(issue(1), issue(2), project=5, project_owner="acme").suggestions[-1]
+    assert of_others.command == "genba work --until-empty --project 5 --project-owner acme"
+    assert recommended(issue(1), issue(2)).suggestions[-1].command == "genba work --until-empty"

@@ -209,6 +209,14 @@ def test_an_executor_for_one_label_takes_only_tasks_with_it_and_what_belongs_to_
     assert sorted(started(decide(here, only_label="web"))) == [2, 3]
 
 
+def test_an_executor_for_one_board_takes_only_its_issues_and_what_belongs_to_them() -> None:
+    here = field(task(1), task(2), task(3, parent=4), task(4, children=(3,)), ready=(1, 2, 3))
+    found = decide(here, only_board="acme/5", on_board=frozenset({2, 4}))
+    assert sorted(started(found)) == [2, 3]
+    assert wait_of(1, found).kind is WaitReason.FILTER
+    assert not started(decide(here, only_board="acme/5"))
+
+
 def test_an_executor_for_one_agent_takes_only_its_tasks() -> None:
     found = decide(field(task(1), task(2, assignee="builder")), only_agent="builder")
     assert started(found) == [2]

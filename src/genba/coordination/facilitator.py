@@ -437,12 +437,15 @@ class Facilitator:
         return True
 
     def _around(self, scope: Scope, resting: int, offered: tuple[AgentOnOffer, ...]) -> Surroundings:
+        owner, project = scope.board or ("", None)
+        own = self.manner.repository.partition("/")[0]
         return Surroundings(
             repository=self.manner.repository,
             worker=self.manner.worker,
             reviewer=reviewer_on_offer(self.manner.reviewer, offered),
             label=scope.label,
-            project=scope.board[1] if scope.board is not None else None,
+            project=project,
+            project_owner=owner if owner.casefold() != own.casefold() else "",
             resting=resting,
         )
 

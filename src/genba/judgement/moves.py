@@ -37,6 +37,10 @@ class Me(msgspec.Struct, frozen=True, kw_only=True):
     """By type of task: the agents that work on it one after the other."""
     only_agent: str = ""
     only_label: str = ""
+    only_board: str = ""
+    """The board whose issues are taken here, and no others; empty: issues of any board and of none."""
+    on_board: frozenset[int] = frozenset()
+    """The issues on that board."""
     turning: frozenset[str] | None = None
     """Targets whose queue takes a turn right now, anywhere; None: nobody knows."""
 

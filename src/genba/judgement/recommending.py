@@ -210,13 +210,15 @@ class Recommender:
 
     def _whole_project(self, startable: Sequence[Suggestion], issues: int) -> Suggestion:
         """All that can go on, by many agents at once."""
-        label = f" --label {shlex.quote(self.around.label)}" if self.around.label else ""
+        around = self.around
+        label = f" --label {shlex.quote(around.label)}" if around.label else ""
+        board = f" --project {around.project}" if around.project is not None else ""
+        owner = f" --project-owner {shlex.quote(around.project_owner)}" if board and around.project_owner else ""
         scores = [each.score for each in startable] or [0.5]
-        whole = self.around.project is None
         return Suggestion(
             agent=startable[0].agent if startable else NOBODY,
-            command=f"{WORK}{label}",
-            description=f"All {issues} issues that can go on" if whole else "All open tasks, also those of no board",
+            command=f"{WORK}{label}{board}{owner}",
+            description=f"All {issues} issues that can go on",
             priority="medium",
             score=round(sum(scores) / len(scores), 2),
             rationale=f"{issues} issues can go on at once",

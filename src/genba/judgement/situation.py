@@ -245,4 +245,6 @@ class Situation:
             return f"{agent} would do it, and only {self.me.only_agent} works here"
         if self.me.only_label and not any(self.me.only_label in one.labels for one in self.line(task)):
             return f'only tasks with the label "{self.me.only_label}" are taken here'
+        if self.me.only_board and not any(one.number in self.me.on_board for one in self.line(task)):
+            return f"only issues on the board {self.me.only_board} are taken here"
         return ""

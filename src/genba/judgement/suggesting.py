@@ -63,6 +63,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     label: str = ""
     project: int | None = None
     """The board that the report is limited to."""
+    project_owner: str = ""
+    """Who owns that board, where it is not the owner of the repository."""
     today: str = ""
     """The day of the look, by which deadlines are near or over."""
     resting: int = 0

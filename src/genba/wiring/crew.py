@@ -23,6 +23,7 @@ from genba.domain.problems import Problem
 from genba.execution.policies import known_types
 from genba.judgement.closure import ends_task
 from genba.judgement.moves import Agent, Me
+from genba.wiring.board_filter import BoardFilter
 from genba.wiring.landed_sessions import close_landed
 from genba.wiring.liveness import process_lives
 from genba.wiring.stages import AS_STAGE
@@ -58,10 +59,13 @@ _MOMENT_SECONDS = 0.5
 class ProjectCrew:
     """Knows which agents there were when the executor began. What each is held to is read when it begins."""
 
-    def __init__(self, house: House, board: FleetBoard, me: Me, base_branch: str) -> None:
+    def __init__(
+        self, house: House, board: FleetBoard, me: Me, base_branch: str, on_board: BoardFilter | None = None
+    ) -> None:
         self.house = house
         self.board = board
         self.base_branch = base_branch
+        self.on_board = on_board
         self._read: dict[tuple[str, tuple[int, ...]], tuple[float, AgentDefinition]] = {}
         self._readers: set[str] = set()
         """Agents that only read, and work here because they are the stage of a type of task."""
@@ -75,7 +79,8 @@ class ProjectCrew:
 
     async def me(self, running: int) -> Me:
         resources = await asyncio.to_thread(self._resources)
-        return msgspec.structs.replace(self._me, running=running, resources=resources)
+        on_board = self.on_board.numbers if self.on_board is not None else self._me.on_board
+        return msgspec.structs.replace(self._me, running=running, resources=resources, on_board=on_board)
 
     def _agents(self, infos: tuple[AgentInfo, ...]) -> tuple[Agent, ...]:
         found = []

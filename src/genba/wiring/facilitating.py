@@ -273,20 +273,20 @@ async def base_of(house: House) -> str:
     return current or _MAIN_BRANCHES[0]
 
 
-def scope_of(house: House, label: str | None, project: int | None, owner: str | None) -> Scope:
+def scope_of(
+    house: House, label: str | None, project: int | None, owner: str | None, command: str = "genba facilitate"
+) -> Scope:
     """What is asked for, as far as the project has it."""
     github = house.project.file.tracker.github
     if owner is not None and project is None:
-        raise UsageError(
-            "--project-owner belongs to --project", hint="genba facilitate --project 5 --project-owner acme"
-        )
+        raise UsageError("--project-owner belongs to --project", hint=f"{command} --project 5 --project-owner acme")
     if project is None:
         return Scope(label=label or "")
     if github is None:
         raise UsageError(
             "--project names a board of GitHub, and the issues of this project do not live there",
             unchanged="nothing was changed.",
-            hint="genba facilitate   or   genba init --github OWNER/REPOSITORY",
+            hint=f"{command}   or   genba init --github OWNER/REPOSITORY",
         )
     return Scope(label=label or "", board=(owner or github.repository.partition("/")[0], project))
 

@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,7 @@ from genba.judgement.moves import Me
 from genba.judgement.plans import plan_check
 from genba.judgement.reviews import verdict_check
 from genba.judgement.spending import reached
+from genba.wiring.board_filter import BoardFilter
 from genba.wiring.crew import ProjectCrew
 from genba.wiring.judging import sweep_checkouts
 from genba.wiring.live_parts import LiveParts
@@ -47,6 +48,7 @@ from genba.wiring.supervising import nursery_of
 from genba.wiring.telemetry import heard_by_fleet
 
 if TYPE_CHECKING:
+    from genba.coordination.facilitator import Scope
     from genba.definitions.fleet_file import FleetSettings
     from genba.domain.evidence import CheckResult
     from genba.domain.ports import Steps
@@ -65,13 +67,14 @@ being quick is less than what the switching costs."""
 class Fleet:
     """One executor of a project. Whatever happens to it, another one can go on."""
 
-    def __init__(self, house: House, board: FleetBoard, watch: Watch) -> None:
+    def __init__(self, house: House, board: FleetBoard, watch: Watch, on_board: BoardFilter | None = None) -> None:
         self.house = house
         self.board = board
         """Of the parts and the turns: when the database is out of reach, they wait for it."""
         self.looking = watch.board
         """Of whoever decides and watches, who is told."""
         self.watch = watch
+        self.on_board = on_board
         self.settings: FleetSettings = house.project.fleet
         self.gate = ProviderGate(board, self.settings.work.patience_seconds)
         self.nursery = nursery_of(house.layout)
@@ -97,6 +100,7 @@ class Fleet:
         workers: int | None = None,
         only_agent: str = "",
         only_label: str = "",
+        only_board: Scope | None = None,
         executor: str = "",
         listener: Listener = lambda _event: None,
         door: Door | None = None,
@@ -105,11 +109,12 @@ class Fleet:
         sys.setswitchinterval(_SWITCH_SECONDS)
         settings = house.project.fleet
         base_branch = await check_ground(house, settings)
+        on_board = await BoardFilter.read(house, only_board) if only_board is not None else None
         board = FleetBoard(house.board())
         looking = FleetBoard(Blackboard(board.store.impatient()))
         slots = workers or settings.work.workers
         watch = Watch(looking, "", slots, house.project.name or house.layout.main.name, listener)
-        fleet = cls(house, board, watch)
+        fleet = cls(house, board, watch, on_board)
         watch.listener = heard_by_fleet(house, listener, fleet.picture)
         loading = asyncio.create_task(asyncio.to_thread(fleet.nursery.open))  # on another core, while the engine loads
         try:
@@ -170,8 +175,15 @@ class Fleet:
     async def _begin(
         self, engine: Engine, base_branch: str, slots: int, only_agent: str, only_label: str, door: Door | None
     ) -> None:
-        me = Me(executor=engine.executor, host=host(), workers=slots, only_agent=only_agent, only_label=only_label)
-        crew = self.crew = ProjectCrew(self.house, self.looking, me, base_branch)
+        me = Me(
+            executor=engine.executor,
+            host=host(),
+            workers=slots,
+            only_agent=only_agent,
+            only_label=only_label,
+            only_board=self.on_board.name if self.on_board is not None else "",
+        )
+        crew = self.crew = ProjectCrew(self.house, self.looking, me, base_branch, self.on_board)
         for name, problem in crew.broken.items():
             told = f"{name} cannot be used: {problem}  genba agent check {name}"
             self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=told))
@@ -217,13 +229,18 @@ class Fleet:
             return await orchestrator.work(until_empty)
         follower = office.follower(self._note, self._wake)
         try:
-            async with follower.at_work():
+            async with follower.at_work(), self._board_followed(office.settings.sync_seconds):
                 while True:
                     ended = await orchestrator.work(until_empty)
                     if ended is not Ended.EMPTY or not await follower.changed():
                         return ended
         finally:
             await office.close()
+
+    def _board_followed(self, seconds: float) -> AbstractAsyncContextManager[None]:
+        if self.on_board is None:
+            return nullcontext()
+        return self.on_board.followed(seconds, self._note, self._wake)
 
     def _note(self, told: str) -> None:
         self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=told))

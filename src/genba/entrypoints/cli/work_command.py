@@ -22,6 +22,7 @@ from genba.entrypoints.cli.houses import house_here
 from genba.entrypoints.cli.json_output import print_json
 from genba.entrypoints.cli.work_view import WIDTH, ending_line, event_line, summary_lines
 from genba.wiring.decisions import people_only
+from genba.wiring.facilitating import scope_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,17 +84,28 @@ class PlainFleetView:
 @click.option("--until-empty", is_flag=True, help="End when nothing is left that could be done.")
 @click.option("--agent", default="", metavar="AGENT", help="Only what this agent would do.")
 @click.option("--label", default="", help="Only tasks with this label.")
+@click.option("--project", type=click.IntRange(1), metavar="N", help="Only the issues on this board of GitHub.")
+@click.option("--project-owner", metavar="NAME", help="Who owns that board; by default the owner of the repository.")
 @click.option("--executor", default="", metavar="ID", help="The name of this process in the fleet; else of the host.")
 @click.option("--plain", is_flag=True, help="One line per event, also in a terminal.")
 @click.option("--json", "as_json", is_flag=True, help="Print what it came to as JSON.")
 def work(
-    workers: int | None, until_empty: bool, agent: str, label: str, executor: str, plain: bool, as_json: bool
+    workers: int | None,
+    until_empty: bool,
+    agent: str,
+    label: str,
+    project: int | None,
+    project_owner: str | None,
+    executor: str,
+    plain: bool,
+    as_json: bool,
 ) -> int:
     """Work off the tasks of the project: many agents, verified, reviewed and merged one by one."""
     house = house_here()
     people_only(house, "start the fleet")
     _check_names(house, agent, executor)
     _check_not_stopped(house)
+    scope = scope_of(house, None, project, project_owner, "genba work")
     for unknown in house.registry.unknown_sections():
         show_problem(unknown)
 
@@ -101,7 +113,14 @@ def work(
         from genba.wiring.fleet import Fleet  # noqa: PLC0415  (the engine is slow to import)
 
         return Fleet.open(
-            house, workers=workers, only_agent=agent, only_label=label, executor=executor, listener=listener, door=_door
+            house,
+            workers=workers,
+            only_agent=agent,
+            only_label=label,
+            only_board=scope if scope.board is not None else None,
+            executor=executor,
+            listener=listener,
+            door=_door,
         )
 
     with watching(plain) as view:
