@@ -3,7 +3,8 @@
 What the instance planted in its repository may run while the bundle is made: that is inside the walls, where it can do
 no more than before. Outside only bytes arrive; those of a little work are read where they lie, see `loose`. They are
 bounded in size and time, every object is checked by git as strictly as it can (`git fetch` does not check what comes
-from a bundle), all that they lead to must be there, and none of it is part of the user's repository until then.
+from a bundle), all that they lead to must have come with them or have been given to the instance before, and none of it
+is part of the user's repository until then. An instance that knows the name of another object cannot claim it.
 """
 
 import asyncio
@@ -16,9 +17,11 @@ from typing import IO
 
 import msgspec
 
-from genba.connections.git.cells import borrowed_objects, make_writable, ordinary, read_plain
+from genba.connections.git.cells import borrowed_commit, borrowed_objects, make_writable, ordinary, read_plain
+from genba.connections.git.cells_state import read_state
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.loose import LooseWork, read_loose
+from genba.connections.git.packs import Packs
 from genba.connections.git.weighing import weigh, weigh_little
 from genba.connections.removal import remove_tree
 from genba.domain.errors import BoundaryViolationError, DiskFullError, GitError
@@ -58,6 +61,32 @@ class BundleLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What git may use inside while it makes the bundle."""
 
 
+class _Return(msgspec.Struct, frozen=True, kw_only=True):
+    """What is brought back, from which session, and what it may build on."""
+
+    layout: RepositoryLayout
+    workspace: Workspace
+    known: tuple[str, ...]
+    also: tuple[str, ...]
+    limits: BundleLimits
+    given: tuple[Path, ...]
+    """The folders of the objects that the instance was given; no other object of the user's may be built on."""
+
+    @property
+    def cell(self) -> Path:
+        return self.layout.cell(self.workspace.git_dir)
+
+    @property
+    def quarantine(self) -> Path:
+        return self.cell / "quarantine"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """For a git that sees the quarantine and what was given, and nothing else."""
+        given = ":".join(_quoted(str(folder)) for folder in self.given)
+        return {"GIT_OBJECT_DIRECTORY": str(self.quarantine), "GIT_ALTERNATE_OBJECT_DIRECTORIES": given}
+
+
 async def bring(
     layout: RepositoryLayout,
     sandbox: Sandbox,
@@ -71,54 +100,58 @@ async def bring(
     `known` are commits that both have; `also` are commits that must arrive too, though no ref names them.
     """
     cell = layout.cell(workspace.git_dir)
-    outbox = cell / "outbox"
-    await asyncio.to_thread(remove_tree, outbox)
+    outbox, own = cell / "outbox", cell / "given"
+    for folder in (outbox, own):
+        await asyncio.to_thread(remove_tree, folder)
     outbox.mkdir(parents=True)
     make_writable(cell / "repository")
     try:
+        given = await _given(layout, workspace, known, own)
+        returned = _Return(layout=layout, workspace=workspace, known=known, also=also, limits=limits, given=given)
         little = await asyncio.to_thread(read_loose, cell / "repository", ordinary(layout, cell), known, also)
         if little is not None and len(little.refs) <= limits.refs:
             with contextlib.suppress(BoundaryViolationError):  # it may take git to see the whole of it
-                return await _take_little(layout, workspace, little, known, also, limits)
-        return await _take_bundle(layout, sandbox, workspace, known, also, limits)
+                return await _take_little(returned, little)
+        return await _take_bundle(returned, sandbox)
     finally:
-        await asyncio.to_thread(remove_tree, outbox)
+        for folder in (outbox, own):
+            await asyncio.to_thread(remove_tree, folder)
 
 
-async def _take_little(
-    layout: RepositoryLayout,
-    workspace: Workspace,
-    little: LooseWork,
-    known: tuple[str, ...],
-    also: tuple[str, ...],
-    limits: BundleLimits,
-) -> dict[str, str]:
-    with (layout.cell(workspace.git_dir) / "outbox" / "pack").open("w+b", buffering=0) as file:
+async def _given(layout: RepositoryLayout, workspace: Workspace, known: tuple[str, ...], own: Path) -> tuple[Path, ...]:
+    """Where the objects are that the instance was given: those of its base, and a pack in `own` of what came later."""
+    packs = Packs(layout)
+    if await asyncio.to_thread(packs.is_partial):
+        return (layout.common / "objects",)  # a partial clone lacks objects that no pack can have
+    borrowed = borrowed_commit(workspace, read_state(layout.cell(workspace.git_dir)))
+    given = [await packs.ensure(borrowed)]
+    if beyond := tuple(commit for commit in dict.fromkeys(known) if commit != borrowed):
+        (own / "pack").mkdir(parents=True)
+        await packs.pack(own / "pack", beyond, borrowed)
+        given.append(own)
+    return tuple(given)
+
+
+async def _take_little(returned: _Return, little: LooseWork) -> dict[str, str]:
+    with (returned.cell / "outbox" / "pack").open("w+b", buffering=0) as file:
         file.write(little.pack)
         file.seek(0)
         pack = (file, little.count) if little.count else None
-        await _take(layout, workspace, pack, (*little.refs.values(), *also), known, limits, little)
+        await _take(returned, pack, tuple(little.refs.values()), little)
     return little.refs
 
 
-async def _take_bundle(
-    layout: RepositoryLayout,
-    sandbox: Sandbox,
-    workspace: Workspace,
-    known: tuple[str, ...],
-    also: tuple[str, ...],
-    limits: BundleLimits,
-) -> dict[str, str]:
-    cell = layout.cell(workspace.git_dir)
+async def _take_bundle(returned: _Return, sandbox: Sandbox) -> dict[str, str]:
+    cell, workspace, limits = returned.cell, returned.workspace, returned.limits
     (cell / "walls").mkdir(exist_ok=True)
     (cell / "home").mkdir(exist_ok=True)
-    done = await _make(layout, sandbox, workspace, known, limits)
+    done = await _make(returned.layout, sandbox, workspace, returned.known, limits)
     empty = done.code != 0 and _NOTHING_NEW in done.stderr
     if done.ending is not Ending.EXITED or (done.code != 0 and not empty):
         raise _not_made(workspace, done, limits)
     refs = _listed(read_plain(cell / "outbox" / "refs", _LARGEST_LIST), workspace, limits)
     if empty:
-        await _take(layout, workspace, None, (*refs.values(), *also), known, limits)
+        await _take(returned, None, tuple(refs.values()))
         return refs
     with _opened(cell / "outbox" / "bundle", workspace, limits) as file:
         start = _start_of_pack(file)
@@ -127,29 +160,23 @@ async def _take_bundle(
         # The last field of the head of a pack is how many objects it has.
         count = int.from_bytes(os.pread(file.fileno(), 12, start)[8:12], "big")
         os.lseek(file.fileno(), start, os.SEEK_SET)
-        await _take(layout, workspace, (file, count), (*refs.values(), *also), known, limits)
+        await _take(returned, (file, count), tuple(refs.values()))
     return refs
 
 
 async def _take(
-    layout: RepositoryLayout,
-    workspace: Workspace,
-    pack: tuple[IO[bytes], int] | None,
-    tips: tuple[str, ...],
-    known: tuple[str, ...],
-    limits: BundleLimits,
-    little: LooseWork | None = None,
+    returned: _Return, pack: tuple[IO[bytes], int] | None, refs: tuple[str, ...], little: LooseWork | None = None
 ) -> None:
     """Take a pack, if there is one, into the user's repository, where it is good and the tips are whole with it."""
-    quarantine = layout.cell(workspace.git_dir) / "quarantine"
+    quarantine, span = returned.quarantine, _span((*refs, *returned.also), returned.known)
     await asyncio.to_thread(remove_tree, quarantine)
     (quarantine / "pack").mkdir(parents=True)
     try:
         if pack is not None:
-            await _unpack(layout, *pack, quarantine, workspace, limits)
-        await _check(layout, quarantine, workspace, tips, known, limits)
-        await _weigh(layout, quarantine, workspace, tips, known, little)
-        await asyncio.to_thread(_let_in, quarantine, layout.common / "objects")
+            await _unpack(returned, *pack)
+        await _check(returned, span)
+        await _weigh(returned, span, little)
+        await asyncio.to_thread(_let_in, quarantine, returned.layout.common / "objects")
     finally:
         await asyncio.to_thread(remove_tree, quarantine)
 
@@ -221,31 +248,26 @@ def _listed(content: bytes | None, workspace: Workspace, limits: BundleLimits) -
     return refs
 
 
-async def _unpack(
-    layout: RepositoryLayout,
-    file: IO[bytes],
-    count: int,
-    quarantine: Path,
-    workspace: Workspace,
-    limits: BundleLimits,
-) -> None:
+async def _unpack(returned: _Return, file: IO[bytes], count: int) -> None:
     """Check every object of a pack, which begins where the file is at, into a folder of its own."""
     words = ("unpack-objects", "-q") if count < _LOOSE_BELOW else ("index-pack", "--stdin", "--fix-thin")
+    limits = returned.limits
     try:
-        await layout.git.run(
+        await returned.layout.git.run(
             *_BIG,
             *words,
             "--strict",
             f"--max-input-size={limits.bytes}",
             stdin=file,
-            environment=_apart(layout, quarantine),
+            environment=returned.environment,
             seconds=limits.seconds,
             memory=limits.bytes + _MEMORY,
         )
     except DiskFullError:
         raise
     except GitError as error:
-        raise BoundaryViolationError(f"what {workspace.run} brought back was refused: {_why(error)}") from error
+        run = returned.workspace.run
+        raise BoundaryViolationError(f"what {run} brought back was refused: {_why(error)}") from error
 
 
 def _opened(bundle: Path, workspace: Workspace, limits: BundleLimits) -> IO[bytes]:
@@ -271,30 +293,22 @@ def _start_of_pack(file: IO[bytes]) -> int | None:
     return end + 2 if known and end > 0 else None
 
 
-async def _check(
-    layout: RepositoryLayout,
-    quarantine: Path,
-    workspace: Workspace,
-    tips: tuple[str, ...],
-    known: tuple[str, ...],
-    limits: BundleLimits,
-) -> None:
+async def _check(returned: _Return, span: str) -> None:
     """All that the tips lead to must be there.
 
     What is known is named, and not all refs: while others make their working trees, some of those lead nowhere yet.
     """
-    words = ("rev-list", "--objects", "--quiet", "--stdin")
-    told = _span(tips, known)
     try:
-        await layout.git.run(
-            *words,
-            stdin=told,
-            environment=_apart(layout, quarantine),
-            seconds=limits.seconds,
-            memory=limits.bytes + _MEMORY,
+        await returned.layout.git.run(
+            *("rev-list", "--objects", "--quiet", "--stdin"),
+            stdin=span,
+            environment=returned.environment,
+            seconds=returned.limits.seconds,
+            memory=returned.limits.bytes + _MEMORY,
         )
     except GitError as error:
-        raise BoundaryViolationError(f"what {workspace.run} committed is not whole: {_why(error)}") from error
+        run = returned.workspace.run
+        raise BoundaryViolationError(f"what {run} committed is not whole: {_why(error)}") from error
 
 
 def _span(tips: tuple[str, ...], known: tuple[str, ...]) -> str:
@@ -302,31 +316,22 @@ def _span(tips: tuple[str, ...], known: tuple[str, ...]) -> str:
     return "".join(f"{line}\n" for line in dict.fromkeys((*tips, *(f"^{commit}" for commit in known))))
 
 
-async def _weigh(
-    layout: RepositoryLayout,
-    quarantine: Path,
-    workspace: Workspace,
-    tips: tuple[str, ...],
-    known: tuple[str, ...],
-    little: LooseWork | None,
-) -> None:
+async def _weigh(returned: _Return, span: str, little: LooseWork | None) -> None:
     """Nothing comes in that is more than can be laid out: a few trees can say a hundred million files."""
-    apart, base = _apart(layout, quarantine), workspace.base
+    git, apart, workspace = returned.layout.git, returned.environment, returned.workspace
     try:
         if little is not None:
-            await asyncio.to_thread(weigh_little, layout.git, apart, base, little.roots, little.new)
+            await asyncio.to_thread(weigh_little, git, apart, workspace.base, little.roots, little.new)
         else:
-            await asyncio.to_thread(weigh, layout.git, apart, base, _span(tips, known))
+            await asyncio.to_thread(weigh, git, apart, workspace.base, span)
     except GitError as error:
         raise BoundaryViolationError(f"what {workspace.run} committed cannot be weighed: {_why(error)}") from error
     except BoundaryViolationError as error:
         raise BoundaryViolationError(f"what {workspace.run} brought back was refused: {error.message}") from error
 
 
-def _apart(layout: RepositoryLayout, quarantine: Path) -> dict[str, str]:
-    objects = str(layout.common / "objects")
-    quoted = '"' + objects.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    return {"GIT_OBJECT_DIRECTORY": str(quarantine), "GIT_ALTERNATE_OBJECT_DIRECTORIES": quoted}
+def _quoted(path: str) -> str:
+    return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _let_in(quarantine: Path, objects: Path) -> None:
