@@ -16,6 +16,7 @@ from genba.domain.verification import Subject, VerdictStatus, Verification
 from genba.domain.workflow import Evidence
 from genba.execution.proving import goal_checked, verification_finished
 from genba.execution.verifying import evidence
+from genba.wiring.goal_sandboxes import Maker, fence_for
 from genba.wiring.judging import rulebook, verifier
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ async def judge_claim(
     rules = rulebook(house.layout, house.project)
     policy = await rules.freeze(subject.base, subject.base_branch, task, own_goals=own_goals)
     redact = Redactor(os.environ).text
-    judge = verifier(house.layout, house.processes, redact, claim_mark(run), house.fence(), agent)
+    fence = await asyncio.to_thread(fence_for, house, Maker(agent=agent, run=run))
+    judge = verifier(house.layout, house.processes, redact, claim_mark(run), fence, agent)
     found = await judge.verify(subject, policy, lambda goal: emit(goal_checked(goal)))
     emit(verification_finished(found, redact))
     await asyncio.to_thread(house.board().record_verification, task.number, run, found)

@@ -15,6 +15,7 @@ from genba.domain.processes import VERIFYING
 from genba.domain.tasks import Actor, ActorKind, StatusChange, Task, TaskStatus
 from genba.domain.verification import GoalResult, Subject, Verification
 from genba.judgement.closure import moves_on, stage_of
+from genba.wiring.goal_sandboxes import Maker, fence_for, maker_of_branch
 from genba.wiring.judging import Examination, rulebook, verifier
 from genba.wiring.task_work import is_own_work, landed_by_hand
 
@@ -43,10 +44,16 @@ async def find(
     base_name = subject.base_branch if subject is not None else base_branch or await _current(house)
     tip = await known_commit(history, base_name)
     policy = await rulebook(house.layout, house.project).freeze(tip, base_name, task, may_change)
+    session = house.board().newest_session(task.number) if task is not None else None
+    if session is not None:
+        maker = Maker(agent=session.agent, run=session.run)
+    else:
+        maker = maker_of_branch(house, subject.branch if subject is not None else "")
     return Examination(
         shown=target or base_name,
         number=task.number if task is not None else None,
-        agent=(house.board().newest_session(task.number).agent if task is not None else "") or "iterator",
+        agent=(session.agent if session is not None else "") or "iterator",
+        maker=maker,
         subject=subject,
         policy=policy,
         recorded=not may_change and base_branch is None,
@@ -59,8 +66,10 @@ async def look(house: House, examination: Examination, fresh: bool, told: Callab
 
     assert examination.subject is not None  # noqa: S101  (asked for with needs_commit)
     mark = f"{VERIFYING}{os.getpid()}-{os.urandom(3).hex()}"
-    author = examination.agent if examination.number is not None else ""
-    judge = verifier(house.layout, house.processes, Redactor(os.environ).text, mark, house.fence(), author)
+    maker = examination.maker
+    judge = verifier(
+        house.layout, house.processes, Redactor(os.environ).text, mark, fence_for(house, maker), maker.agent
+    )
     found = await judge.verify(examination.subject, examination.policy, told, fresh)
     if examination.number is not None and examination.recorded:
         house.board().record_verification(examination.number, "", found)

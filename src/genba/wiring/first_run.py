@@ -14,6 +14,7 @@ from genba.domain.goals import TestsPass
 from genba.domain.processes import VERIFYING
 from genba.domain.verification import Subject
 from genba.execution.policies import Rulebook
+from genba.wiring.goal_sandboxes import Maker, fence_for
 from genba.wiring.judging import verifier
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ async def run_tests_once(house: House, command: str, settings: str) -> CheckResu
     limit = min(LIMIT_SECONDS, policy.setup_timeout_seconds)
     policy = msgspec.structs.replace(policy, goals=goals, setup_timeout_seconds=limit)
     mark = f"{VERIFYING}{os.getpid()}-{os.urandom(3).hex()}"
-    judge = verifier(house.layout, house.processes, Redactor(os.environ).text, mark, house.fence())
+    judge = verifier(house.layout, house.processes, Redactor(os.environ).text, mark, fence_for(house, Maker()))
     subject = Subject(commit=commit, base=commit, branch="", base_branch="")
     verification = await judge.verify(subject, policy, lambda _result: None, fresh=True)
     return verification.results[0].result if verification.results else None

@@ -148,24 +148,30 @@ class CheckoutCells:
             entry=command.entry,
         )
 
-    def _gates(self, network: Network) -> tuple[Gate, ...]:
-        if network is Network.NONE:
+    def _gates(self, reach: Reach) -> tuple[Gate, ...]:
+        if reach.network is Network.NONE:
             return ()
 
         def make() -> Any:
             from genba.connections.gates.proxy import AllowListProxy  # noqa: PLC0415  (see WhenAsked)
 
-            return AllowListProxy(network, self.networks.allow, self.told, environment=os.environ)
+            return AllowListProxy(reach.network, reach.allow, self.told, environment=os.environ)
 
-        return (Gate(name=PROXY, port=PROXY_PORT, serve=WhenAsked(make, bool(self.networks.allow)).serve),)
+        return (Gate(name=PROXY, port=PROXY_PORT, serve=WhenAsked(make, bool(reach.allow)).serve),)
+
+
+class Reach(msgspec.Struct, frozen=True):
+    """A network, and the hosts of its list."""
+
+    network: Network
+    allow: tuple[str, ...]
 
 
 class GoalNetworks(msgspec.Struct, frozen=True, kw_only=True):
     """What the commands of a verification can reach."""
 
-    goals: Network
-    setup: Network
-    allow: tuple[str, ...]
+    goals: Reach
+    setup: Reach
 
 
 class NetworkNoted:

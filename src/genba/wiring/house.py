@@ -52,12 +52,13 @@ from genba.wiring.ahead import load_ahead
 from genba.wiring.quarters import QuartersKeeper
 from genba.wiring.run_memory import keep, raised, recall, remember
 from genba.wiring.session_task import check_task
-from genba.wiring.walls import choose, kind_for, make
+from genba.wiring.walls import choose, make
 
 if TYPE_CHECKING:
     from genba.blackboard.board import Blackboard
     from genba.connections.goals.results import FileResults
     from genba.definitions.rules_file import TaskTypeSettings
+    from genba.definitions.sandbox_file import Quarters
     from genba.domain.events import Event
     from genba.domain.tasks import Actor, Task
     from genba.domain.verification import GoalResult, Verification
@@ -493,7 +494,7 @@ class House:
         from genba.wiring.judging import rulebook, verifier  # noqa: PLC0415  (only a run with goals pays for it)
         from genba.wiring.session_task import inbox_of  # noqa: PLC0415
 
-        fence, agent = self.fence(kind, sandbox), plan.definition.name
+        fence, agent = self.fence(kind, sandbox, plan.definition.quarters), plan.definition.name
         # A goal ends whatever carries its mark; it may be checked while an instance lives that asks what is next.
         mark = claim_mark(plan.run) if plan.definition.state_driven else plan.run
         judge = verifier(self.layout, self.processes, redactor.text, mark, fence, agent)
@@ -545,15 +546,14 @@ class House:
         done = await self.layout.git.run(*words, tree=top, git_dir=git_dir, stdin=asked, allow=(0, 1))
         return frozenset(name for name in done.stdout.split("\0") if name)
 
-    def fence(self, kind: SandboxKind | None = None, sandbox: Sandbox | None = None) -> Fence | None:
-        """The walls around the commands of goals; None where the project has none."""
-        kind = kind or kind_for(self.project, self.layout, self.processes)
+    def fence(self, kind: SandboxKind, sandbox: Sandbox | None = None, agent: Quarters | None = None) -> Fence | None:
+        """The sandbox of the commands of goals, with the network of an agent; None where the kind has none."""
         if not kind.has_walls:
             return None
         from genba.wiring.judging import Fence  # noqa: PLC0415  (see examination)
 
         settings = self.project.file.sandbox
-        return Fence(self.layout, kind, sandbox or make(kind, self.processes, settings.options), settings)
+        return Fence(self.layout, kind, sandbox or make(kind, self.processes, settings.options), settings, agent)
 
     def _forge(self, run: str) -> Forge | None:
         settings, office = self.project.file.forge, self.office()

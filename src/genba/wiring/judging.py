@@ -27,7 +27,7 @@ from genba.connections.goals.validators import ValidatorRunner
 from genba.connections.process.environment import passed_on
 from genba.connections.secrets.scanner import GitSecretScanner
 from genba.definitions.project import Project
-from genba.definitions.sandbox_file import AgentSandbox, Ceiling, SandboxSettings
+from genba.definitions.sandbox_file import AgentSandbox, Ceiling, Quarters, SandboxSettings
 from genba.definitions.sandbox_file import quarters as quarters_of
 from genba.domain.goals import Words
 from genba.domain.ports import GoalRunner, Processes, Sandbox
@@ -36,6 +36,7 @@ from genba.domain.verification import Subject
 from genba.domain.walls import SandboxKind
 from genba.execution.policies import Policy, Rulebook
 from genba.execution.verifying import Verifier
+from genba.wiring.goal_sandboxes import Maker
 
 if TYPE_CHECKING:
     from genba.connections.gates.events import GateEvent
@@ -55,6 +56,7 @@ class Examination(msgspec.Struct, frozen=True, kw_only=True):
     """The task, where it is one."""
     agent: str = "iterator"
     """Who worked on the task last, to go on with it."""
+    maker: Maker = Maker()
     subject: Subject | None
     policy: Policy
     recorded: bool = True
@@ -141,11 +143,20 @@ async def sweep_checkouts(layout: RepositoryLayout, processes: Processes) -> Non
 
 
 class Fence:
-    """The walls of a project, for the commands of its goals."""
+    """The sandbox of the commands of goals: the project's, with the network of the agent whose work they check."""
 
     def __init__(
-        self, layout: RepositoryLayout, kind: SandboxKind, sandbox: Sandbox, settings: SandboxSettings
+        self,
+        layout: RepositoryLayout,
+        kind: SandboxKind,
+        sandbox: Sandbox,
+        settings: SandboxSettings,
+        agent: Quarters | None = None,
     ) -> None:
+        project = quarters_of(Ceiling(sandbox=settings), AgentSandbox())
+        own = agent or project
+        self.project = project
+        self.own = msgspec.structs.replace(project, network=own.network, allow=own.allow, allow_ptrace=own.allow_ptrace)
         self.layout = layout
         self.kind = kind
         self.sandbox = sandbox
@@ -154,7 +165,8 @@ class Fence:
     @property
     def told(self) -> str:
         """What results depend on, as one text."""
-        return f"{self.kind} {msgspec.json.encode(self.settings).decode()}"
+        own = (self.own.network, self.own.allow, self.own.allow_ptrace)
+        return f"{self.kind} {msgspec.json.encode((self.settings, own)).decode()}"
 
     @property
     def overlays(self) -> bool:
@@ -174,14 +186,20 @@ class Fence:
     def around(
         self, policy: Policy, processes: Processes, checkouts: GitCheckouts, told: Callable[[GateEvent], None]
     ) -> Processes:
-        from genba.wiring.goal_walls import CheckoutCells, EnclosedCommands, GoalNetworks  # noqa: PLC0415  (see above)
+        from genba.wiring.goal_walls import (  # noqa: PLC0415  (see above)
+            CheckoutCells,
+            EnclosedCommands,
+            GoalNetworks,
+            Reach,
+        )
 
-        quarters = quarters_of(Ceiling(sandbox=self.settings), AgentSandbox())
+        own, project = self.own, self.project
         networks = GoalNetworks(
-            goals=policy.network or quarters.network, setup=policy.setup_network, allow=quarters.allow
+            goals=Reach(own.network, own.allow) if policy.network is None else Reach(policy.network, project.allow),
+            setup=Reach(policy.setup_network, project.allow),
         )
         seen = passed_on(os.environ, *self.layout.folders)
-        cells = CheckoutCells(self.layout, quarters, networks, seen, checkouts.view, told)
+        cells = CheckoutCells(self.layout, own, networks, seen, checkouts.view, told)
         return EnclosedCommands(self.sandbox, processes, cells.cell)
 
 

@@ -13,6 +13,7 @@ from genba.connections.journal.redaction import Redactor
 from genba.domain.processes import merge_mark
 from genba.execution.policies import Policy
 from genba.execution.verifying import evidence
+from genba.wiring.goal_sandboxes import Maker, fence_for
 from genba.wiring.judging import rulebook, verifier
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ class Proving:
             return None
         mark = merge_mark(entry.run, f"{os.getpid()}-{os.urandom(3).hex()}")
         house, redact = self.house, Redactor(os.environ).text
-        judge = verifier(house.layout, house.processes, redact, mark, house.fence(), entry.agent)
+        fence = await asyncio.to_thread(fence_for, house, Maker(agent=entry.agent, run=entry.run))
+        judge = verifier(house.layout, house.processes, redact, mark, fence, entry.agent)
         found = await judge.verify(subject, policy, lambda _result: None)
         if not _says_the_same(self._written.get(entry.id), found):
             await asyncio.to_thread(self.board.board.record_verification, entry.task, entry.run, found)
