@@ -4,8 +4,9 @@ an agent can write.
 A small program stands before git on the PATH of each test process (`git_recorder.c`). It is compiled where there is a
 compiler. Inside a sandbox its folder does not exist, so what is recorded ran on the host.
 
-The product's git is known by its hardened settings. Its environment is minimal, and it never names a worktree. The
-git of tests, and of agents and goals without a sandbox, may look wherever it likes.
+The product's git is known by its hardened settings (`tests/git/test_one_place.py` shows that it starts no other). Its
+environment is minimal, and it never names a worktree. The git of tests may look wherever it likes, and so may that of
+agents and goals without a sandbox. Over the worktree of a session in a sandbox nothing is recorded but the host's.
 """
 
 import functools
@@ -18,17 +19,25 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from genba.connections.git.environment import _LOCAL, _REMOTE
+
 NOT_RUN = "not run: there is no C compiler to make the recording git with (Debian: apt-get install gcc libc6-dev)"
 HARDENED = "genba.hardened=true"
 """The setting that every git of the product has, and no other."""
-_DISCOVERY = "--show-toplevel"
+_DISCOVERY = {"rev-parse", "--path-format=absolute", "--show-toplevel", "--absolute-git-dir", "--git-common-dir"}
 """Git that looks for the repository of `genba` which an agent without a sandbox started in its worktree."""
 _SOURCE = Path(__file__).with_suffix(".c")
-_WORKTREES = "/.worktrees/"
+_WORKTREES = ("/.worktrees/", "/.trees/", "/trees/")
+"""The folders of worktrees that tests name."""
 _PRIVATE = "/.git/genba/cells/"
-_PRIVATE_PARTS = ("repository", "outbox", "home", "upper", "work")
+_PRIVATE_PARTS = ("repository", "outbox", "home", "upper", "work", "asks")
 _CHECKOUTS = "/.git/genba/checkouts/"
 _WRITTEN_BY_GOALS = ("tree", "home", "views", "layers")
+
+
+_OF_GIT = ("GIT_", "LC_", "GENBA_PRIVATE_", "GENBA_QUARANTINE_")
+KNOWN = frozenset(_LOCAL | _REMOTE | {"PWD", "OLDPWD", "SHLVL", "_"})
+"""The names of variables that git of the product may have."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +54,13 @@ class Started:
 
     @property
     def of_the_product(self) -> bool:
-        return HARDENED in self.words and not self.of_a_test and _DISCOVERY not in self.words
+        return HARDENED in self.words and not self.of_a_test and not set(self.words) >= _DISCOVERY
+
+    @property
+    def foreign_variables(self) -> list[str]:
+        """The names in its environment that no git of the product needs."""
+        names = {variable.partition("=")[0] for variable in self.variables}
+        return sorted(name for name in names if name not in KNOWN and not name.startswith(_OF_GIT))
 
     def paths(self) -> list[str]:
         """Every path that git is given: its folder, its arguments, and what its variables name."""
@@ -73,16 +88,29 @@ def violation(started: Started) -> str:
         inherited = HARDENED in started.words
         return "git of the product got the whole environment" if inherited else ""
     if not started.of_the_product:
-        return ""
+        walled = next((path for path in started.paths() if _is_walled(path)), "")
+        return f"git ran on the host over the worktree of a session in a sandbox ({walled})" if walled else ""
     for path in started.paths():
-        if _is_private(path) or _is_worktree(path):
+        if _is_private(path) or _worktree(path) is not None:
             return f"the host ran git over what an agent or a goal can write ({path})"
+    if foreign := started.foreign_variables:
+        return f"git of the product got {', '.join(foreign)} in its environment"
     return ""
 
 
-def _is_worktree(path: str) -> bool:
-    _, mark, rest = f"{path}/".partition(_WORKTREES)
-    return bool(mark) and bool(rest)
+def _worktree(path: str) -> tuple[str, str] | None:
+    """What is before the folder of worktrees in a path, and the name of the worktree."""
+    for folder in _WORKTREES:
+        before, mark, rest = f"{path}/".partition(folder)
+        if mark and rest.strip("/"):
+            return before, rest.split("/")[0]
+    return None
+
+
+def _is_walled(path: str) -> bool:
+    """Whether a path is in the worktree of a session that has a private repository now."""
+    found = _worktree(path)
+    return found is not None and Path(found[0], ".git", "genba", "cells", found[1], "repository").is_dir()
 
 
 def _is_private(path: str) -> bool:

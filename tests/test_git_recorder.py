@@ -18,6 +18,8 @@ _MINIMAL = ("PATH", "HOME")
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Iterator[git_recorder.Recorder]:
     monkeypatch.setenv("PATH", os.environ["PATH"])
     made = git_recorder.record()
+    if made is None and os.environ.get("CI"):
+        pytest.fail(git_recorder.NOT_RUN)
     if made is None:
         pytest.skip(git_recorder.NOT_RUN)
     yield made
@@ -103,6 +105,26 @@ def test_the_repository_itself_and_new_checkouts_are_no_violation(
     _git(project.root, *hardened, "status")
     _git(project.root, *hardened, "--work-tree", str(project.root / ".git/genba/fresh/1"), "reset", "--hard")
     assert not git_recorder.violations(recorder.take())
+
+
+def test_a_key_in_the_environment_of_git_is_a_violation(recorder: git_recorder.Recorder, project: Project) -> None:
+    _git(project.root, "status", ANTHROPIC_API_KEY="sk-ant-key")
+    assert "ANTHROPIC_API_KEY" in "".join(git_recorder.violations(recorder.take()))
+
+
+def test_looking_for_the_top_of_a_worktree_with_other_words_is_a_violation(
+    recorder: git_recorder.Recorder, worktree: Path
+) -> None:
+    _git(worktree, "status", "--show-toplevel")
+    assert git_recorder.violations(recorder.take())
+
+
+def test_any_git_on_the_host_over_a_sandboxed_worktree_is_a_violation(
+    recorder: git_recorder.Recorder, sandboxed: Path
+) -> None:
+    environment = {name: value for name, value in os.environ.items() if name in _MINIMAL}
+    subprocess.run(["git", "status"], cwd=sandboxed, env=environment, capture_output=True, check=False)
+    assert "a session in a sandbox" in "".join(git_recorder.violations(recorder.take()))
 
 
 def test_an_agent_without_a_sandbox_may_use_git(recorder: git_recorder.Recorder, worktree: Path) -> None:

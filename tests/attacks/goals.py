@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.attacks.catalogue import BUBBLEWRAP, WORKTREE, Attack, Evidence, Scene, Surface
+from tests.attacks.catalogue import SANDBOXES, WORKTREE, Attack, Evidence, Scene, Surface
 from tests.attacks.field import Field, Listener, reports
 from tests.attacks.inside import CONNECT, own_address
 
@@ -320,15 +320,17 @@ AT_EXIT = """\
 import atexit, glob, os, pathlib, re, socket, sys
 words = [w.partition('=')[2] or w for w in open('/proc/self/cmdline').read().split(chr(0)) + list(os.environ.values())]
 found = [pathlib.Path(w) for w in words if w.endswith('.xml')] + [pathlib.Path(p) for p in glob.glob('**/report.xml', recursive=True, include_hidden=True)]
-found = [p for p in found if p.parent.is_dir() and p.resolve().is_relative_to(pathlib.Path.cwd().resolve())]
+found = [p for p in found if p.parent.is_dir()]
 GREEN = 'REPORT'
 def value(): return 0
 def replace():
     for report in found or [pathlib.Path('report.xml')]:
         try:
             act(report)
+            print('TRIED')
         except OSError as error:
-            sys.stderr.write(str(error))
+            print('TRIED', error)
+    sys.stdout.flush()
     os._exit(0)
 atexit.register(replace)
 def act(report):
@@ -381,7 +383,7 @@ REPORTS = (
     report(
         "entities",
         "writes a report whose entities grow without end",
-        'lines = \'\'.join(f\'<!ENTITY a{n} "\' + f\'&a{n - 1};\' * 10 + \'">\' for n in range(1, 12))\nreport.write_text(f\'<!DOCTYPE t [<!ENTITY a0 "xxxxxxxxxx">{lines}]><testsuites><testsuite name="p" tests="1" failures="0" errors="0"><testcase name="test_value">&a11;</testcase></testsuite></testsuites>\')',
+        'lines = \'\'.join(f\'<!ENTITY a{n} "\' + f\'&a{n - 1};\' * 10 + \'">\' for n in range(1, 12))\nreport.write_text(f\'<!DOCTYPE t [<!ENTITY a0 "xxxxxxxxxx">{lines}]><testsuites><testsuite name="p" tests="1" failures="1" errors="0"><testcase name="test_value">&a11;</testcase></testsuite></testsuites>\')',
     ),
     report(
         "deep",
@@ -418,6 +420,8 @@ def play_reports(field: Field, scene: Scene) -> Evidence:
         seen[each.id] = "the tests that fail have passed" if tests == "passed" else ""
         if done.hung or done.peak_mb > 1200:
             seen[each.id] = f"verify took {done.seconds:.0f} s and {done.peak_mb} MB"
+        elif "TRIED" not in done.out:
+            seen[each.id] = f"nothing was tried: {field.told()}"
         if not kept.exists() or '"unexpected"' in done.out:
             seen[each.id] = f"the host did it: {done.err[-200:]}"
     return seen
@@ -535,6 +539,6 @@ def play_services(field: Field, _scene: Scene) -> Evidence:
 SCENES = (
     Scene("goals", (*FORGE, *POISON, HOST_GIT, *GOAL_NETWORK), play),
     Scene("setup", SETUP, play_setup),
-    Scene("reports", REPORTS, play_reports, (BUBBLEWRAP, WORKTREE)),
+    Scene("reports", REPORTS, play_reports, (*SANDBOXES, WORKTREE)),
     Scene("services", SERVICE, play_services),
 )

@@ -5,7 +5,7 @@
 import json
 from pathlib import Path
 
-from tests.attacks.catalogue import BUBBLEWRAP, DOCKER, WORKTREE, Attack, Evidence, Scene, Surface
+from tests.attacks.catalogue import SANDBOXES, WORKTREE, Attack, Evidence, Scene, Surface
 from tests.attacks.field import OLD, Ended, Field
 
 JOURNAL_MB, MEMORY_MB = 15, 700
@@ -53,18 +53,30 @@ GOAL_FLOODS = (
 def play_floods(field: Field, scene: Scene) -> Evidence:
     seen = {}
     for each in FLOODS:
-        field.agent(each.id, adapter={"type": "custom", "command": ["bash", "-c", each.script]}, limits={"retries": 0})
+        field.agent(each.id, adapter={"type": "custom", "command": begun(each)}, limits={"retries": 0})
         done = field.play("run", each.id, "--json", "--no-merge", seconds=60)
-        seen[each.id] = _too_much(done, field.root / "tmp" / "logs" / "agents" / each.id)
+        seen[each.id] = _too_much(done, field.root / "tmp" / "logs" / "agents" / each.id) or untried(field, each)
     for each in GOAL_FLOODS:
         field.write("check.sh", "sh product.sh\n")
         field.write("product.sh", "true\n")
         field.settle(dod=[{"type": "custom_script", "script": "sh check.sh", "timeout_seconds": 40}])
         field.commit("Goals")
         field.branch(each.id, {"product.sh": each.script + "\n"})
-        field.verify(each.id, seconds=60)
+        verdict = field.verify(each.id, seconds=60)
         seen[each.id] = _too_much(field.ended[-1], field.root / ".git" / "genba" / "goals")
+        if not seen[each.id] and not verdict.get("results"):
+            seen[each.id] = f"nothing was tried: {field.told()}"
     return seen
+
+
+def begun(attack: Attack, script: str = "") -> list[str]:
+    """The command of an agent that says when the attack begins."""
+    return ["bash", "-c", f"echo BEGUN {attack.id}\n{script or attack.script}"]
+
+
+def untried(field: Field, attack: Attack) -> str:
+    """Evidence that an attack never began: what then did not happen shows nothing."""
+    return "" if f"BEGUN {attack.id}" in field.journals() else f"nothing was tried: {field.told()}"
 
 
 def _too_much(done: Ended, folder: Path) -> str:
@@ -118,12 +130,12 @@ def play_bursts(field: Field, scene: Scene) -> Evidence:
     field.settle(sandbox={"limits": {"disk_mb": 20, "memory_mb": 100, "processes": 60, **files}})
     seen = {}
     for each in scene.attacks:
-        field.agent(each.id, adapter={"type": "custom", "command": ["bash", "-c", each.script]}, limits={"retries": 0})
+        field.agent(each.id, adapter={"type": "custom", "command": begun(each)}, limits={"retries": 0})
         done = field.play("run", each.id, "--json", "--no-merge", seconds=60)
         lines = [json.loads(line) for line in field.journals().splitlines() if '"agent_output"' in line]
         printed = "\n".join(str(line["text"]) for line in lines if line["agent"] == each.id).splitlines()
         ended = "sandbox.limits" in done.out + done.err
-        seen[each.id] = "" if ended or "done" not in printed else "all of it was had"
+        seen[each.id] = untried(field, each) if ended or "done" not in printed else "all of it was had"
         if done.hung:
             seen[each.id] = "the run hung"
     return seen
@@ -207,11 +219,12 @@ def play_replies(field: Field, scene: Scene) -> Evidence:
     seen = {}
     for each in scene.attacks:
         script = each.script.replace("SECRET", str(secret)).replace("CANARIES", str(kept))
-        command = f"r={{reply_file}}\n{script}"
+        command = f"echo BEGUN {each.id}\nr={{reply_file}}\n{script}"
         field.agent(each.id, adapter={"type": "custom", "command": command}, limits={"retries": 0, "reasks": 0})
         done = field.play("run", each.id, "--json", "--no-merge", seconds=20)
         field.play("gc", "--keep-days", "0")
-        seen[each.id] = f"{done.seconds:.0f} s, {done.peak_mb} MB" if done.hung or done.peak_mb > MEMORY_MB else ""
+        much = f"{done.seconds:.0f} s, {done.peak_mb} MB" if done.hung or done.peak_mb > MEMORY_MB else ""
+        seen[each.id] = much or untried(field, each)
         if '"unexpected"' in done.out:
             seen[each.id] = f"it was not foreseen: {done.err[-200:]}"
         if field.secret("reply") in field.journals() + done.out:
@@ -223,7 +236,7 @@ def play_replies(field: Field, scene: Scene) -> Evidence:
 
 
 SCENES = (
-    Scene("floods", (*FLOODS, *GOAL_FLOODS), play_floods, (BUBBLEWRAP, WORKTREE)),
-    Scene("bursts", BURSTS, play_bursts, (BUBBLEWRAP, DOCKER)),
-    Scene("replies", REPLIES, play_replies, (BUBBLEWRAP,)),
+    Scene("floods", (*FLOODS, *GOAL_FLOODS), play_floods, (*SANDBOXES, WORKTREE)),
+    Scene("bursts", BURSTS, play_bursts, SANDBOXES),
+    Scene("replies", REPLIES, play_replies, SANDBOXES),
 )

@@ -6,8 +6,9 @@ import json
 import subprocess
 import time
 
-from tests.attacks.catalogue import BUBBLEWRAP, Attack, Evidence, Scene, Surface
+from tests.attacks.catalogue import BUBBLEWRAP, SANDBOXES, Attack, Evidence, Scene, Surface
 from tests.attacks.field import Field, end
+from tests.attacks.output import begun, untried
 
 SHELL = r"""
 evil=$1; id=$2; export GIT_AUTHOR_NAME=E GIT_AUTHOR_EMAIL=e@localhost GIT_COMMITTER_NAME=E GIT_COMMITTER_EMAIL=e@localhost
@@ -331,13 +332,13 @@ def play_hangs(field: Field, scene: Scene) -> Evidence:
             f"a-{name}",
             adapter={
                 "type": "custom",
-                "command": ["bash", "-c", f"canaries={field.canaries}\n{each.script}"],
+                "command": begun(each, f"canaries={field.canaries}\n{each.script}"),
                 "commit": True,
             },
             limits={"retries": 0},
         )
         done = field.play("run", f"a-{name}", "--json", "--no-merge", seconds=25)
-        seen[each.id] = "the run hung" if done.hung else ""
+        seen[each.id] = "the run hung" if done.hung else untried(field, each)
         if '"unexpected"' in done.out:
             seen[each.id] = f"it was not foreseen: {done.err[-200:]}"
         if (field.canaries / "kept").read_text() != "kept":
@@ -430,5 +431,5 @@ SCENES = (
     Scene("planted", (*NESTED, *OWN), play),
     Scene("refs", REFS, play, (BUBBLEWRAP,)),
     Scene("stages", STAGES, play_stages, (BUBBLEWRAP,)),
-    Scene("left", STUCK, play_hangs, (BUBBLEWRAP,)),
+    Scene("left", STUCK, play_hangs, SANDBOXES),
 )

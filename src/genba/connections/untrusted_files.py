@@ -5,6 +5,7 @@ path is opened by itself, and a link is resolved here, within the root alone. A 
 nothing: what was opened is what is looked at and read.
 """
 
+import fnmatch
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -13,6 +14,10 @@ from pathlib import Path
 
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_LISTED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_DEEPEST = 200
+_MOST_LISTED = 500_000
+"""Names that one search may look at; a file beyond them is not found."""
 _MOST_PARTS = 1000
 """Parts of a path, with those of the links on its way: what leads round in a circle has no end."""
 
@@ -62,6 +67,45 @@ class UntrustedFolder:
         except (OSError, ValueError):
             return False
 
+    def has_file_like(self, pattern: str, but: str) -> bool:
+        """Whether a file fits a glob, outside of a folder at the top. The search enters no folder through a link."""
+        try:
+            wanted = _parts(pattern)
+            found = (
+                path for path in self._fitting(wanted, but) if self.is_file(path) and not self.is_within(path, but)
+            )
+            return ".." not in wanted and next(found, None) is not None
+        except (OSError, ValueError):
+            return False
+
+    def _fitting(self, wanted: list[str], but: str) -> Iterator[str]:
+        """The paths that fit the parts of a glob, as the names alone tell."""
+        listed = 0
+        waiting: list[tuple[tuple[str, ...], tuple[str, ...]]] = [((), tuple(wanted))]
+        while waiting and listed < _MOST_LISTED:
+            folders, left = waiting.pop()
+            for name, is_folder in self._listed(folders):
+                listed += 1
+                path = (*folders, name)
+                for rest in _after(left, name):
+                    if not rest:
+                        yield "/".join(path)
+                    elif is_folder and len(path) < _DEEPEST and path != (but,):
+                        waiting.append((path, rest))
+
+    def _listed(self, folders: tuple[str, ...]) -> list[tuple[str, bool]]:
+        """The names in a folder below the root, and which of them are folders; none where it cannot be entered."""
+        try:
+            with self._opened(list(folders)) as folder:
+                descriptor = os.open(".", _LISTED, dir_fd=folder)
+            try:
+                with os.scandir(descriptor) as entries:
+                    return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+            finally:
+                os.close(descriptor)
+        except OSError:
+            return []
+
     def _is(self, path: str, kind: Callable[[int], bool]) -> bool:
         try:
             *folders, name = self._resolved(path) or ["."]
@@ -108,6 +152,17 @@ def _parts(path: str) -> list[str]:
     if path.startswith("/"):
         raise ValueError(f"{path} leads out of the folder")
     return [part for part in path.split("/") if part not in ("", ".")]
+
+
+def _after(wanted: tuple[str, ...], name: str) -> Iterator[tuple[str, ...]]:
+    """What is left of the parts of a glob after a name has taken the first of them: nothing left is a fit."""
+    if wanted[0] != "**":
+        if fnmatch.fnmatchcase(name, wanted[0]):
+            yield wanted[1:]
+        return
+    yield wanted
+    if len(wanted) > 1:
+        yield from _after(wanted[1:], name)
 
 
 def _content(descriptor: int, most: int) -> bytes | None:

@@ -34,6 +34,7 @@ from genba.domain.ports import Processes
 from genba.domain.verification import Place
 
 _GLOB = re.compile(r"[*?\[]")
+_GIT = ".git"
 
 
 ByCommand = LintPasses | BuildSucceeds | TestsPass | CustomScript | NoSecrets
@@ -149,17 +150,9 @@ class GoalEngine:
 def file_exists(folder: Path, path: str) -> bool:
     """Whether a file of the folder has this path, or fits it. A link that leads out of the folder leads to nothing."""
     inside = UntrustedFolder(folder)
-    try:
-        if _is_inside(inside, path):
-            return True
-        found = folder.glob(path) if _GLOB.search(path) else ()
-        return any(_is_inside(inside, str(each.relative_to(folder))) for each in found)
-    except (OSError, ValueError, RuntimeError, NotImplementedError):
-        return False  # an absolute pattern fits none
-
-
-def _is_inside(folder: UntrustedFolder, path: str) -> bool:
-    return folder.is_file(path) and not folder.is_within(path, ".git")
+    if inside.is_file(path) and not inside.is_within(path, _GIT):
+        return True
+    return _GLOB.search(path) is not None and inside.has_file_like(path, _GIT)
 
 
 def _silent(result: CheckResult) -> CheckResult:

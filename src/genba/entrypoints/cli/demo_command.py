@@ -5,7 +5,6 @@ import contextlib
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from genba.domain.errors import GenbaError
+from genba.domain.errors import GenbaError, GitError
 from genba.domain.fleet_picture import Ended, FleetEvent, FleetEventKind
 from genba.domain.goals import CustomScript
 from genba.domain.tasks import TaskDraft
@@ -25,6 +24,7 @@ from genba.entrypoints.cli.progress import Progress
 from genba.entrypoints.cli.work_command import Working, drive, watching
 from genba.entrypoints.cli.work_view import ending_line
 from genba.wiring import House
+from genba.wiring.demo_repository import do_git
 
 _FILES = Path(__file__).parent / "demo_files"
 _BRANCH = "main"
@@ -191,9 +191,9 @@ def _repository(folder: Path | None, cast: Cast | None) -> Path:
         if cast is not None:
             recast(home, cast)
         for words in _STEPS:
-            subprocess.run(["git", *words], cwd=home, check=True)
+            do_git(home, *words)
         return home.resolve()
-    except (OSError, ValueError, subprocess.CalledProcessError) as error:
+    except (OSError, ValueError, GitError) as error:
         why = getattr(error, "strerror", None) or str(error)
         where = home or "a temporary folder"
         raise GenbaError(f"the demo cannot be made in {where}: {why}", hint="genba demo --folder NEW") from error

@@ -1,6 +1,5 @@
 """What a demo came to, counted: from git and the blackboard, never from what an agent said."""
 
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from genba.domain.fleet_picture import command_for
 from genba.domain.goals import TestsPass
 from genba.domain.tasks import Task, TaskStatus
 from genba.wiring import House, read_journal
+from genba.wiring.demo_repository import git_lines
 
 if TYPE_CHECKING:
     from genba.blackboard.fleet import FleetBoard
@@ -84,7 +84,7 @@ async def gather(house: House, branch: str) -> Story:
 
     board = FleetBoard(house.board())
     home = house.layout.main
-    line = _git(home, "rev-list", "--first-parent", "--reverse", branch)
+    line = git_lines(home, "rev-list", "--first-parent", "--reverse", branch)
     green = [commit for commit in line if await _is_green(house, commit)]
     entries = board.entries(open_only=False)
     tasks = sorted(board.board.find(), key=lambda task: task.number)
@@ -114,10 +114,10 @@ async def _is_green(house: House, commit: str) -> bool:
 
 def _lost(home: Path, sessions: Sequence[FleetSession], entries: Sequence[MergeEntry]) -> set[str]:
     """Commits that are in git without a ref to them, and those that the blackboard knows and git does not."""
-    loose = _git(home, "fsck", "--unreachable", "--no-reflogs", "--no-progress")
+    loose = git_lines(home, "fsck", "--unreachable", "--no-reflogs", "--no-progress")
     found = {line.split()[-1] for line in loose if line.startswith("unreachable commit")}
     named = {session.verified for session in sessions} | {entry.commit for entry in entries}
-    return found | (named - {""} - set(_git(home, "rev-list", "--all")))
+    return found | (named - {""} - set(git_lines(home, "rev-list", "--all")))
 
 
 def _told(house: House, board: "FleetBoard", task: Task, entries: Sequence[MergeEntry]) -> Told:
@@ -173,14 +173,9 @@ def _attempted(house: House, session: FleetSession, status: str) -> Attempted:
 
 def _rivals(home: Path, conflict: MergeEntry, entries: Sequence[MergeEntry]) -> tuple[int, ...]:
     """The tasks whose landed work has changed the paths in conflict since the branch began."""
-    fork = _git(home, "merge-base", conflict.commit, conflict.over)
+    fork = git_lines(home, "merge-base", conflict.commit, conflict.over)
     if not fork:
         return ()
     words = ("rev-list", "--first-parent", f"{fork[0]}..{conflict.over}", "--", *conflict.paths)
-    changed = set(_git(home, *words))
+    changed = set(git_lines(home, *words))
     return tuple(sorted({entry.task for entry in entries if entry.landed and entry.landed in changed}))
-
-
-def _git(home: Path, *words: str) -> list[str]:
-    done = subprocess.run(["git", "-C", str(home), *words], check=False, capture_output=True, text=True)
-    return done.stdout.splitlines()
