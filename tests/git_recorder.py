@@ -35,8 +35,8 @@ _CHECKOUTS = "/.git/genba/checkouts/"
 _WRITTEN_BY_GOALS = ("tree", "home", "views", "layers")
 
 
-_OF_GIT = ("GIT_", "LC_", "GENBA_PRIVATE_", "GENBA_QUARANTINE_")
-KNOWN = frozenset(_LOCAL | _REMOTE | {"PWD", "OLDPWD", "SHLVL", "_"})
+_OF_GIT = ("GIT_", "LC_")
+KNOWN = frozenset(_LOCAL | _REMOTE | {"PWD", "OLDPWD", "SHLVL", "_", "GENBA_OWN_PROCESS", "GENBA_PROCESS_MARK"})
 """The names of variables that git of the product may have."""
 
 

@@ -5,7 +5,7 @@ base moved, a conflict was resolved or changes were left uncommitted, the checks
 """
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -24,8 +24,19 @@ if TYPE_CHECKING:  # see PullRequest
 
 Verify = Callable[[], Awaitable[CheckResult | None]]
 """Runs the checks of the run on its working tree; returns the first that fails."""
-VerifyMerged = Callable[[Workspace, Proposal], Awaitable[CheckResult | None]]
-"""Verifies the goals on what would land; returns what stands in the way."""
+
+
+class Landing(Protocol):
+    """What lands is held to the goals as they are now."""
+
+    async def of_merge(self, workspace: Workspace, proposal: Proposal) -> CheckResult | None:
+        """Why what would land is not done."""
+        ...
+
+    async def is_current(self, base: str) -> bool:
+        """Whether the newest verdict is about the goals that work over this base is held to now."""
+        ...
+
 
 _ROUNDS = 10
 
@@ -80,11 +91,11 @@ class Finalizer:
         self.verify = verify
         self.verified = ("", "")
         """The base and the commit of the branch on which the goals hold."""
-        self.verify_merged: VerifyMerged | None = None
+        self.landing: Landing | None = None
 
-    def hold_to(self, commit: str, verify_merged: VerifyMerged) -> None:
+    def hold_to(self, commit: str, landing: Landing) -> None:
         """The goals hold on this commit over this base; what lands otherwise is verified first."""
-        self.verified, self.verify_merged = (self.workspace.base, commit), verify_merged
+        self.verified, self.landing = (self.workspace.base, commit), landing
 
     async def finalize(self, delivery: Delivery) -> Finalized:
         result = Finalized(done=True)
@@ -121,8 +132,8 @@ class Finalizer:
                 if red is not None:
                     return Finalized(done=False, red=red, base=proposal.base)
                 judged = proposal.tree
-            if self.verify_merged is not None and (proposal.base, proposal.tip) != self.verified:
-                red = await self.verify_merged(workspace, proposal)
+            if self.landing is not None and not await self._is_verified(self.landing, proposal):
+                red = await self.landing.of_merge(workspace, proposal)
                 if red is not None:
                     self._tell_rescued(await self.world.repository.try_out(workspace, proposal.commit, adopt=True))
                     return Finalized(done=False, red=red, base=proposal.base)
@@ -135,6 +146,9 @@ class Finalizer:
             hint=f"genba run --resume {self.run}",
         )
 
+    async def _is_verified(self, landing: Landing, proposal: Proposal) -> bool:
+        return (proposal.base, proposal.tip) == self.verified and await landing.is_current(proposal.base)
+
     async def _refused(self, refused: MergeResult, delivery: Delivery) -> Finalized:
         """Nothing to land: work that was left uncommitted is not done because of that."""
         if refused.status is MergeStatus.NOTHING_TO_MERGE and not delivery.judged:
@@ -146,7 +160,7 @@ class Finalizer:
     async def _keep_branch(self, delivery: Delivery) -> Finalized:
         """The branch itself is what is handed over: it stays, and it was checked as it is."""
         seen = await self.world.trees.observe(self.workspace)
-        if self.verify_merged is not None and seen.commits and seen.head != self.verified[1]:
+        if self.landing is not None and seen.commits and seen.head != self.verified[1]:
             told = f"{self.workspace.branch} has moved to {seen.head[:7]}, which is not verified"
             return Finalized(done=False, reason=told, hint=f"genba run --resume {self.run}")
         same = not (seen.dirty or seen.strayed) and seen.tree == delivery.judged

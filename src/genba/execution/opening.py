@@ -19,8 +19,11 @@ from genba.execution.run_values import Opened, RunPlan
 from genba.execution.world import World
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from genba.domain.ports import Rework
     from genba.domain.tasks import Task
+    from genba.execution.policies import BaseRules, Policy, Rulebook
     from genba.execution.proving import Proof
     from genba.execution.task_keeping import TaskKeeper
 
@@ -76,6 +79,18 @@ class Opening:
         self.world.journal.emit(RunResumed(process=self.plan.process, commits=self.plan.commits))
         return workspace
 
+    def _policies(self, rulebook: Rulebook, first: BaseRules, base_branch: str) -> Callable[[str], Awaitable[Policy]]:
+        """What work over a base is held to now: the goals of the task may be edited, and the base may move."""
+        known = {first.base: first}
+
+        async def policy_of(base: str) -> Policy:
+            if base not in known:
+                known[base] = await rulebook.read(base, base_branch)
+            task = await self.tasks.look() if self.tasks is not None else await self._read_task()
+            return known[base].policy(task, self.plan.may_change)
+
+        return policy_of
+
     async def _read_task(self) -> Task | None:
         """The task of a session that does not claim it: its goals apply all the same."""
         if self.world.ledger is None or self.plan.issue is None:
@@ -89,13 +104,13 @@ class Opening:
         """
         try:
             if self.world.rulebook is not None and not self.plan.delivered:
-                policy = await self.world.rulebook.freeze(
-                    workspace.base, workspace.base_branch, task, self.plan.may_change
-                )
+                rules = await self.world.rulebook.read(workspace.base, workspace.base_branch)
+                policy = rules.policy(task, self.plan.may_change)
                 if task is not None or policy.declared:
                     from genba.execution.proving import Proof  # noqa: PLC0415  (only a run with goals pays for it)
 
-                    self.proof = Proof(self.world, policy, self.definition.name, self.tasks)
+                    current = self._policies(self.world.rulebook, rules, workspace.base_branch)
+                    self.proof = Proof(self.world, policy, self.definition.name, self.tasks, current)
             if self.tasks is None or (self.plan.delivered and task is not None and task.has_let_go_of(self.plan.run)):
                 return None
             return await self.tasks.begin(workspace, self.world, self.plan.process)

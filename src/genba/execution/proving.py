@@ -1,6 +1,10 @@
-"""The proof of a run: its work is verified as a commit before it leaves its branch, and again as it would land."""
+"""The proof of a run: its work is verified as a commit before it leaves its branch, and again as it would land.
 
-from collections.abc import Callable
+Law: a person who changes the goals of a task, or what the base calls done, changes what the work is held to from the
+next verification on. What was verified before that does not land on the old verdict.
+"""
+
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
@@ -26,12 +30,18 @@ class Proved(msgspec.Struct, frozen=True, kw_only=True):
     """What was seen, for a run that opens a pull request."""
 
 
-class Proof:
-    """Verifies the work of one run against one frozen policy, and writes down what was seen."""
+PolicyOf = Callable[[str], Awaitable[Policy]]
+"""What work over a base is held to now."""
 
-    def __init__(self, world: World, policy: Policy, agent: str, tasks: TaskKeeper | None) -> None:
+
+class Proof:
+    """Verifies the work of one run against what it is held to, and writes down what was seen."""
+
+    def __init__(self, world: World, policy: Policy, agent: str, tasks: TaskKeeper | None, policy_of: PolicyOf) -> None:
         self.world = world
         self.policy = policy
+        """What the newest verdict held the work to; at first, what the session began with."""
+        self.policy_of = policy_of
         self.agent = agent
         self.tasks = tasks
         self.verdict = ""
@@ -49,9 +59,14 @@ class Proof:
         if not self.done or not self.held:
             return None
         seen = await self.world.trees.observe(workspace)
-        if seen.head != self.held or seen.strayed:
+        if seen.head != self.held or seen.strayed or not await self.is_current(workspace.base):
             return None
         return Proved(commit=self.held, verdict=self.verdict)
+
+    async def is_current(self, base: str) -> bool:
+        """Whether the newest verdict is about what work over this base is held to now."""
+        current = await self.policy_of(base)
+        return msgspec.structs.replace(current, base=self.policy.base) == self.policy
 
     async def of_branch(self, workspace: Workspace) -> Proved:
         """Whether the branch as it stands is done; nothing is red when there is nothing to verify."""
@@ -109,6 +124,7 @@ class Proof:
     async def _verdict(self, subject: Subject, of_merge: bool = False) -> CheckResult | None:
         """Verify a commit; what is not done comes back as one failed check, with the evidence in it."""
         assert self.world.verifier is not None  # noqa: S101  (who has a rulebook has a verifier)
+        self.policy = await self.policy_of(subject.base)
         verification = await self.world.verifier.verify(subject, self.policy, self._tell)
         self.held, self.verdict, self.done = subject.commit, verification.verdict, verification.done
         self.last = verification

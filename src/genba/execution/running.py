@@ -300,7 +300,7 @@ class Run:
         finalizer = Finalizer(self.world, workspace, settings, self.plan.run, verify if checks else None)
         if self.proof is not None:
             # Where there was nothing to verify no commit holds, so what lands after all is verified first.
-            finalizer.hold_to(self.proof.held, self.proof.of_merge)
+            finalizer.hold_to(self.proof.held, self.proof)
         return await finalizer.finalize(self._delivery(workspace, issue))
 
     def _check_bound(self, workspace: Workspace) -> None:

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from genba.connections.git.history import GitHistory, known_commit
 from genba.connections.git.worktrees import GitWorkingTrees
 from genba.connections.journal.redaction import Redactor
 from genba.domain.errors import NotFoundError, StateConflictError
 from genba.domain.processes import VERIFYING
-from genba.domain.tasks import Actor, ActorKind, StatusChange, Task, TaskStatus
+from genba.domain.tasks import Task
 from genba.domain.verification import GoalResult, Subject, Verification
-from genba.judgement.closure import moves_on, stage_of
 from genba.wiring.goal_sandboxes import Maker, fence_for, maker_of_branch
 from genba.wiring.judging import Examination, rulebook, verifier
 from genba.wiring.task_work import is_own_work, landed_by_hand
@@ -23,11 +20,6 @@ if TYPE_CHECKING:
     from genba.wiring.house import House
 
 _MAIN_BRANCHES = ("main", "master", "trunk", "develop")
-_BY_HAND = {
-    TaskStatus.OPEN: (TaskStatus.IN_PROGRESS, TaskStatus.REVIEW),
-    TaskStatus.IN_PROGRESS: (TaskStatus.REVIEW,),
-}
-"""The way of work that no session made and that is verified; whoever dies on it goes on from where it stands."""
 
 
 async def find(
@@ -41,7 +33,7 @@ async def find(
         if target is None:
             raise NotFoundError("say what to verify: a task, a branch or a commit", hint="genba verify 12")
         subject = await _subject(house, history, target, task, base_branch, needs_commit)
-    base_name = subject.base_branch if subject is not None else base_branch or await _current(house)
+    base_name = subject.base_branch if subject is not None else base_branch or await current_branch(house)
     tip = await known_commit(history, base_name)
     policy = await rulebook(house.layout, house.project).freeze(tip, base_name, task, may_change)
     session = house.board().newest_session(task.number) if task is not None else None
@@ -130,7 +122,7 @@ async def _of_task(house: House, history: GitHistory, task: Task) -> Subject | s
     if branch and await history.branch_of(branch) and not await _has_landed(house, history, branch):
         return branch
     last = board.last_verification(task.number)
-    base = await _current(house)
+    base = await current_branch(house)
     there = last is not None and await history.commit_of(last.subject.commit) is not None
     if last is not None and there and await is_own_work(house, task, last.subject, last.subject.base_branch or base):
         return last.subject
@@ -146,43 +138,6 @@ async def _has_landed(house: House, history: GitHistory, branch: str) -> bool:
     return base != branch and await house.layout.git.is_ancestor(tip, await known_commit(history, base))
 
 
-async def settle(house: House, number: int, base_branch: str | None) -> Task:
-    """Call a task done whose verified commit is seen on the base: it was merged by somebody else."""
-    history, board = GitHistory(house.layout.git), house.board(make=False)
-    task, last = board.get(number), board.last_verification(number)
-    if last is None or not last.done:
-        raise StateConflictError(
-            f"task #{number} is not verified", unchanged="nothing was changed.", hint=f"genba verify {number}"
-        )
-    base = base_branch or last.subject.base_branch or await _current(house)
-    tip, commit = await known_commit(history, base), last.subject.commit
-    if not await is_own_work(house, task, last.subject, base):
-        raise StateConflictError(
-            f"{commit[:7]}, which was verified, is not work on task #{number}",
-            unchanged="nothing was changed.",
-            hint=f"genba run {house.project.fleet.work.agent or 'iterator'} --issue {number}",
-        )
-    if not await house.layout.git.is_ancestor(commit, tip):
-        raise StateConflictError(
-            f"{commit[:7]}, the verified commit of task #{number}, is not on {base}",
-            unchanged="nothing was changed.",
-            hint=f"git merge {last.subject.branch or commit[:12]}",
-        )
-    actor = Actor(ActorKind.ORCHESTRATOR, f"genba, told by {house.actor().name}")
-    by_hand = not board.newest_session(number).run
-    for to in _BY_HAND.get(task.status, ()) if by_hand else ():
-        task = board.change_status(number, StatusChange(to=to, actor=actor, commit=commit, version=task.version))
-    change = StatusChange(
-        to=TaskStatus.DONE, actor=actor, commit=commit, finalized=f"seen on {base}", version=task.version
-    )
-    stages = house.project.stages.get(task.type, ())
-    stage = stage_of(stages, task)
-    if stage and moves_on(stages, task, stage):
-        why = "a phase is complete"
-        change = msgspec.structs.replace(change, to=TaskStatus.OPEN, reason=why, phase=stage)
-    return board.change_status(number, change)
-
-
 async def _tree_of(house: House, branch: str) -> tuple[tuple[str, ...], str]:
     """What the working tree of a branch has not committed, where it has one."""
     checkouts = await house.layout.checkouts()
@@ -192,7 +147,7 @@ async def _tree_of(house: House, branch: str) -> tuple[tuple[str, ...], str]:
     return await GitWorkingTrees(house.layout).uncommitted(folder), ""
 
 
-async def _current(house: House) -> str:
+async def current_branch(house: House) -> str:
     git = house.layout.git
     done = await git.run("symbolic-ref", "--quiet", "--short", "HEAD", git_dir=house.layout.git_dir, allow=(0, 1))
     return done.stdout.strip() or "HEAD"
@@ -200,7 +155,7 @@ async def _current(house: House) -> str:
 
 async def _base_for(house: House, history: GitHistory, branch: str) -> str:
     """Where a branch should go: the branch of the user's checkout, unless that is the branch itself."""
-    current = await _current(house)
+    current = await current_branch(house)
     if current not in ("HEAD", branch):
         return current
     for name in _MAIN_BRANCHES:

@@ -470,7 +470,7 @@ class House:
         return await find(self, target, base_branch, may_change, needs_commit)
 
     async def settle(self, number: int, base_branch: str | None) -> Task:
-        from genba.wiring.examining import settle  # noqa: PLC0415  (see examination)
+        from genba.wiring.done_by_hand import settle  # noqa: PLC0415  (see examination)
 
         return await settle(self, number, base_branch)
 

@@ -34,9 +34,13 @@ HARDENED = ("-c", "genba.hardened=true", *(word for each in _SETTINGS.items() fo
 """The same settings in the words of a command, with the one by which hardened processes are known."""
 
 
+_NEEDED = ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "LD_PRELOAD")
+"""The variables of a user that git and gitleaks need. LD_PRELOAD: without it what it changes would differ here alone."""
+
+
 def git_environment(environment: Mapping[str, str], repository: Path) -> dict[str, str]:
     """What git and gitleaks are started with: this repository, its real history, and none of our own settings."""
-    kept = {name: value for name, value in environment.items() if not name.startswith(("GIT_", "GITLEAKS_"))}
+    kept = {name: environment[name] for name in _NEEDED if name in environment}
     for number, (name, value) in enumerate(_SETTINGS.items()):
         kept |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
     return {
