@@ -35,7 +35,7 @@ HARDENED = ("-c", "genba.hardened=true", *(word for each in _SETTINGS.items() fo
 
 
 _NEEDED = ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "LD_PRELOAD")
-"""The variables of a user that git and gitleaks need. LD_PRELOAD: without it what it changes would differ here alone."""
+"""The variables of a user that git and gitleaks need."""
 
 
 def git_environment(environment: Mapping[str, str], repository: Path) -> dict[str, str]:
