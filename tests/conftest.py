@@ -4,6 +4,7 @@ import atexit
 import gc
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,10 @@ settings.register_profile(
 settings.load_profile("house")
 os.environ.setdefault("GENBA_SANDBOX", "worktree")  # the tests of the walls name the kind that they are about
 
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+"""A shell that starts the tests in the background makes them ignore ctrl-c, and with them all that they start."""
 
 _RECORDER = git_recorder.record()
 """Before any test starts a process: they inherit it."""

@@ -114,6 +114,26 @@ def test_a_link_counts_where_it_stays_in_the_folder(folder: Path) -> None:
     assert not inside.is_file("to")
 
 
+def test_a_pattern_finds_files_and_enters_no_folder_through_a_link(folder: Path) -> None:
+    outside = folder.parent / "outside"
+    (outside / "deep").mkdir(parents=True)
+    (outside / "deep" / "note.md").write_text("outside")
+    (folder / "docs").symlink_to(outside)
+    (folder / "src" / "a").mkdir(parents=True)
+    (folder / "src" / "a" / "b.py").write_text("")
+    (folder / "src" / "link.py").symlink_to("a/b.py")
+    (folder / "src" / "out.py").symlink_to(outside / "deep" / "note.md")
+    (folder / ".git").mkdir()
+    (folder / ".git" / "HEAD").write_text("")
+    os.utime(outside, ns=(0, 10**18))
+    inside = UntrustedFolder(folder)
+
+    assert all(inside.has_file_like(each, ".git") for each in ("src/**/*.py", "**/b.py", "src/l*.py", "src/*/[ab].py"))
+    for none in ("docs/**/*.md", "**/*.md", "src/o*.py", "src/*.md", ".git/*", "**/HEAD", "/etc/*", "../*", "**"):
+        assert not inside.has_file_like(none, ".git"), none
+    assert outside.stat().st_atime_ns == 0
+
+
 def test_what_was_opened_is_what_is_read(folder: Path) -> None:
     """A file that is replaced again and again by a link is read as a file, or not at all."""
     (folder / "file").write_text("own")

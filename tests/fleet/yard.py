@@ -126,7 +126,7 @@ class Yard:
 
     def kill(self, process: "subprocess.Popen[bytes]", number: signal.Signals = signal.SIGKILL) -> None:
         os.kill(process.pid, number)
-        process.wait()
+        process.wait(120)
 
     def log(self, number: int = 0) -> str:
         return (self.project.root.parent / f"work-{number}.log").read_text("utf-8", "replace")

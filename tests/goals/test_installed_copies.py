@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -39,6 +40,47 @@ def shop(project: Project, tmp_path: Path) -> Project:
     project.write(".genba/config.yaml", json.dumps(settings))
     project.commit("Begin")
     return project
+
+
+def test_a_lost_package_does_not_pass_by_a_copy_that_only_the_command_knows(shop: Project, tmp_path: Path) -> None:
+    """The Python that has the copy is named by its path, in a script of the project."""
+    copy = tmp_path / "venv/lib/python3.11/site-packages/shop"
+    copy.mkdir(parents=True)
+    (copy / "__init__.py").write_text("PRICE = 3\n")
+    shop.write("run.sh", f"PYTHONPATH=src:{copy.parent} exec {_PYTEST}\n")
+    shop.write(".genba/config.yaml", json.dumps({"dod": [{"type": "tests_pass", "command": "sh run.sh"}]}))
+    shop.commit("Tests by a script")
+    shop.genba("verify", "main", check=0)
+    shop.git("switch", "-q", "-c", "wrecked")
+    shop.git("rm", "-rqf", "src")
+    shop.git("commit", "-qm", "wreck")
+    done = shop.genba("verify", "wrecked", "--json")
+    assert done.code != 0
+    assert "the tests import shop, which this commit has lost, of another place, not this commit" in done.out
+
+
+@pytest.mark.parametrize(
+    ("lost", "tests"),
+    [
+        ("git mv src/shop src/store", "import store\n\n\ndef test_price():\n    assert store.PRICE == 3\n"),
+        (
+            "mkdir -p lib && git mv src/shop lib/shop",
+            "import shop\n\n\ndef test_price():\n    assert shop.PRICE == 3\n",
+        ),
+    ],
+    ids=["renamed", "moved"],
+)
+def test_a_package_that_is_renamed_or_moved_with_its_tests_passes(shop: Project, lost: str, tests: str) -> None:
+    goal = {"type": "tests_pass", "command": f"PYTHONPATH=src:lib {_PYTEST}"}
+    shop.write(".genba/config.yaml", json.dumps({"dod": [goal], "verification": {"protected_paths": []}}))
+    shop.commit("Where packages are")
+    shop.git("switch", "-q", "-c", "moved")
+    subprocess.run(lost, shell=True, cwd=shop.root, check=True)
+    shop.write("tests/test_price.py", tests)
+    shop.commit("Move")
+    done = shop.genba("verify", "moved", "--json")
+    assert "which this commit has lost" not in done.out
+    assert done.json["verification"]["results"][0]["result"]["status"] == "passed", done.out
 
 
 @pytest.mark.parametrize("editable", [False, True])

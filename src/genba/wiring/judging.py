@@ -74,7 +74,15 @@ def engine(
     """Runs goals, the same for a working tree and for a clean checkout."""
     history = GitHistory(layout.git)
     scanner = GitSecretScanner(processes, environment, layout.common, history.read, layout.own / "secrets")
-    return GoalEngine(processes, environment, scanner, folders=folders, own_network=own_network, repository=repository)
+    return GoalEngine(
+        processes,
+        environment,
+        scanner,
+        folders=folders,
+        own_network=own_network,
+        repository=repository,
+        listing=history.files,
+    )
 
 
 def validators(layout: RepositoryLayout, processes: Processes, environment: dict[str, str]) -> ValidatorRunner:

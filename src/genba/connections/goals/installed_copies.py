@@ -1,19 +1,26 @@
 """Copies of the project that are installed where its goals run: tests must not pass on one of them.
 
 `pip install .` and `pip install -e .` write down the folder that they installed. Tests import such a copy where the
-commit has no package of that name in the places that goals look in first, and then say nothing about the commit.
+commit has no package of that name in the places that goals look in first, and then say nothing about the commit. Where
+a Python is named by its path, its copies are not found; a package that the commit has lost is.
 """
 
 import json
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+from genba.connections.untrusted_files import UntrustedFolder
 
 _LARGEST = 1024 * 1024
 _SOURCES = (".", "src")
 """Where goals look first: see `commands.surroundings`."""
 _MODULES = (".py", ".so", ".pyd")
+_NO_PRODUCT = ("tests", "test", "docs", "setup", "conftest", "noxfile", "tasks")
+_MOST_TESTS = 5000
 
 
 def untested_package(path: str, repository: Path, commit: Path) -> str:
@@ -63,7 +70,7 @@ def _top_level(info: Path, packages: Path, repository: Path) -> list[str]:
                 place = Path(line)
                 if place.is_absolute() and place.is_dir() and place.is_relative_to(os.path.realpath(repository)):
                     names |= {each.parent.name for each in place.glob("*/__init__.py")}
-    return sorted(name for name in names if name.isidentifier() and name not in ("tests", "test", "docs"))
+    return sorted(name for name in names if name.isidentifier() and name not in _NO_PRODUCT)
 
 
 def _has(commit: Path, name: str) -> bool:
@@ -82,3 +89,41 @@ def _read(path: Path) -> str:
             return file.read(_LARGEST).decode("utf-8", "replace")
     except OSError:
         return ""
+
+
+def lost_packages(before: Iterable[str], after: Iterable[str]) -> frozenset[str]:
+    """The packages and modules that can be imported from the first paths, and of which no file is among the second."""
+    left = {part for path in after if path.endswith(".py") for part in _parts_of_module(path)}
+    return frozenset(name for path in before if (name := _importable(path)) and name not in left)
+
+
+def imported_by_tests(names: frozenset[str], commit: Path, paths: Iterable[str]) -> str:
+    """The first of the names that a test of the commit imports; nothing where none does."""
+    wanted = re.compile(rf"^[ \t]*(?:from|import)[ \t]+({'|'.join(sorted(map(re.escape, names)))})\b", re.MULTILINE)
+    folder = UntrustedFolder(commit)
+    for path in islice((path for path in paths if _is_test(path)), _MOST_TESTS):
+        text = (folder.read_start(path, _LARGEST) or b"").decode("utf-8", "replace")
+        if found := wanted.search(text):
+            return found[1]
+    return ""
+
+
+def _importable(path: str) -> str:
+    """The name by which a file at an import root is imported; nothing for what no product imports."""
+    parts = path.removeprefix("src/").split("/")
+    if not path.endswith(".py") or len(parts) > 2 or (len(parts) == 2 and parts[1] != "__init__.py"):  # noqa: PLR2004
+        return ""
+    name = parts[0].removesuffix(".py")
+    return name if name.isidentifier() and name not in _NO_PRODUCT and not _is_test(path) else ""
+
+
+def _parts_of_module(path: str) -> Iterator[str]:
+    *folders, file = path.split("/")
+    yield from folders
+    yield file.removesuffix(".py")
+
+
+def _is_test(path: str) -> bool:
+    *folders, name = path.split("/")
+    is_named = name == "conftest.py" or name.startswith("test_") or name.endswith("_test.py")
+    return name.endswith(".py") and (is_named or bool({"tests", "test"} & set(folders)))

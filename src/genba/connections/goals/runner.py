@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -10,7 +10,7 @@ import msgspec
 
 from genba.connections.goals.commands import Folders, GoalCommands, PlainFolders, bounded_line, is_empty, judged
 from genba.connections.goals.endpoints import Endpoints, RunnerSettings
-from genba.connections.goals.installed_copies import untested_package
+from genba.connections.goals.installed_copies import imported_by_tests, lost_packages, untested_package
 from genba.connections.goals.regression import fails_on_base
 from genba.connections.goals.suites import SuiteEnd, counted, judged_suite, ran_no_test, run_suite
 from genba.connections.untrusted_files import UntrustedFolder
@@ -37,6 +37,7 @@ _GLOB = re.compile(r"[*?\[]")
 _GIT = ".git"
 
 
+Listing = Callable[[str], Awaitable[tuple[str, ...]]]
 ByCommand = LintPasses | BuildSucceeds | TestsPass | CustomScript | NoSecrets
 
 
@@ -61,8 +62,11 @@ class GoalEngine:
         folders: Folders | None = None,
         own_network: bool = False,
         repository: Path | None = None,
+        listing: Listing | None = None,
     ) -> None:
         self.environment = environment
+        self.listing = listing
+        """The paths of a commit; None where there are only files."""
         self.repository = repository
         """The folder of which the user may have installed a copy; None where it is the copy that is to be tested."""
         self.folders = folders or PlainFolders()
@@ -116,13 +120,23 @@ class GoalEngine:
         """The result of tests, unless they passed on an installed copy of the project."""
         if not result.passed or self.repository is None:
             return result
-        files = self.folders.files(place.folder)
+        files = Path(self.folders.files(place.folder))
         path = self.environment.get("PATH", "")
-        copy = await asyncio.to_thread(untested_package, path, self.repository, Path(files))
+        copy = await asyncio.to_thread(untested_package, path, self.repository, files)
+        copy = copy or await self._lost_package(place, files)
         if not copy:
             return result
         detail = f"the tests import {copy}, not this commit: install it in verification.setup, or remove that copy"
         return msgspec.structs.replace(result, status=CheckStatus.ERROR, detail=detail)
+
+    async def _lost_package(self, place: Place, files: Path) -> str:
+        """A package of the base that the commit has no file of, though its tests import it."""
+        if self.listing is None or not place.base or place.base == place.commit:
+            return ""
+        after = await self.listing(place.commit)
+        lost = lost_packages(await self.listing(place.base), after)
+        name = await asyncio.to_thread(imported_by_tests, lost, files, after) if lost else ""
+        return f"{name}, which this commit has lost, of another place" if name else ""
 
     async def _script(self, goal: CustomScript, words: Words, place: Place, mark: str) -> CheckResult:
         """A script is judged by its exit code; one that names tests must have run one, where its output tells."""
