@@ -33,7 +33,13 @@ def in_the_way(command: str, folder: Path, environment_path: str | None) -> str:
         return f"{program} is not installed" if _is_a_program(program) else ""
     if program.startswith("python") and words[1:2] == ["-m"] and words[2:]:
         look = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({words[2].partition('.')[0]!r}) is None)"
-        told = subprocess.run([found, "-I", "-c", look], check=False, capture_output=True, cwd=folder)
+        own = {"PATH": environment_path or os.defpath}
+        try:
+            told = subprocess.run(
+                [found, "-I", "-c", look], check=False, capture_output=True, cwd=folder, env=own, timeout=60
+            )
+        except subprocess.TimeoutExpired:
+            return f"{program} does not start"
         return "" if told.returncode == 0 else f"{program} has no module {words[2]}"
     return ""
 

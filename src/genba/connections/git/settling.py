@@ -3,6 +3,7 @@
 import subprocess
 from pathlib import Path
 
+from genba.connections.git.environment import host_environment
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.mounting import forget_overlay, mounted, read_overlay
 from genba.connections.git.trash import delete_later, throw_away
@@ -24,7 +25,14 @@ def settle(layout: RepositoryLayout, tree: Path, git_dir: Path) -> None:
     tree.mkdir(parents=True, exist_ok=True)
     words = mounted(overlay, tree, ["cp", "-a", "--reflink=auto", f"{tree}/.", str(copy)])
     done = subprocess.run(
-        words, cwd="/", capture_output=True, text=True, errors="replace", start_new_session=True, check=False
+        words,
+        cwd="/",
+        env=host_environment(),
+        capture_output=True,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+        check=False,
     )
     if done.returncode != 0:
         said = (done.stderr.strip() or "cp failed").splitlines()[-1]
