@@ -19,6 +19,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from genba.connections.git.access import TOKEN_VARIABLE
 from genba.connections.git.environment import _LOCAL, _REMOTE
 
 NOT_RUN = "not run: there is no C compiler to make the recording git with (Debian: apt-get install gcc libc6-dev)"
@@ -38,6 +39,8 @@ _WRITTEN_BY_GOALS = ("tree", "home", "views", "layers")
 _OF_GIT = ("GIT_", "LC_")
 KNOWN = frozenset(_LOCAL | _REMOTE | {"PWD", "OLDPWD", "SHLVL", "_", "GENBA_OWN_PROCESS", "GENBA_PROCESS_MARK"})
 """The names of variables that git of the product may have."""
+_TALKS_TO_A_REMOTE = {"fetch", "push", "ls-remote"}
+"""The commands that may also have the token of a forge."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,8 @@ class Started:
     def foreign_variables(self) -> list[str]:
         """The names in its environment that no git of the product needs."""
         names = {variable.partition("=")[0] for variable in self.variables}
-        return sorted(name for name in names if name not in KNOWN and not name.startswith(_OF_GIT))
+        known = KNOWN | {TOKEN_VARIABLE} if _TALKS_TO_A_REMOTE & set(self.words) else KNOWN
+        return sorted(name for name in names if name not in known and not name.startswith(_OF_GIT))
 
     def paths(self) -> list[str]:
         """Every path that git is given: its folder, its arguments, and what its variables name."""

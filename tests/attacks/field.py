@@ -166,6 +166,11 @@ class Field(Project):
         files = sorted((self.root / "tmp" / "logs").rglob("*.jsonl"))
         return "\n".join(each.read_text(errors="replace") for each in files)
 
+    def goal_logs(self) -> str:
+        """All that goals printed."""
+        files = sorted((self.root / ".git" / "genba" / "goals").rglob("*.log"))
+        return "\n".join(each.read_text(errors="replace") for each in files)
+
     def reported(self) -> dict[str, dict[str, str]]:
         """What the probes of an agent printed, by attack."""
         lines = (json.loads(line) for line in self.journals().splitlines() if "agent_output" in line)

@@ -2,6 +2,7 @@
 
 # ruff: noqa: E501  (a script of an attack stays on its line)
 
+import shutil
 import socket
 import sys
 from pathlib import Path
@@ -377,8 +378,8 @@ REPORTS = (
     ),
     report(
         "huge",
-        "writes a green report of 400 MB",
-        'with report.open(\'w\') as file:\n  file.write(\'<testsuites><testsuite name="p" errors="0" failures="0" skipped="0" tests="1"><testcase name="test_value">\')\n  for _ in range(400): file.write(\'<!-- -->\' * 131072)\n  file.write(\'</testcase></testsuite></testsuites>\')',
+        "writes a report of 400 MB",
+        'with report.open(\'w\') as file:\n  file.write(\'<testsuites><testsuite name="p" errors="0" failures="1" skipped="0" tests="1"><testcase name="test_value">\')\n  for _ in range(400): file.write(\'<!-- -->\' * 131072)\n  file.write(\'</testcase></testsuite></testsuites>\')',
     ),
     report(
         "entities",
@@ -413,6 +414,7 @@ def play_reports(field: Field, scene: Scene) -> Evidence:
     seen = {}
     for each in scene.attacks:
         kept.write_text(GREEN)
+        shutil.rmtree(field.root / ".git" / "genba" / "goals", ignore_errors=True)
         field.branch(each.id, {"product.py": each.script.replace("CANARIES", str(field.canaries))})
         verdict = field.verify(each.id, seconds=40)
         done = field.ended[-1]
@@ -420,7 +422,7 @@ def play_reports(field: Field, scene: Scene) -> Evidence:
         seen[each.id] = "the tests that fail have passed" if tests == "passed" else ""
         if done.hung or done.peak_mb > 1200:
             seen[each.id] = f"verify took {done.seconds:.0f} s and {done.peak_mb} MB"
-        elif "TRIED" not in done.out:
+        elif "TRIED" not in done.out + field.goal_logs():
             seen[each.id] = f"nothing was tried: {field.told()}"
         if not kept.exists() or '"unexpected"' in done.out:
             seen[each.id] = f"the host did it: {done.err[-200:]}"

@@ -222,9 +222,10 @@ def play_replies(field: Field, scene: Scene) -> Evidence:
         command = f"echo BEGUN {each.id}\nr={{reply_file}}\n{script}"
         field.agent(each.id, adapter={"type": "custom", "command": command}, limits={"retries": 0, "reasks": 0})
         done = field.play("run", each.id, "--json", "--no-merge", seconds=20)
+        began = untried(field, each)
         field.play("gc", "--keep-days", "0")
         much = f"{done.seconds:.0f} s, {done.peak_mb} MB" if done.hung or done.peak_mb > MEMORY_MB else ""
-        seen[each.id] = much or untried(field, each)
+        seen[each.id] = much or began
         if '"unexpected"' in done.out:
             seen[each.id] = f"it was not foreseen: {done.err[-200:]}"
         if field.secret("reply") in field.journals() + done.out:

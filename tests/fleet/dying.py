@@ -129,10 +129,10 @@ def _mortal_phases(board: Blackboard, fate: Fate) -> None:
 class MortalFleet(Fleet):
     fate: Fate
 
-    def __init__(self, house: House, board: FleetBoard, watch: Watch) -> None:
+    def __init__(self, house: House, board: FleetBoard, watch: Watch, *more: Any) -> None:
         watch.board = MortalBoard(watch.board, self.fate)
         _mortal_phases(house.board(), self.fate)
-        super().__init__(house, MortalBoard(board, self.fate), watch)
+        super().__init__(house, MortalBoard(board, self.fate), watch, *more)
 
     async def _engine(self, executor: str, slots: int) -> Engine:
         return cast("Engine", MortalEngine(await super()._engine(executor, slots), self.fate))

@@ -117,6 +117,13 @@ class UnwalledSuite:
         assert {("stdout", "one"), ("stdout", "two"), ("stderr", "bad")} <= apart
         assert done.violations == ()
 
+    async def test_output_is_kept_of_a_command_that_reads_no_stdin(self, sandbox: Sandbox, cell: Cell) -> None:
+        async with opened(sandbox, cell) as walls:
+            for _ in range(6):
+                command = command_in(cell, "sh", "-c", "echo out; echo bad >&2", stdin="x" * 5000)
+                done = await walls.run(command, unheard)
+                assert (done.ending, done.code, done.stdout, done.stderr) == (Ending.EXITED, 0, "out\n", "bad\n")
+
     async def test_a_signal_is_told_as_a_signal(self, sandbox: Sandbox, cell: Cell) -> None:
         for name, number in (("KILL", 9), ("TERM", 15), ("SEGV", 11)):
             done = await run_in(sandbox, cell, "sh", "-c", f"kill -{name} $$")

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from genba.connections.agents.catalogue import adapter_class
+from genba.connections.git.environment import host_environment
 from genba.connections.private_folders import make_private_folder
 from genba.connections.process.environment import passed_on, without_own_tools
 from genba.connections.process.supervisor import ProcessSupervisor
@@ -197,12 +198,14 @@ class _Asking:
         own = {name: value for name, value in passed_on(environment).items() if not name.startswith("XDG_")}
         self.environment = {**own, "HOME": home, "TMPDIR": home, "NO_COLOR": "1"}
 
-    async def version(self, program: str, *options: str) -> tuple[str, str]:
+    async def version(
+        self, program: str, *options: str, environment: Mapping[str, str] | None = None
+    ) -> tuple[str, str]:
         """The version that a program tells, or why it tells none."""
         command = Command(
             argv=(program, *options, "--version"),
             workdir=self.home,
-            environment=self.environment,
+            environment=self.environment if environment is None else environment,
             timeout_seconds=_PATIENCE_SECONDS,
             idle_seconds=_PATIENCE_SECONDS,
             mark=f"doctor-{os.getpid()}-{os.path.basename(program)}",  # noqa: PTH119  (a name, not a place)
@@ -216,7 +219,9 @@ async def _git(asking: _Asking) -> Finding:
     path = shutil.which("git", path=asking.whole.get("PATH"))
     if path is None:
         return _wrong("machine", "git", "not installed", "apt-get install git")
-    version, why = await asking.version(path, "-c", "genba.hardened=true")  # as every git of Genba's
+    version, why = await asking.version(
+        path, "-c", "genba.hardened=true", environment=host_environment(asking.environment)
+    )  # as every git of Genba's
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     if why or numbers < _OLDEST_GIT:
         oldest = ".".join(str(part) for part in _OLDEST_GIT)

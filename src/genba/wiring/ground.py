@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from genba.connections.git.commands import ask_git
+from genba.connections.own_processes import own_environment
 
 if TYPE_CHECKING:
     from genba.wiring.house import House
@@ -36,7 +37,12 @@ def in_the_way(command: str, folder: Path, environment_path: str | None) -> str:
         own = {"PATH": environment_path or os.defpath}
         try:
             told = subprocess.run(
-                [found, "-I", "-c", look], check=False, capture_output=True, cwd=folder, env=own, timeout=60
+                [found, "-I", "-c", look],
+                check=False,
+                capture_output=True,
+                cwd=folder,
+                env=own_environment(own),
+                timeout=60,
             )
         except subprocess.TimeoutExpired:
             return f"{program} does not start"

@@ -87,6 +87,8 @@ def copy_beneath(source: bytes, target: bytes, path: bytes, most: int) -> int:
             seen = os.fstat(given)
             if not stat.S_ISREG(seen.st_mode):
                 raise OSError(errno.EINVAL, "not a plain file", os.fsdecode(path))
+            if seen.st_size > most:  # a file of holes says at once how long it is, and takes minutes to read
+                raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), os.fsdecode(path))
             mode = 0o777 if seen.st_mode & stat.S_IXUSR else 0o666
             made = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=here)
             try:

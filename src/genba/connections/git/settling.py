@@ -7,6 +7,7 @@ from genba.connections.git.environment import host_environment
 from genba.connections.git.layout import RepositoryLayout
 from genba.connections.git.mounting import forget_overlay, mounted, read_overlay
 from genba.connections.git.trash import delete_later, throw_away
+from genba.connections.own_processes import own_environment
 from genba.connections.removal import remove_tree
 from genba.domain.errors import DiskFullError, GitError
 
@@ -27,7 +28,7 @@ def settle(layout: RepositoryLayout, tree: Path, git_dir: Path) -> None:
     done = subprocess.run(
         words,
         cwd="/",
-        env=host_environment(),
+        env=own_environment(host_environment()),
         capture_output=True,
         text=True,
         errors="replace",

@@ -38,6 +38,7 @@ from genba.domain.walls import Cell, SandboxKind, WallLimits
 _MARK = "GENBA_PROCESS_MARK"
 """Put by the one place that starts processes into the environment of the client, which hands it on."""
 _TEMPORARY_MB = 1024
+_MEGABYTE = 1024 * 1024
 _GATES_LIMITS = WallLimits(memory_mb=256, processes=64)
 _OF_THE_WALLS = 4
 """Processes that the walls themselves need."""
@@ -181,7 +182,14 @@ class ContainerWalls:
         variables = carried(at_home)
         own_image = bool(self._cell.image)
         tools = ("git",) if own_image else ()
-        shell = script(at_home, token, tools, own_path=own_image, closes_proc=_closes_proc(self._cell))
+        shell = script(
+            at_home,
+            token,
+            tools,
+            own_path=own_image,
+            closes_proc=_closes_proc(self._cell),
+            has_stdin=bool(command.stdin),
+        )
         argv = (
             *(*engine.argv, "exec", "--interactive", "--workdir", command.workdir),
             *(word for variable in (_MARK, *variables) for word in ("--env", variable)),
@@ -205,7 +213,9 @@ class ContainerWalls:
             place = f"in the image {self._image}" if self._cell.image else "behind the walls"
             return _cannot_start(ended, f"{ears.missing}: not found {place}")
         if watch.found is None and ended.ending is Ending.EXITED and not ears.begun:
-            return _cannot_start(ended, stderr.strip() or f"{self._client.engine.kind} could not start it")
+            return _cannot_start(
+                ended, stderr.strip() or f"{self._client.engine.kind} could not start it (exit code {ended.code})"
+            )
         failed = watch.found is None and ended.ending is Ending.EXITED and ended.code != 0
         found = await watch.last_look(await first.limits() if failed and watch.counts else ())
         code = 128 - ended.code if ended.code in _SIGNALS else ended.code
@@ -305,6 +315,9 @@ def _walls(engine: engines.Engine, traits: engines.Traits, cell: Cell, limits: W
         words += ["--http-proxy=false", "--read-only-tmpfs=false"]
     if limits.memory_mb is not None:
         words += ["--memory", f"{limits.memory_mb}m", "--memory-swap", f"{limits.memory_mb}m"]
+    if limits.disk_mb is not None and not any("fsize=" in option for option in engine.run_options):
+        most_bytes = limits.disk_mb * _MEGABYTE
+        words += ["--ulimit", f"fsize={most_bytes}:{most_bytes}"]
     if limits.processes is not None:
         words += ["--pids-limit", str(limits.processes)]
     if limits.processes is not None and engine.kind is SandboxKind.PODMAN and traits.rootless:

@@ -58,6 +58,11 @@ for genba_place in /* /.[!.]*; do
 done
 set -- {START} "$@"
 """
+_SAVE_STDIN = """
+genba_stdin=/run/genba-stdin-$$
+cat >"$genba_stdin" && exec <"$genba_stdin" && rm -f "$genba_stdin"
+"""
+"""Podman loses all output of a command that ends before it has read its stdin, so the shell reads it first."""
 _RUN = """
 echo "{token} begun" >&3
 exec "$@" 2>&3 3>&-
@@ -74,14 +79,16 @@ def first_script(token: str) -> str:
     return _FIRST.format(token=token)
 
 
-def script(names: Iterable[str], token: str, tools: Iterable[str], *, own_path: bool, closes_proc: bool) -> str:
+def script(
+    names: Iterable[str], token: str, tools: Iterable[str], *, own_path: bool, closes_proc: bool, has_stdin: bool
+) -> str:
     """What becomes the command.
 
     `own_path` looks for programs where the image has them, too. `closes_proc` starts the command by START, so that it
     writes nothing to `/proc`.
     """
     needed = (START, *tools) if closes_proc else tuple(tools)
-    lines = ["exec 3>&2 2>/dev/null"]
+    lines = ["exec 3>&2 2>/dev/null", *([_SAVE_STDIN.strip()] if has_stdin else [])]
     for name in names:
         if _NAME.match(name):
             after = ':$PATH"' if name == "PATH" and own_path else '"'
