@@ -104,6 +104,15 @@ def test_a_number_of_the_forge_says_nothing_of_a_local_task(project: Project) ->
     project.genba("verify", "3", check=0)
 
 
+def test_a_keyword_in_a_commit_by_hand_does_not_outweigh_a_verdict(project: Project) -> None:
+    project.write(".genba/config.yaml", "dod: [no_secrets]\n")
+    project.commit("Settings")
+    project.genba("task", "add", "Write by hand", "--goal", "file_exists:docs/hand.md", check=0)
+    write_at(project, "Fixes #1")
+    assert project.genba("verify", "1").code == 1
+    assert states(project)[1] != "done"
+
+
 def test_without_a_remote_the_only_tracker_is_the_local_one(project: Project) -> None:
     for number, title in ((1, "Add a page"), (2, "Add a page"), (12, "Configure by environment"), (4, "Add four")):
         project.issue(number, title)

@@ -83,6 +83,29 @@ def test_a_package_that_is_renamed_or_moved_with_its_tests_passes(shop: Project,
     assert done.json["verification"]["results"][0]["result"]["status"] == "passed", done.out
 
 
+@pytest.mark.parametrize(
+    "lose",
+    [
+        "git mv src/shop lib",
+        "mkdir src/_old && git mv src/shop src/_old/shop",
+        "git rm -rqf src && mkdir -p docs/shop && touch docs/shop/__init__.py",
+        "git mv src/shop/__init__.py src/shop/init.py",
+        "mkdir -p shop && git mv src/shop/__init__.py shop/price.py",
+    ],
+)
+def test_tests_that_pass_without_the_moved_package_do_not_count(shop: Project, tmp_path: Path, lose: str) -> None:
+    """A copy of another origin, such as an older release from a package index."""
+    copy = tmp_path / "venv/lib/python3.11/site-packages/shop"
+    copy.mkdir(parents=True)
+    (copy / "__init__.py").write_text("PRICE = 3\n")
+    shop.git("switch", "-q", "-c", "wrecked")
+    subprocess.run(lose, shell=True, cwd=shop.root, check=True)
+    shop.commit("Tidy")
+    done = shop.genba("verify", "wrecked", "--json")
+    assert done.code != 0
+    assert "the tests import shop, which this commit has lost, of another place" in done.out
+
+
 @pytest.mark.parametrize("editable", [False, True])
 @pytest.mark.parametrize("destroy", ["git rm -rqf src", "git mv src/shop/__init__.py src/shop/other.py"])
 def test_a_destroyed_package_does_not_pass_by_its_installed_copy(

@@ -75,6 +75,13 @@ def test_file_exists_by_path_folder_and_glob() -> None:
         assert not judged(wanted.FileExists(path=path), WORK).passed, path
 
 
+def test_a_folder_is_no_file_of_its_name() -> None:
+    made = branch({}, {"docs/tea.md/x": "x\n", ".github/x": "x\n"})
+    assert not judged(wanted.FileExists(path="docs/tea.md"), made).passed
+    assert judged(wanted.FileExists(path="docs/tea.md/"), made).passed
+    assert judged(wanted.FileExists(path=".github"), made).passed
+
+
 def test_a_link_exists_only_where_it_leads_to_a_file_of_the_branch() -> None:
     made = branch({}, {"docs/a.md": Link("/etc/passwd"), "b.md": Link("nowhere"), "c.md": Link("d.md"), "d.md": "d\n"})
     assert not judged(wanted.FileExists(path="docs/a.md"), made).passed

@@ -338,6 +338,21 @@ def test_changing_a_makefile_that_judges_is_seen(lie: str) -> None:
     assert wanted in result.detail
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        'VERSION := $(shell sed -i "s/==.*/== 7/" tests/test_shop.py)',
+        'WHEN != sed -i "s/==.*/== 7/" tests/test_shop.py',
+        "X := $(file >tests/conftest.py,collect_ignore=['test_shop.py'])",
+        "Y ::= ${shell printf x > tests/conftest.py}",
+        "Z += $(eval test: ; @true)",
+    ],
+)
+def test_a_new_variable_that_runs_a_command_when_the_makefile_is_read_is_seen(line: str) -> None:
+    made = branch({"Makefile": MAKEFILE}, {"Makefile": f"{MAKEFILE}\n{line}\n"})
+    assert "Makefile variable" in made.protected(judges=MAKE).detail
+
+
 def test_a_makefile_exports_nothing_new() -> None:
     result = make(more="export PATH := $(CURDIR)/tools:$(PATH)\n").protected(judges=MAKE)
     assert not result.passed
@@ -375,6 +390,17 @@ def test_what_is_imported_in_place_of_a_script_of_the_goals_is_protected() -> No
     made = branch({"tools/check.py": "x\n"}, {"tools/check.py": "x\n", "tools/check/__init__.py": "y\n"})
     assert made.protected().passed
     assert "tools/check/__init__.py" in made.protected(judges=("tools/check.py",)).detail
+
+
+def test_a_module_beside_a_script_of_the_goals_that_it_would_import_is_protected() -> None:
+    made = branch({"tools/check.py": "import ast\n"}, {"tools/check.py": "import ast\n", "tools/ast.py": "y = 1\n"})
+    assert made.protected().passed
+    assert "tools/ast.py" in made.protected(judges=("tools/check.py",)).detail
+
+
+@pytest.mark.parametrize("name", [".proverc", ".pylintrc.toml", ".luacheckrc", "typos.toml", "tslint.json", ".taprc"])
+def test_settings_of_less_common_tools_are_protected(name: str) -> None:
+    assert name in branch({}, {name: "x\n"}).protected().detail
 
 
 def test_the_task_can_allow_each_path_by_the_words_of_the_hint() -> None:

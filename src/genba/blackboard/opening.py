@@ -11,7 +11,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,6 +31,12 @@ T = TypeVar("T")
 _ADVISORY_LOCK = 0x67656E6261
 """Held on PostgreSQL while the tables are made: the letters of genba."""
 
+_VARIABLE = "GENBA_DATABASE_URL"
+_OPTIONS_OF_A_REPOSITORY = frozenset(
+    {"host", "port", "sslmode", "connect_timeout", "application_name", "target_session_attrs"}
+)
+"""The options of libpq that open no file of the user."""
+_OR_UNSET = "   or: unset PGPASSWORD"
 _WHERE = "see GENBA_DATABASE_URL in the environment, and database in .genba/config.yaml"
 _OLDER = "has older tables, and `genba work` of the older version uses them"
 _WAL_PAUSE = 0.01
@@ -68,6 +74,28 @@ def migrate(address: str, busy_seconds: float = 30.0) -> tuple[str, str]:
         return _guarded(engine, place, busy_seconds, lambda: _raise_revision(engine, place, busy_seconds)), HEAD
     finally:
         engine.dispose()
+
+
+def address_of_repository(address: str, environment: Mapping[str, str]) -> str:
+    """An address that a file of the repository names. Raises where its server would get a secret of the user.
+
+    Rule: the user's password goes only to a server that the user names in the environment.
+    """
+    if "://" not in address or _url(address).get_backend_name() != "postgresql":
+        return address
+    url = _url(address)
+    if unknown := sorted(set(url.query) - _OPTIONS_OF_A_REPOSITORY):
+        raise _not_from_a_repository(f"the option {unknown[0]} may not stand in a file of the repository", "")
+    if environment.get("PGPASSWORD") and not url.password:
+        server = url.host or url.query.get("host", "")
+        raise _not_from_a_repository(f"names the database server {server}, which would get your PGPASSWORD", _OR_UNSET)
+    shown = url.update_query_dict({"passfile": os.devnull}).set(drivername="postgresql")
+    return shown.render_as_string(hide_password=False)
+
+
+def _not_from_a_repository(message: str, more: str) -> ConfigurationError:
+    problem = Problem(".genba/config.yaml", "database.url", message)
+    return ConfigurationError((problem,), hint=f"name the server yourself: export {_VARIABLE}=postgresql://…{more}")
 
 
 def _engine(address: str, busy_seconds: float) -> tuple[Engine, str]:

@@ -141,13 +141,17 @@ def _said(text: str) -> list[str]:
 
 
 def _existing(path: str, view: View) -> list[str]:
-    """The files that a path or a glob names. What is no file, and a link to what is not there, does not count."""
+    """The files that a path or a glob names. What is no file, and a link to what is not there, does not count.
+
+    A name with an ending is that of a file; one without may be a folder with files in it.
+    """
     plain = path.removeprefix("./").lstrip("/").rstrip("/")
     files = frozenset(view.files)
     if is_glob(path):
         named = [file for file in view.files if matches(file, path)]
     else:
-        named = [file for file in view.files if file == plain or file.startswith(f"{plain}/")]
+        is_folder = path.endswith("/") or "." not in plain.rpartition("/")[2][1:]
+        named = [file for file in view.files if file == plain or (is_folder and file.startswith(f"{plain}/"))]
     odd = {change.path: change for change in view.facts.changes if change.new_mode in (LINK, REPOSITORY)}
     return [file for file in named if file not in odd or _leads_to_a_file(odd[file], files, view.blobs)]
 

@@ -82,8 +82,9 @@ class _Guard:
         there = {change.path for change in facts.changes if change.new_mode != _NOTHING}
         self.files = (self.base_files - gone) | there
         self.modules = {name for path in base_files if not is_test(path) and (name := _root_module(path))}
-        self.roots = ("",) if "src/__init__.py" in self.base_files else ("", "src/")
-        """The folders from which Python imports, beside those of tests."""
+        beside = sorted({f"{path.rpartition('/')[0]}/" for path in judges if path.endswith(".py") and "/" in path})
+        self.roots = tuple(dict.fromkeys(("", *(() if "src/__init__.py" in self.base_files else ("src/",)), *beside)))
+        """The folders from which Python imports, beside those of tests: a script imports from its own folder first."""
         self.python_folders = {path.rpartition("/")[0] for path in self.files if path.endswith(".py")}
 
     def parts(self, change: FileChange) -> tuple[str, ...]:

@@ -24,6 +24,8 @@ def landed(facts: IssueFacts, base: str = "") -> Landing | None:
             continue
         if phases and commit.run in phases:
             continue
+        if facts.rejected and not commit.run:  # by hand: what it says does not outweigh what was looked at
+            continue
         number += 1
         if first is None or commit.time > newest or (commit.time == newest and commit.sha > first.sha):
             first, newest = commit, commit.time

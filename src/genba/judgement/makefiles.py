@@ -21,6 +21,8 @@ _REACHING = re.compile(
 )
 
 
+_RUN_WHEN_READ = re.compile(r"!=|[:+?]+= .*\$[({](?:shell|file|eval|guile|call|foreach|load)\b")
+"""An assignment that make carries out when it reads the file, whatever target was asked for."""
 _HOUSEKEEPING = frozenset({"clean", "distclean", "help", "install", "uninstall", "run", "serve", "dev", "demo", "docs"})
 """Targets that judge nothing, unless another one needs them."""
 
@@ -41,7 +43,8 @@ def differing_targets(old: str | None, new: str | None) -> tuple[str, ...]:
     found += [f"variable {name}" for name, values in before.variables.items() if after.variables.get(name) != values]
     referred = set(_REFERENCE.findall(old or ""))
     for name in after.variables:
-        if name not in before.variables and (name in referred or _REACHING.fullmatch(name)):
+        runs = any(_RUN_WHEN_READ.match(value) for value in after.variables[name])
+        if name not in before.variables and (name in referred or _REACHING.fullmatch(name) or runs):
             found.append(f"variable {name}")
     for name in after.rules:
         if name not in before.rules and (name in wanted or (name.startswith(".") and name != ".PHONY") or "%" in name):

@@ -20,11 +20,11 @@ _CAUTIOUS_FIRST = frozenset(
     ("no", "not", "dont", "never", "without", "skip", "disable", "avoid", "refuse", "forbid", "deny", "stop", "pause")
 )
 _CAUTIOUS = frozenset((
-    "ask", "audit", "budget", "cap", "careful", "cautious", "check", "checks", "confirm", "confirmation", "draft",
-    "dry", "dryrun", "inspect", "interactive", "limit", "manual", "max", "maximum", "most", "noop", "only", "plan",
-    "planned", "pretend", "preview", "prompt", "propose", "readonly", "recheck", "rehearse", "review", "safe",
-    "safely", "safety", "simulate", "simulated", "simulation", "test", "timeout", "trial", "try", "validate",
-    "verify", "whatif",
+    "approval", "approve", "ask", "audit", "budget", "cap", "careful", "cautious", "check", "checks", "confirm",
+    "confirmation", "cost", "draft", "dry", "dryrun", "hold", "inspect", "interactive", "keep", "limit",
+    "local", "manual", "max", "maximum", "most", "noop", "only", "plan", "planned", "pretend", "preview",
+    "prompt", "propose", "readonly", "recheck", "rehearse", "review", "safe", "safely", "safety", "simulate",
+    "simulated", "simulation", "test", "timeout", "trial", "try", "validate", "verify", "wait", "whatif",
 ))  # fmt: skip
 """A part of an option with one of these asks for less than a whole session that merges."""
 _CAUTIOUS_PAIRS = (("read", "only"), ("what", "if"), ("just", "print"))

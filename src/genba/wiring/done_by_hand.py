@@ -57,7 +57,7 @@ async def settle(house: House, number: int, base_branch: str | None) -> Task:
         raise StateConflictError(
             f"{commit[:7]}, the verified commit of task #{number}, is not on {base}",
             unchanged="nothing was changed.",
-            hint=f"git merge {last.subject.branch or commit[:12]}",
+            hint=f"git merge {commit[:12]}",
         )
     await _check_landing(house, task, last.subject, base, tip)
     actor = Actor(ActorKind.ORCHESTRATOR, f"genba, told by {house.actor().name}")

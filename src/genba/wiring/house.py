@@ -352,7 +352,11 @@ class House:
 
     def database(self) -> str:
         """Where the blackboard is: the environment, then the settings, then the file in the repository."""
-        named = os.environ.get(_DATABASE_VARIABLE) or self.project.file.database.url
+        named = os.environ.get(_DATABASE_VARIABLE, "")
+        if not named and "://" in (named := self.project.file.database.url):
+            from genba.blackboard.opening import address_of_repository  # noqa: PLC0415  (see board)
+
+            named = address_of_repository(named, os.environ)
         return named if "://" in named else str(self.layout.main / named)
 
     def has_board(self) -> bool:

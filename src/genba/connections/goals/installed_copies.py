@@ -1,19 +1,22 @@
 """Copies of the project that are installed where its goals run: tests must not pass on one of them.
 
 `pip install .` and `pip install -e .` write down the folder that they installed. Tests import such a copy where the
-commit has no package of that name in the places that goals look in first, and then say nothing about the commit. Where
-a Python is named by its path, its copies are not found; a package that the commit has lost is.
+commit has no package of that name in the places that goals look in first, and then say nothing about the commit. A
+copy of another origin is found out by a control: where a package of the base is no longer in its place, the tests that
+import it must fail while the files of that name are hidden.
 """
 
 import json
 import os
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from genba.connections.untrusted_files import UntrustedFolder
+from genba.domain.goals import Words
 
 _LARGEST = 1024 * 1024
 _SOURCES = (".", "src")
@@ -21,6 +24,9 @@ _SOURCES = (".", "src")
 _MODULES = (".py", ".so", ".pyd")
 _NO_PRODUCT = ("tests", "test", "docs", "setup", "conftest", "noxfile", "tasks")
 _MOST_TESTS = 5000
+MOST_LOST = 5
+"""So many lost packages are looked at; each takes a run of the tests."""
+HIDING_FAILED = 86
 
 
 def untested_package(path: str, repository: Path, commit: Path) -> str:
@@ -92,35 +98,63 @@ def _read(path: Path) -> str:
 
 
 def lost_packages(before: Iterable[str], after: Iterable[str]) -> frozenset[str]:
-    """The packages and modules that can be imported from the first paths, and of which no file is among the second."""
-    left = {part for path in after if path.endswith(".py") for part in _parts_of_module(path)}
-    return frozenset(name for path in before if (name := _importable(path)) and name not in left)
+    """The packages and modules of the first paths that are no longer in their place among the second.
+
+    One that can be imported from where goals look first has not been lost.
+    """
+    here, there = frozenset(before), frozenset(after)
+    roots = {path: name for path in here if (name := _import_name(path, here))}
+    gone = {name for path, name in roots.items() if path not in there}
+    return frozenset(name for name in gone if there.isdisjoint(_first_places(name)))
 
 
-def imported_by_tests(names: frozenset[str], commit: Path, paths: Iterable[str]) -> str:
-    """The first of the names that a test of the commit imports; nothing where none does."""
+def imported_by_tests(names: frozenset[str], commit: Path, paths: Iterable[str]) -> list[str]:
+    """The names that tests of the commit import."""
     wanted = re.compile(rf"^[ \t]*(?:from|import)[ \t]+({'|'.join(sorted(map(re.escape, names)))})\b", re.MULTILINE)
-    folder = UntrustedFolder(commit)
+    folder, found = UntrustedFolder(commit), set[str]()
     for path in islice((path for path in paths if _is_test(path)), _MOST_TESTS):
         text = (folder.read_start(path, _LARGEST) or b"").decode("utf-8", "replace")
-        if found := wanted.search(text):
-            return found[1]
-    return ""
+        found.update(wanted.findall(text))
+    return sorted(found)
 
 
-def _importable(path: str) -> str:
-    """The name by which a file at an import root is imported; nothing for what no product imports."""
-    parts = path.removeprefix("src/").split("/")
-    if not path.endswith(".py") or len(parts) > 2 or (len(parts) == 2 and parts[1] != "__init__.py"):  # noqa: PLR2004
-        return ""
-    name = parts[0].removesuffix(".py")
-    return name if name.isidentifier() and name not in _NO_PRODUCT and not _is_test(path) else ""
+def places_of(name: str, paths: Iterable[str]) -> list[str]:
+    """The folders and files of these paths that could be imported by the name."""
+    found = set()
+    for path in paths:
+        *folders, file = path.split("/")
+        if name in folders:
+            found.add("/".join(folders[: folders.index(name) + 1]))
+        elif file.partition(".")[0] == name and file.endswith(_MODULES):
+            found.add(path)
+    return sorted(found)
 
 
-def _parts_of_module(path: str) -> Iterator[str]:
+def without(places: Iterable[str], words: Words) -> str:
+    """A shell line that runs a command while these places are not there. HIDING_FAILED: they could not be hidden."""
+    names = [shlex.quote(f"./{place}") for place in places]
+    hide = " && ".join(f"mv {name} {name}.hidden" for name in names)
+    back = "; ".join(f"mv {name}.hidden {name}" for name in names)
+    line = words if isinstance(words, str) else shlex.join(words)
+    return f"{hide} || exit {HIDING_FAILED}\n(\n{line}\n)\ncode=$?\n{back}\nexit $code"
+
+
+def _import_name(path: str, paths: frozenset[str]) -> str:
+    """The name by which a package, or a module where goals look first, is imported; nothing for what is neither."""
     *folders, file = path.split("/")
-    yield from folders
-    yield file.removesuffix(".py")
+    if _is_test(path) or set(folders) & set(_NO_PRODUCT):
+        return ""
+    if file == "__init__.py" and folders:
+        is_inner = f"{'/'.join(folders[:-1])}/__init__.py".lstrip("/") in paths
+        name = "" if is_inner else folders[-1]
+    else:
+        name = file.removesuffix(".py") if file.endswith(".py") and folders in ([], ["src"]) else ""
+    return name if name.isidentifier() and name not in _NO_PRODUCT else ""
+
+
+def _first_places(name: str) -> set[str]:
+    starts = (name, f"src/{name}")
+    return {f"{start}{end}" for start in starts for end in (*_MODULES, *(f"/__init__{kind}" for kind in _MODULES))}
 
 
 def _is_test(path: str) -> bool:

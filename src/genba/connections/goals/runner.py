@@ -10,7 +10,15 @@ import msgspec
 
 from genba.connections.goals.commands import Folders, GoalCommands, PlainFolders, bounded_line, is_empty, judged
 from genba.connections.goals.endpoints import Endpoints, RunnerSettings
-from genba.connections.goals.installed_copies import imported_by_tests, lost_packages, untested_package
+from genba.connections.goals.installed_copies import (
+    HIDING_FAILED,
+    MOST_LOST,
+    imported_by_tests,
+    lost_packages,
+    places_of,
+    untested_package,
+    without,
+)
 from genba.connections.goals.regression import fails_on_base
 from genba.connections.goals.suites import SuiteEnd, counted, judged_suite, ran_no_test, run_suite
 from genba.connections.untrusted_files import UntrustedFolder
@@ -90,7 +98,8 @@ class GoalEngine:
                 command = goal.command if goal.command is not None else await self._detected(goal, place)
                 if command is None or is_empty(command):
                     return _no_command(goal, command)
-                return await self._of_commit(await fails_on_base(self.commands, goal, command, place, mark), place)
+                result = await fails_on_base(self.commands, goal, command, place, mark)
+                return await self._of_commit(result, place, command, mark)
             case FileExists(path=path):
                 there = await asyncio.to_thread(file_exists, Path(place.folder), path)
                 complaint = "" if there else f"there is no file {bounded_line(path)}"
@@ -114,29 +123,41 @@ class GoalEngine:
         if words is None or is_empty(words):
             return _no_command(goal, words)
         end = await run_suite(self.commands, words, place.folder, goal.timeout_seconds, mark)
-        return await self._of_commit(judged_suite(goal_type(goal), words, goal.timeout_seconds, end), place)
+        result = judged_suite(goal_type(goal), words, goal.timeout_seconds, end)
+        return await self._of_commit(result, place, words, mark)
 
-    async def _of_commit(self, result: CheckResult, place: Place) -> CheckResult:
+    async def _of_commit(self, result: CheckResult, place: Place, words: Words, mark: str) -> CheckResult:
         """The result of tests, unless they passed on an installed copy of the project."""
         if not result.passed or self.repository is None:
             return result
         files = Path(self.folders.files(place.folder))
         path = self.environment.get("PATH", "")
         copy = await asyncio.to_thread(untested_package, path, self.repository, files)
-        copy = copy or await self._lost_package(place, files)
+        copy = copy or await self._lost_package(result, place, words, mark)
         if not copy:
             return result
         detail = f"the tests import {copy}, not this commit: install it in verification.setup, or remove that copy"
         return msgspec.structs.replace(result, status=CheckStatus.ERROR, detail=detail)
 
-    async def _lost_package(self, place: Place, files: Path) -> str:
-        """A package of the base that the commit has no file of, though its tests import it."""
+    async def _lost_package(self, result: CheckResult, place: Place, words: Words, mark: str) -> str:
+        """A package of the base that the commit no longer has in its place, and whose tests pass without it."""
         if self.listing is None or not place.base or place.base == place.commit:
             return ""
-        after = await self.listing(place.commit)
+        after = frozenset(await self.listing(place.commit))
         lost = lost_packages(await self.listing(place.base), after)
-        name = await asyncio.to_thread(imported_by_tests, lost, files, after) if lost else ""
-        return f"{name}, which this commit has lost, of another place" if name else ""
+        files = Path(self.folders.files(place.folder))
+        names = await asyncio.to_thread(imported_by_tests, lost, files, after) if lost else []
+        limit = max(60.0, 3 * result.seconds)
+        for name in names[:MOST_LOST]:
+            hidden = places_of(name, after)
+            if not hidden or await self._passes_without(hidden, words, place, limit, mark):
+                return f"{name}, which this commit has lost, of another place"
+        return ""
+
+    async def _passes_without(self, hidden: list[str], words: Words, place: Place, limit: float, mark: str) -> bool:
+        """The control: whether tests pass while these files and folders are hidden."""
+        done = await self.commands.run(without(hidden, words), place.folder, limit, mark)
+        return not done.never_ran and done.code in (0, HIDING_FAILED)
 
     async def _script(self, goal: CustomScript, words: Words, place: Place, mark: str) -> CheckResult:
         """A script is judged by its exit code; one that names tests must have run one, where its output tells."""
@@ -147,7 +168,9 @@ class GoalEngine:
         if not result.passed or not names_tests(words):
             return result
         end = SuiteEnd(done=done, count=await counted(done))
-        return ran_no_test(goal_type(goal), words, end) if end.ran_none else await self._of_commit(result, place)
+        if end.ran_none:
+            return ran_no_test(goal_type(goal), words, end)
+        return await self._of_commit(result, place, words, mark)
 
     async def _detected(self, goal: Goal, place: Place) -> str | None:
         from genba.connections.goals.detection import detect_in  # noqa: PLC0415  (most goals name their command)

@@ -366,6 +366,9 @@ def _words_of_genba() -> set[str]:
     assert isinstance(root.command, click.Group)  # noqa: S101  (genba is a group of commands)
     found = {"into", "onto", "from", "to", "at", "list", *root.command.list_commands(root)}
     commands = [root.command.get_command(root, name) for name in ("work", "facilitate", "status")]
+    tasks = root.command.get_command(root, "task")
+    if isinstance(tasks, click.Group):
+        commands += [tasks.commands.get(name) for name in ("add", "edit")]
     params = [each for command in commands if command is not None for each in command.params]
     found.update(option.lstrip("-") for each in params for option in each.opts if option.startswith("--"))
     return found - {"plain", "json"}  # how a command shows itself changes nothing that it does
