@@ -91,18 +91,18 @@ def refused(project: Project, *words: str, code: int = 5, **environment: str) ->
 
 def test_a_question_is_listed_with_the_command_that_answers_it(project: Project) -> None:
     project.issue(1, "Choose a region")
-    assert "nothing waits for you" in project.genba("escalations", check=0).err
+    assert "nothing waits for you" in project.genba("decisions", check=0).err
     asked(project)
 
-    listed = project.genba("escalations", check=0).out
-    shown = project.genba("escalations", "show", "1", check=0).out
+    listed = project.genba("decisions", check=0).out
+    shown = project.genba("decisions", "show", "1", check=0).out
 
     assert "#1 Choose a region  question  just now  Which region?   genba answer 1" in listed
     assert "Which region?" in shown
     assert "genba logs worker-1-1-abcdef" in shown
     assert 'genba answer 1 "…"' in shown
-    assert project.genba("escalations", "--json", check=0).json[0]["kind"] == "question"
-    assert project.genba("escalations", "show", "1", "--json", check=0).json["task"]["number"] == 1
+    assert project.genba("decisions", "--json", check=0).json[0]["kind"] == "question"
+    assert project.genba("decisions", "show", "1", "--json", check=0).json["task"]["number"] == 1
 
 
 def test_an_answer_is_written_down_and_the_task_can_go_on(project: Project) -> None:
@@ -118,7 +118,7 @@ def test_an_answer_is_written_down_and_the_task_can_go_on(project: Project) -> N
         found = board.escalation(1)
     assert (found.status, found.answer) == ("answered", "Europe")
     assert "nothing about task #1 waits for an answer" in refused(project, "answer", "1", "Asia")
-    decided = project.genba("escalations", "--all", check=0).out
+    decided = project.genba("decisions", "--all", check=0).out
     assert "answered by" in decided
     assert "Europe" in decided
 
@@ -161,8 +161,8 @@ def test_a_question_is_not_shown_to_a_terminal_as_it_is(project: Project) -> Non
     project.issue(1, "Choose\x1b[2J a region\u202e")
     asked(project, question="Which\x1b]0;title\x07 region?\nNow!")
 
-    listed = project.genba("escalations", check=0).out
-    shown = project.genba("escalations", "show", "1", check=0).out
+    listed = project.genba("decisions", check=0).out
+    shown = project.genba("decisions", "show", "1", check=0).out
 
     assert "\x1b" not in listed + shown
     assert "\u202e" not in listed + shown
@@ -206,7 +206,7 @@ def test_a_plan_is_shown_with_its_parts_and_approved(project: Project) -> None:
         board.propose(Plan(task=1, subtasks=parts, summary="Menu first."))
         board.escalate(Escalation(task=1, kind=EscalationKind.PLAN, question="Shall it be done so?"))
 
-    shown = project.genba("escalations", "show", "1", check=0).out
+    shown = project.genba("decisions", "show", "1", check=0).out
     done = project.genba("approve", "1", "--json", check=0).json
 
     assert "├─ menu  The menu" in shown
@@ -251,11 +251,11 @@ def asked_to_review(project: Project) -> None:
 def test_a_commit_that_waits_for_a_review_is_approved(project: Project, words: tuple[str, ...]) -> None:
     asked_to_review(project)
 
-    assert f"git show {COMMIT[:12]}" in project.genba("escalations", "show", "1", check=0).out
+    assert f"git show {COMMIT[:12]}" in project.genba("decisions", "show", "1", check=0).out
     project.genba(*words, check=0)
 
     assert project.task(1).approved == COMMIT
-    assert project.genba("escalations", "--json", check=0).json == []
+    assert project.genba("decisions", "--json", check=0).json == []
 
 
 def test_a_commit_that_is_rejected_is_not_approved(project: Project) -> None:
@@ -287,7 +287,7 @@ def test_nothing_is_decided_that_nobody_asked(project: Project) -> None:
     assert "waits for an answer" in refused(project, "answer", "1", "yes")
     for words in (("approve", "7"), ("reject", "7", "--reason", "no"), ("answer", "7", "x"), ("pause", "7")):
         refused(project, *words, code=4)
-    assert "was ever escalated" in refused(project, "escalations", "show", "1", code=4)
+    assert "was ever escalated" in refused(project, "decisions", "show", "1", code=4)
 
 
 @pytest.mark.parametrize(
@@ -326,7 +326,7 @@ def test_an_agent_decides_nothing(project: Project, words: tuple[str, ...]) -> N
 def test_an_agent_may_look(project: Project) -> None:
     project.issue(1, "Choose a region")
     asked(project)
-    for words in (("escalations",), ("escalations", "show", "1"), ("queue",), ("sessions",), ("sessions", "1")):
+    for words in (("decisions",), ("decisions", "show", "1"), ("queue",), ("sessions",), ("sessions", "1")):
         project.genba(*words, check=0, GENBA_RUN=RUN, GENBA_AGENT="worker")
 
 
@@ -379,11 +379,11 @@ def test_a_task_that_is_stopped_waits_for_a_person(project: Project) -> None:
     project.genba("stop", "1", "--reason", "a wrong idea", check=0)
     project.genba("stop", "1", check=0)
 
-    listed = project.genba("escalations", "--json", check=0).json
+    listed = project.genba("decisions", "--json", check=0).json
     assert [(each["kind"], each["question"]) for each in listed] == [("stopped", "a wrong idea")]
     assert controls(project) == (False, False, [1])
     project.genba("resume", "1", check=0)
-    assert project.genba("escalations", "--json", check=0).json == []
+    assert project.genba("decisions", "--json", check=0).json == []
     assert controls(project) == (False, False, [])
 
 
@@ -396,8 +396,8 @@ def test_resume_decides_nothing_but_the_stop(project: Project) -> None:
 
     done = project.genba("resume", "1", check=0)
 
-    assert "genba escalations show 1" in done.err
-    kinds = {each["kind"] for each in project.genba("escalations", "--json", check=0).json}
+    assert "genba decisions show 1" in done.err
+    kinds = {each["kind"] for each in project.genba("decisions", "--json", check=0).json}
     assert "budget" in kinds
 
 
@@ -409,7 +409,7 @@ def test_an_empty_project_has_an_empty_queue_and_no_sessions(project: Project) -
     assert project.genba("queue", "--json", check=0).json == []
     assert "hint: genba work" in project.genba("sessions", check=0).err
     assert project.genba("sessions", "--json", check=0).json == []
-    assert project.genba("escalations", "--json", check=0).json == []
+    assert project.genba("decisions", "--json", check=0).json == []
     assert not (project.root / ".genba").exists()
 
 

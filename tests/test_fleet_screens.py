@@ -224,7 +224,7 @@ shop · 3 of 4 workers busy · laptop                        12:41 m · 182.0k t
  needs you
  ? #18 Choose a region           "Which region?"   genba answer 18 "…"
  ? #20 Mend the till             attempts: 3 attempts of 2 agents came to nothing. Shall it be trie…
-      genba escalations show 20
+      genba decisions show 20
 
  4 merged · 4 done · 0 failed · 3 ready · 9 open · ctrl-c parks it
 """)
@@ -252,7 +252,7 @@ shop · 3 of 4 workers busy · laptop    12:41 m · 182.0k tokens · $4.10 of $1
  needs you
  ? #18 Choose a region           "Which region?"   genba answer 18 "…"
  ? #20 Mend the till             attempts: 3 attempts of 2 agents came to nothi…
-      genba escalations show 20
+      genba decisions show 20
 
  4 merged · 4 done · 0 failed · 3 ready · 9 open · ctrl-c parks it
 """)
@@ -500,7 +500,7 @@ def test_what_waits_for_a_person() -> None:
     task                 kind      since     question
  ?  #18 Choose a region  question  2 h ago   Which region?   genba answer 18 "…"
  ?  #20 Mend the till    conflict  1 d ago   The work conflicts with main in app.py, after 3 rounds…
-   genba escalations show 20
+   genba decisions show 20
  ✓  #21 Print receipts   attempts  just now  approved by ann: the key is there now · Shall it be tr…
 """)
 

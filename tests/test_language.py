@@ -114,7 +114,7 @@ def test_what_a_person_is_asked_is_japanese(project: Project) -> None:
     project.agent(script={"turns": [{"reply": "nothing"}], "repeat": True}, parameters={"issue": {"type": "number"}})
     project.issue(1, "作業")
     project.genba("work", "--until-empty")
-    asked = project.genba("escalations", "--json", check=0).out
+    asked = project.genba("decisions", "--json", check=0).out
     assert JAPANESE.search(asked), asked
 
 

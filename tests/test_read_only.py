@@ -42,7 +42,7 @@ def test_a_blackboard_that_cannot_be_written_is_read_all_the_same(project: Proje
 
     assert "Mend the till" in project.genba("task", "list", check=0).out
     assert "Mend the till" in project.genba("task", "show", "1", check=0).out
-    for word in ("sessions", "queue", "escalations"):
+    for word in ("sessions", "queue", "decisions"):
         project.genba(word, check=0)
     for words in (("task", "add", "Another"), ("pause",)):
         refused = project.genba(*words, check=5)

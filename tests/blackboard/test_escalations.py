@@ -83,7 +83,7 @@ def test_what_was_decided_or_never_asked_is_refused_clearly(board: Blackboard, f
     task = add(board)
     with pytest.raises(NotFoundError, match="nothing of task #1 waits for a person") as caught:
         fleet.answer(task, "green", HUMAN)
-    assert caught.value.hint == "genba escalations"
+    assert caught.value.hint == "genba decisions"
     ask(fleet, begin(fleet, task))
     for empty in ("", " "):
         with pytest.raises(UsageError):

@@ -264,7 +264,7 @@ def test_a_blocked_task_does_not_go_on_and_an_open_one_does(board: Blackboard, f
     block(board, session.task)
     with pytest.raises(StateConflictError, match="it is blocked: which colour") as caught:
         fleet.continue_(go_on(session, Cause.ANSWER), executor="here")
-    assert caught.value.hint == f"genba escalations show {session.task}"
+    assert caught.value.hint == f"genba decisions show {session.task}"
     open_(board, session.task)
     fleet.continue_(go_on(session, Cause.ANSWER), executor="here")
     assert board.get(session.task).status is TaskStatus.IN_PROGRESS

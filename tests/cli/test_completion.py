@@ -38,7 +38,7 @@ def told(project: Project, line: str) -> list[str]:
 
 def test_commands_and_options_are_completed(project: Project) -> None:
     assert set(told(project, "genba ")) == set(COMMANDS)
-    assert told(project, "genba esc") == ["escalations"]
+    assert told(project, "genba dec") == ["decisions"]
     assert told(project, "genba task sh") == ["show"]
     assert "--until-empty" in told(project, "genba work --u")
 

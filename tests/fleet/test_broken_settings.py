@@ -25,7 +25,7 @@ def test_whoever_looks_or_stops_what_runs_is_not_kept_from_it_by_broken_settings
             ("queue",),
             ("task", "list"),
             ("task", "show", "1"),
-            ("escalations",),
+            ("decisions",),
             ("logs",),
             ("pause",),
             ("stop", "1"),

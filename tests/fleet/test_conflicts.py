@@ -71,7 +71,7 @@ def test_work_with_markers_left_in_it_never_lands(small_yard: Yard) -> None:
     assert sorted(statuses.values()) == [TaskStatus.BLOCKED, TaskStatus.DONE]
     assert statuses[late] is TaskStatus.BLOCKED
     assert "<<<<<<<" not in yard.project.git("show", "main:shared.txt")
-    shown = yard.genba("escalations", "show", str(late)).out
+    shown = yard.genba("decisions", "show", str(late)).out
     assert "the markers of the conflict are still in shared.txt" in shown
     branch = yard.project.git("for-each-ref", "--format=%(refname:short)", f"refs/heads/genba/{late}-*")
     assert "<<<<<<<" in yard.project.git("show", f"{branch}:shared.txt"), "the work is kept as it is"
@@ -88,10 +88,10 @@ def test_after_the_rounds_a_person_is_asked_and_gives_one_more(small_yard: Yard)
         (asked,) = board.escalations()
     assert asked.kind is EscalationKind.CONFLICT
     assert asked.evidence["paths"] == ["shared.txt"]
-    listed = yard.genba("escalations").out
+    listed = yard.genba("decisions").out
     assert "conflicts with main in shared.txt" in listed
-    assert f"genba escalations show {asked.task}" in listed
-    shown = yard.genba("escalations", "show", str(asked.task)).out
+    assert f"genba decisions show {asked.task}" in listed
+    shown = yard.genba("decisions", "show", str(asked.task)).out
     assert f"genba approve {asked.task}" in shown
     assert f"genba answer {asked.task}" in shown
     yard.genba("answer", str(asked.task), "Both lines are wanted.")

@@ -34,7 +34,7 @@ def test_an_agent_that_always_fails_is_followed_by_another_and_then_by_a_person(
     assert first.branch in told
     assert len(notes) == 2
     assert "attempt 2 by second" in notes[-1]
-    shown = yard.genba("escalations", "show", "1").out
+    shown = yard.genba("decisions", "show", "1").out
     assert "worker" in shown
     assert "second" in shown
     assert "genba approve 1" in shown

@@ -71,7 +71,7 @@ def test_a_task_that_is_stopped_under_way_is_parked_and_goes_on_in_its_session(s
     with yard.board() as board:
         (parked,) = board.sessions(1)
     assert parked.waits_for is WaitsFor.RESUME
-    assert "It can wait." in yard.genba("escalations").out
+    assert "It can wait." in yard.genba("decisions").out
     open_gate(gate)
     yard.genba("resume", "1")
     yard.work()

@@ -48,7 +48,7 @@ def test_an_approved_plan_becomes_parts_that_land_on_the_branch_of_the_task_and_
 
     assert yard.started() == ["plan"]
     assert [need["command"] for need in waiting["needs"]] == ["genba approve 1"]
-    shown = yard.genba("escalations", "show", "1").out
+    shown = yard.genba("decisions", "show", "1").out
     assert "api" in shown
     assert "Show the form" in shown
     assert "after" in shown, "what waits for what is shown"

@@ -36,9 +36,9 @@ def test_a_question_frees_its_worker_and_the_answer_goes_to_the_same_session(yar
         (waiting,) = board.sessions(1)
     assert asked.kind is EscalationKind.QUESTION
     assert waiting.waits_for is WaitsFor.ANSWER
-    listed = yard.genba("escalations").out
+    listed = yard.genba("decisions").out
     assert "Which port shall it listen on?" in listed
-    assert "genba answer 1" in listed + yard.genba("escalations", "show", "1").out
+    assert "genba answer 1" in listed + yard.genba("decisions", "show", "1").out
 
     yard.genba("answer", "1", "Take 8080.")
     yard.work()

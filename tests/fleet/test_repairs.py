@@ -99,7 +99,7 @@ def test_work_that_landed_and_cannot_be_pushed_is_pushed_when_that_is_possible(s
 
     done = summary(yard.work(check=1))
 
-    assert [(need["task"], need["command"]) for need in done["needs"]] == [(1, "genba escalations show 1")]
+    assert [(need["task"], need["command"]) for need in done["needs"]] == [(1, "genba decisions show 1")]
     with yard.board() as board:
         (session,) = board.sessions(1)
         (asked,) = board.escalations()

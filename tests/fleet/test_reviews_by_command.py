@@ -327,7 +327,7 @@ def test_a_person_sees_the_decision_of_a_run_and_approves_it(yard: Yard) -> None
     author(yard)
     run = made(yard, reviewed_by="human")
 
-    (asked,) = json.loads(yard.genba("escalations", "--json").out)
+    (asked,) = json.loads(yard.genba("decisions", "--json").out)
     assert (asked["task"], asked["kind"], asked["commit"]) == (1, "review", run["verified"])
     assert "genba approve 1" in run["hint"]
     assert "genba reject 1" in run["hint"]

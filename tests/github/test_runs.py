@@ -218,7 +218,7 @@ def test_a_pull_request_that_somebody_closes_is_a_question(shop: Shop) -> None:
     shop.hub.close(SHOP, pull.number, by="rita")
     shop.sync()
     assert shop.status(number) == "blocked"
-    assert "closed without a merge" in shop.project.genba("escalations", check=0).out
+    assert "closed without a merge" in shop.project.genba("decisions", check=0).out
 
 
 def test_an_issue_that_is_closed_meanwhile_gets_no_pull_request(shop: Shop) -> None:

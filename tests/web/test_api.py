@@ -42,7 +42,7 @@ def test_a_task_and_the_lists_read_as_the_commands_print_them(served: Dashboard)
         for path, words in (
             ("/api/tasks", ("task", "list", "--json")),
             ("/api/sessions", ("sessions", "--json")),
-            ("/api/escalations", ("escalations", "--json")),
+            ("/api/escalations", ("decisions", "--json")),
             ("/api/queue", ("queue", "--json")),
         ):
             assert client.get(path).json() == served.project.genba(*words).json, path

@@ -204,7 +204,7 @@ def _to_decide(tx: Transaction, number: int, actor: Actor, only: int | None) -> 
     raise StateConflictError(
         f"nothing of task #{number} waits for a person: the last was {found.status}{by}",
         unchanged="nothing was changed.",
-        hint="genba escalations",
+        hint="genba decisions",
     )
 
 
@@ -213,7 +213,7 @@ def asked_anew(found: Escalation) -> StateConflictError:
     return StateConflictError(
         f"task #{found.task} waits for something else by now: {found.kind}",
         unchanged="nothing was changed.",
-        hint=f"genba escalations show {found.task}",
+        hint=f"genba decisions show {found.task}",
     )
 
 
@@ -271,5 +271,5 @@ def _again(tx: Transaction, task: Task, found: Escalation) -> Escalation:
 
 def _nothing_waits(number: int) -> NotFoundError:
     return NotFoundError(
-        f"nothing of task #{number} waits for a person", unchanged="nothing was changed.", hint="genba escalations"
+        f"nothing of task #{number} waits for a person", unchanged="nothing was changed.", hint="genba decisions"
     )

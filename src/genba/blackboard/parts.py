@@ -416,7 +416,7 @@ def _moved(tx: Transaction, task: Task, order: PartOrder, actor: Actor) -> Task:
             return change_status(tx, task.number, change)
         case TaskStatus.BLOCKED:
             why = task.blocker.reason if task.blocker else ""
-            raise refused(task.number, f"it is blocked: {why}", f"genba escalations show {task.number}")
+            raise refused(task.number, f"it is blocked: {why}", f"genba decisions show {task.number}")
     raise StateConflictError(
         f"task #{task.number} is {task.status}: part {order.part} of {order.run} cannot begin",
         unchanged="nothing was changed.",

@@ -228,4 +228,4 @@ def command_for(kind: EscalationKind, task: int) -> str:
         case EscalationKind.STOPPED:
             return f"genba resume {task}"
         case EscalationKind.ATTEMPTS | EscalationKind.CONFLICT | EscalationKind.RED:
-            return f"genba escalations show {task}"
+            return f"genba decisions show {task}"

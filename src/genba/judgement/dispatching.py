@@ -360,7 +360,7 @@ class _Look:
         people = sum(move.kind in _FOR_A_PERSON for move in waits)
         of_them = f", {people} of them for a person" if people else ""
         asked = any(one.status == "open" for one in self.field.escalations)
-        where = "genba escalations" if asked else "genba task list"
+        where = "genba decisions" if asked else "genba task list"
         count = "1 task waits" if len(waits) == 1 else f"{len(waits)} tasks wait"
         why = f"nothing can go on: {count}{of_them}  {where}"
         circle = any(move.kind is WaitReason.DEADLOCK for move in waits)

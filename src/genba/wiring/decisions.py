@@ -71,7 +71,7 @@ class Decisions:
         if asked is not None and asked.kind is EscalationKind.STOPPED:
             self.board.decide(number, True, "resumed", self.actor, asked.id)
             asked = open_one(self.board, number)
-        waits = f"genba escalations show {number}   waits for you"
+        waits = f"genba decisions show {number}   waits for you"
         return Told(sentence=f"#{number} goes on", hint=waits if asked is not None else onward(self.board))
 
     def stop(self, number: int | None = None, reason: str = "") -> Told:
@@ -178,7 +178,7 @@ def the_one(board: FleetBoard, number: int, what: str, asked: int | None = None)
     found = open_one(board, number)
     if found is None:
         raise StateConflictError(
-            f"nothing about task #{number} waits for {what}", unchanged="nothing was changed.", hint="genba escalations"
+            f"nothing about task #{number} waits for {what}", unchanged="nothing was changed.", hint="genba decisions"
         )
     if asked is not None and asked != found.id:
         raise asked_anew(found)
@@ -206,7 +206,7 @@ def _check_commit(escalation: Escalation, commit: str | None) -> None:
         raise StateConflictError(
             f"{commit[:40]} is not what is to be approved: {asked}",
             unchanged="nothing was changed.",
-            hint=f"genba escalations show {escalation.task}",
+            hint=f"genba decisions show {escalation.task}",
         )
 
 

@@ -10,7 +10,7 @@ import sys
 import click
 
 from genba import __version__
-from genba.domain.errors import DiskFullError, GenbaError, UnexpectedError, UsageError, is_disk_full
+from genba.domain.errors import DiskFullError, GenbaError, NotFoundError, UnexpectedError, UsageError, is_disk_full
 from genba.domain.problems import did_you_mean
 from genba.entrypoints.cli.failures import error_as_json, show_error
 from genba.entrypoints.cli.next_commands import next_command
@@ -20,11 +20,12 @@ COMMANDS = {
     "answer": "genba.entrypoints.cli.fleet_commands:answer",
     "approve": "genba.entrypoints.cli.fleet_commands:approve",
     "completion": "genba.entrypoints.cli.completion_command:completion",
+    "decisions": "genba.entrypoints.cli.fleet_commands:decisions",
     "demo": "genba.entrypoints.cli.demo_command:demo",
     "doctor": "genba.entrypoints.cli.doctor_command:doctor",
-    "escalations": "genba.entrypoints.cli.fleet_commands:escalations",
     "facilitate": "genba.entrypoints.cli.facilitate_command:facilitate",
     "gc": "genba.entrypoints.cli.gc_command:gc",
+    "help": "genba.entrypoints.cli.help_command:help_",
     "init": "genba.entrypoints.cli.init_command:init",
     "logs": "genba.entrypoints.cli.logs_command:logs",
     "mcp": "genba.entrypoints.cli.mcp_commands:mcp",
@@ -46,37 +47,52 @@ COMMANDS = {
     "verify": "genba.entrypoints.cli.verify_command:verify",
     "work": "genba.entrypoints.cli.work_command:work",
 }
-SUMMARIES = {
-    "agent": "List, show, check and create agents.",
-    "answer": "Answer what a task waits for.",
-    "approve": "Say yes: to a commit, a plan, another attempt.",
-    "completion": "Teach your shell to complete.",
-    "demo": "Watch a fleet work, be judged and be merged.",
-    "doctor": "Find what is installed and what works here.",
-    "escalations": "List what only a person can decide.",
-    "facilitate": "Say how each issue stands, and what to do next.",
-    "gc": "Clear away what ended tasks left.",
-    "init": "Write the first settings of a project.",
-    "logs": "List runs, or show what one did.",
-    "mcp": "Serve agents that ask what to do next.",
-    "migrate": "Bring the tables of the blackboard up to date.",
-    "notify": "Show who is told when something waits for a person.",
-    "outbox": "Show, send, repeat or drop what is to be changed on GitHub.",
-    "pause": "Begin nothing new.",
-    "queue": "Show the merge queue.",
-    "reject": "Say no, and why.",
-    "resume": "Go on after a pause or a stop.",
-    "run": "Run an agent.",
-    "schema": "Print the JSON Schema of a file.",
-    "serve": "Open the dashboard of the project.",
-    "sessions": "List attempts: who, how it stands, what it cost.",
-    "status": "Show how the field stands, in short.",
-    "stop": "Park what runs now.",
-    "sync": "Look at GitHub, and send what waits.",
-    "task": "Keep the tasks of the project.",
-    "verify": "Check whether a task, a branch or a commit is done.",
-    "work": "Work off the tasks with many agents.",
+GROUPS = {
+    "Start": {
+        "init": "Propose the first settings of a project.",
+        "doctor": "Check what is installed and what works here.",
+        "demo": "Watch a fleet work on a small repository.",
+    },
+    "Work": {
+        "run": "Run one agent.",
+        "work": "Run agents on all open tasks.",
+        "pause": "Start no new sessions.",
+        "resume": "Continue after a pause or a stop.",
+        "stop": "Stop running agents.",
+        "verify": "Verify a task, a branch or a commit.",
+    },
+    "Decide": {
+        "decisions": "List what only a person can decide.",
+        "answer": "Answer the question of a task.",
+        "approve": "Approve a commit, a plan or another attempt.",
+        "reject": "Reject it, with a reason.",
+    },
+    "Inspect": {
+        "status": "Show the state of every issue and the next command.",
+        "facilitate": "Report on all issues, and update their comments.",
+        "task": "Add, show and change tasks.",
+        "sessions": "List sessions: agent, status and cost.",
+        "logs": "List sessions, or show what one did.",
+        "queue": "Show the merge queue.",
+        "serve": "Serve the dashboard.",
+    },
+    "GitHub": {
+        "sync": "Read issues from GitHub, and send changes.",
+        "outbox": "Show, send, repeat or drop changes to GitHub.",
+    },
+    "Admin": {
+        "agent": "List, show, check and create agents.",
+        "mcp": "Serve agents that ask what to do next.",
+        "schema": "Print the JSON Schema of a file.",
+        "gc": "Remove what ended tasks left behind.",
+        "migrate": "Migrate the database.",
+        "notify": "Show and test notifications.",
+        "completion": "Print the completion script of a shell.",
+        "help": "Show the help of a command.",
+    },
 }
+"""The commands by what they are for, as `genba --help` shows them."""
+SUMMARIES = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 
 
 class LazyGroup(click.Group):
@@ -94,17 +110,24 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl(sorted(SUMMARIES.items()))
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()), col_max=14)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, "-V", "--version", message="genba %(version)s")
-def cli() -> None:
-    """Run coding agents on a project's issues, and believe only what git shows.
+@click.option("-C", "folder", metavar="DIR", help="Run as if genba was started in DIR.")
+def cli(folder: str | None) -> None:
+    """Run coding agents on a project's issues. Merge only what is verified in git.
 
     Begin with `genba demo`, then `genba init` in a repository of your own.
     """
+    if folder is not None:
+        try:
+            os.chdir(folder)
+        except OSError as error:
+            raise NotFoundError(f"{folder}: {error.strerror}", hint="genba -C DIR COMMAND") from error
 
 
 def run_cli(arguments: list[str]) -> int:

@@ -100,7 +100,7 @@ ARGUMENTS: dict[tuple[str, ...], Callable[[Path], Values]] = {
     **{(name,): tasks for name in ("answer", "approve", "reject", "pause", "resume", "stop", "sessions", "verify")},
     **{("task", name): tasks for name in ("show", "edit", "comment", "block", "unblock", "cancel", "reopen", "depend")},
     **{("task", name): tasks for name in ("approve", "done")},
-    ("escalations", "show"): tasks,
+    ("decisions", "show"): tasks,
     ("run",): agents,
     ("agent", "show"): agents,
     ("agent", "check"): agents,

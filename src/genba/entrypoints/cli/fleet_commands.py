@@ -60,11 +60,11 @@ def stop(number: int | None, reason: str, as_json: bool) -> None:
 # ── what waits for people ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@click.group("escalations", invoke_without_command=True)
+@click.group("decisions", invoke_without_command=True)
 @click.option("--all", "decided_too", is_flag=True, help="The decided ones too.")
 @_JSON
 @click.pass_context
-def escalations(ctx: click.Context, decided_too: bool, as_json: bool) -> None:
+def decisions(ctx: click.Context, decided_too: bool, as_json: bool) -> None:
     """List what only a person can decide, with the command to type."""
     if ctx.invoked_subcommand is not None:
         return
@@ -80,7 +80,7 @@ def escalations(ctx: click.Context, decided_too: bool, as_json: bool) -> None:
         click.echo(line)
 
 
-@escalations.command("show")
+@decisions.command("show")
 @click.argument("number", type=NUMBER)
 @_JSON
 def show(number: int, as_json: bool) -> None:
@@ -89,7 +89,7 @@ def show(number: int, as_json: bool) -> None:
     task = board.board.get(number)
     found = waiting(board, number) or [each for each in board.escalations(open_only=False) if each.task == number][-1:]
     if not found:
-        raise NotFoundError(f"nothing about task #{number} was ever escalated", hint="genba escalations")
+        raise NotFoundError(f"nothing about task #{number} was ever escalated", hint="genba decisions")
     sessions, last = board.sessions(number), board.board.last_verification(number)
     plan = next((each for each in reversed(board.field().plans) if each.task == number), None)
     if as_json:

@@ -20,7 +20,7 @@ from genba.domain.errors import (
 )
 
 _AGENT_FILE = re.compile(r"(?:^|/)\.agent/([\w-]+)/")
-_GROUPS = {"agent": 2, "mcp": 2, "outbox": 2, "task": 2, "escalations": 1}
+_GROUPS = {"agent": 2, "mcp": 2, "outbox": 2, "task": 2, "decisions": 1}
 """Commands with commands of their own: how many words name one."""
 _LISTS = {
     "agent": "genba agent list",

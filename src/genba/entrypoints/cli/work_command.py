@@ -257,7 +257,7 @@ def _next_command(summary: WorkSummary) -> str:
         case Ended.BUDGET:
             return "raise budget in .genba/config.yaml, then genba work   what it was spent on: genba sessions"
         case _ if summary.needs:
-            return "genba escalations"
+            return "genba decisions"
         case Ended.PARKED:
             return "genba work   goes on"
         case Ended.EMPTY if summary.detail:

@@ -128,7 +128,7 @@ FLEET: tuple[Operation, ...] = (
         "What only a person can decide.",
         _escalations,
         tuple[Escalation, ...],
-        "genba escalations --json",
+        "genba decisions --json",
         query=AllQuery,
         group="fleet",
     ),
