@@ -25,8 +25,8 @@ CIRCLE = proposal(part("api", "Add the endpoint", "form"), part("form", "Show th
 TWICE = proposal(part("api", "Add the endpoint"), part("api", "Add the endpoint"))
 
 
-def planner(yard: Yard, *replies: dict[str, Any]) -> None:
-    run = f"echo plan >> {yard.starts}"
+def planner(yard: Yard, *replies: dict[str, Any], do: str = "true") -> None:
+    run = f"echo plan >> {yard.starts}; {do}"
     turns = [{"do": [{"run": run}], "reply": reply} for reply in replies]
     yard.project.agent(
         "planner",
@@ -70,6 +70,21 @@ def test_an_approved_plan_becomes_parts_that_land_on_the_branch_of_the_task_and_
     assert purposes == [Purpose.PLAN, Purpose.INTEGRATE]
     assert not yard.unreachable()
     assert not yard.left_running()
+
+
+def test_what_a_planner_commits_is_not_used_and_its_plan_counts(small_yard: Yard) -> None:
+    yard = small_yard
+    yard.set()
+    yard.agent()
+    planner(yard, TWO, do="echo x > mine.txt; git add -A; git commit -qm mine")
+    yard.task(1, decompose=True)
+
+    done = yard.work(check=1)
+
+    assert "the engine met an error" not in done.err
+    assert any("proposes 2 parts" in line for line in done.err.splitlines()), done.err
+    assert yard.started() == ["plan"]
+    assert not [name for name in yard.project.branches() if "plan" in name]
 
 
 def test_a_whole_that_is_red_asks_its_agent(small_yard: Yard) -> None:

@@ -188,9 +188,15 @@ def test_what_a_reviewer_commits_is_kept_aside_and_not_used(small_yard: Yard) ->
     reviewer(yard, APPROVE, do="echo x > mine.txt; git add -A; git commit -qm mine")
     yard.task(1, requires_review=True, reviewer_type="ai")
 
-    yard.work()
+    done = yard.work()
 
     assert yard.look(1).status is TaskStatus.DONE
+    assert "the engine met an error" not in done.err
+    assert any("approves, 0 findings" in line for line in done.err.splitlines()), done.err
+    with yard.board() as board:
+        (session,) = (found for found in board.sessions(2) if found.agent == "reviewer")
+    notices = [event["message"] for event in yard.project.events(session.run) if event["event"] == "notice"]
+    assert any("what it wrote is not used, and is kept" in told for told in notices), notices
     assert "mine.txt" not in yard.files()
     kept = yard.project.git("for-each-ref", "--format=%(refname)", "refs/genba/rescue").split()
     assert any("mine.txt" in yard.files(ref) for ref in kept)

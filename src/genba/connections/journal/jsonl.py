@@ -57,6 +57,8 @@ class JsonlJournal:
         self.listeners = listeners
         self.before_first = before_first
         self._descriptor: int | None = None
+        self._is_begun = False
+        self._is_closed = False
         self._output = OutputRedactor(redactor)
         self._size = _size_of(path)
         self._dropped = 0
@@ -104,13 +106,22 @@ class JsonlJournal:
                 self.listeners = tuple(other for other in self.listeners if other is not listener)
 
     def close(self) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
+        """Close the file. An event that comes later opens it again, for itself alone."""
+        self._is_closed = True
+        self._close_file()
+
+    def _close_file(self) -> None:
+        """The number is forgotten first: the system gives it to the next file that is opened."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
 
     def _opened(self) -> int:
         """The file is made with its first event: a run that is refused leaves none."""
         if self._descriptor is None:
-            self.before_first()
+            if not self._is_begun:
+                self.before_first()
+            self._is_begun = True
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             _close_torn_line(self._descriptor)
@@ -133,6 +144,9 @@ class JsonlJournal:
                     hint=f"free some space, then: genba run --resume {self.run}",
                 ) from error
             raise
+        finally:
+            if self._is_closed:
+                self._close_file()
 
 
 def _written(value: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
