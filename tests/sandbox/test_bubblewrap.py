@@ -1,10 +1,12 @@
 """Bubblewrap: what all walls must do, and what is its own."""
 
 import asyncio
+import json
 import os
 import secrets
 import signal
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -219,6 +221,53 @@ async def test_closing_the_walls_ends_what_still_runs(sandbox: Sandbox, cell: Ce
     await walls.close()
     assert (await asyncio.wait_for(running, 60)).code != 0
     assert living_with(word) == []
+
+
+@pytest.mark.parametrize("script", ["echo begun", "echo begun; sleep 600"], ids=["ends", "is ended"])
+@pytest.mark.usefixtures("sandbox")
+def test_where_orphans_come_to_genba_a_command_leaves_no_process_behind(cell: Cell, script: str) -> None:
+    """One that is not collected also keeps its process namespace, for whose end Genba waits for seconds."""
+    words = [sys.executable, "-c", _ENDING_PROGRAM, cell.folder, cell.tree, cell.home, script]
+    environment = {**os.environ, "GENBA_OWN_PROCESS": ""}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == []
+
+
+_ENDING_PROGRAM = """
+import asyncio, json, os, sys
+from pathlib import Path
+from genba.connections.process.orphans import take_in_orphans
+from genba.connections.process.supervisor import ProcessSupervisor
+from genba.connections.sandbox.bubblewrap import BubblewrapSandbox
+from genba.domain.processes import Command
+from genba.domain.walls import Cell
+
+folder, tree, home, script = sys.argv[1:]
+
+def children():
+    threads = Path("/proc/self/task").iterdir()
+    pids = [pid for thread in threads for pid in (thread / "children").read_text().split()]
+    return [Path(f"/proc/{pid}/stat").read_text() for pid in pids]
+
+async def main():
+    take_in_orphans()
+    begun = asyncio.Event()
+    cell = Cell(run="ended", folder=folder, tree=tree, home=home)
+    walls = await BubblewrapSandbox(ProcessSupervisor()).open(cell)
+    command = Command(
+        argv=("sh", "-c", script), workdir=tree, environment={"PATH": "/usr/bin:/bin"}, timeout_seconds=60,
+        idle_seconds=60, mark=f"ended-{os.getpid()}", lines=lambda line: begun.set(),
+    )
+    running = asyncio.create_task(walls.run(command, lambda stream, line: None))
+    await begun.wait()
+    if "sleep" in script:
+        running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    print(json.dumps(children()))
+
+asyncio.run(main())
+"""
 
 
 async def test_a_service_is_reached_from_outside_and_reaches_nothing_there(sandbox: Sandbox, cell: Cell) -> None:

@@ -9,12 +9,14 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from genba.connections.adopted_processes import collect_adopted
 from genba.connections.sandbox.gatekeeping import Gatekeeper
 from genba.domain.walls import Entry, Gate
 
 _CHUNK = 16 * 1024
 _MOST_SOCKETS = 250
 """The kernel hands over no more at once."""
+_COLLECT_SECONDS = 0.02
 
 
 class Line:
@@ -78,12 +80,17 @@ class Line:
                 self._take_in(data)
 
     async def last_process_gone(self, seconds: float) -> None:
-        """The first process inside is the last to go: the kernel ends all others before it."""
+        """The first process inside is the last to go: the kernel ends all others, and waits until they are collected.
+
+        The parent of a command that was ended may be gone before it; then it comes to Genba.
+        """
         if self._first_handle is None:
             return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await _readable(self._first_handle)
+                while not await _is_readable(self._first_handle, _COLLECT_SECONDS):
+                    collect_adopted()
+        collect_adopted()
 
     def kill_first(self) -> None:
         if self._first_handle is not None:
@@ -137,6 +144,14 @@ class Dials:
 def _set(ready: "asyncio.Future[None]") -> None:
     if not ready.done():
         ready.set_result(None)
+
+
+async def _is_readable(number: int, seconds: float) -> bool:
+    try:
+        await asyncio.wait_for(_readable(number), seconds)
+    except TimeoutError:
+        return False
+    return True
 
 
 async def _readable(number: int) -> None:
