@@ -7,8 +7,8 @@ from genba.blackboard.fleet import FleetBoard
 from genba.coordination.watching import Watch
 from genba.domain.fleet_picture import Ended
 from genba.domain.merge_queue import QueueNews
-from genba.domain.tasks import TaskDraft
-from tests.blackboard.acting import HUMAN
+from genba.domain.tasks import StatusChange, TaskDraft, TaskStatus
+from tests.blackboard.acting import HUMAN, ORCHESTRATOR
 from tests.blackboard.fleets import begin, fail, in_review
 
 
@@ -23,6 +23,29 @@ def test_work_that_landed_and_was_not_closed_before_the_end_does_not_wait(tmp_pa
 
         end = watch.summary(Ended.PARKED).tasks[0]
         assert (end.status, end.detail, end.merged) == ("parked", "genba work closes it", "3f9c2ab0d1")
+
+
+def test_a_task_whose_phase_landed_before_the_end_is_open_and_not_parked(tmp_path: Path) -> None:
+    with Blackboard.open(str(tmp_path / "board.db"), "shop") as board:
+        fleet = FleetBoard(board)
+        watch = Watch(fleet, "here", 2, "shop", lambda _event: None)
+        session = in_review(board, fleet, reviewed=False)
+        watch.see(fleet.field(), ())
+        watch.hear_queue(QueueNews(target="main", kind="merged", tasks=(session.task,), detail="3f9c2ab0d1"))
+        change = StatusChange(
+            to=TaskStatus.OPEN,
+            actor=ORCHESTRATOR,
+            session=session.run,
+            commit="c1",
+            finalized="merged c1",
+            phase="writer",
+        )
+        board.change_status(session.task, change)
+        watch.see(fleet.field(), ())
+
+        end = watch.summary(Ended.PARKED).tasks[0]
+
+        assert (end.status, end.detail) == ("open", "a phase has landed; genba work goes on with it")
 
 
 def test_sessions_that_came_to_nothing_are_counted_though_their_task_did_not_fail(tmp_path: Path) -> None:

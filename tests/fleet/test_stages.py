@@ -56,7 +56,10 @@ def test_label_only_labels_the_issue_and_leaves_its_task_open_for_another_agent(
     assert (task.status, task.labels) == (TaskStatus.OPEN, ("seen",))
     assert yard.started() == ["worker"]
     assert "worker.txt" in yard.files()
-    assert "genba task edit 1 --assignee" in done.out + done.err
+    (end,) = summary(done)["tasks"]
+    assert end["status"] == "open"
+    assert end["detail"].startswith("a phase has landed; ")
+    assert "genba task edit 1 --assignee" in end["detail"]
     with yard.board() as board:
         assert [session.outcome for session in board.sessions(1)] == ["completed"]
         assert not [one for one in board.escalations() if one.status == "open"]
@@ -232,11 +235,45 @@ def test_a_stage_without_an_agent_waits_and_says_so(small_yard: Yard) -> None:
     yard.set(task_types={"manual": {"stages": ["analyst", "ghost"]}})
     yard.task(1, type="manual")
 
-    yard.work(check=1)
+    done = summary(yard.work(check=1))
 
     assert (phases(yard), yard.look(1).status) == (["analyst"], TaskStatus.OPEN)
     with yard.board() as board:
         assert not [one for one in board.escalations() if one.status == "open"]
+    (end,) = done["tasks"]
+    assert (end["status"], end["merged"] != "", done["parked"]) == ("open", True, 0)
+    assert 'a phase has landed; it is at the stage of "ghost"' in end["detail"]
+    assert end["detail"].endswith("  genba agent check ghost")
+    (again,) = summary(yard.work(check=1))["tasks"]
+    assert (again["status"], again["detail"]) == ("open", end["detail"])
+    refused = yard.project.genba("run", "analyst", "--issue", "1", check=5)
+    assert "hint: genba agent check ghost" in refused.err
+    assert "genba run ghost" not in refused.err
+
+
+def test_a_task_whose_last_stage_only_labels_is_open_in_the_summary_with_what_to_look_at(small_yard: Yard) -> None:
+    yard = small_yard
+    pipeline(yard, "analyst", "writer")
+    yard.task(1, type="manual")
+
+    done = summary(yard.work(check=1))
+
+    assert (phases(yard), yard.look(1).status) == (["analyst", "writer"], TaskStatus.OPEN)
+    (end,) = done["tasks"]
+    assert (end["status"], done["parked"]) == ("open", 0)
+    why = "all of its stages are complete, and the last one left it open"
+    assert end["detail"] == f"a phase has landed; {why}  genba task show 1"
+
+
+def test_an_error_names_the_agent_of_the_stage_and_none_that_is_not_there(small_yard: Yard) -> None:
+    yard = small_yard
+    pipeline(yard, "analyst", "writer")
+    yard.set(task_types={"lost": {"stages": ["ghost"]}})
+    yard.task(1, type="manual")
+    yard.task(2, type="lost")
+
+    assert "hint: genba run analyst --issue 1\n" in yard.project.genba("verify", "1", check=5).err
+    assert "hint: genba agent check ghost\n" in yard.project.genba("verify", "2", check=5).err
 
 
 def test_an_agent_that_is_named_twice_is_refused(small_yard: Yard) -> None:

@@ -48,6 +48,7 @@ _LEFT = (
     WaitReason.DEADLOCK,
 )
 """Waits of tasks that nobody begins before somebody does something: they are left, though nothing happened to them."""
+_GOES_ON = "genba work goes on with it"
 _OF_THE_QUEUE = {
     "merged": FleetEventKind.MERGED,
     "conflict": FleetEventKind.CONFLICT,
@@ -87,6 +88,8 @@ class Watch:
         self.failed: set[int] = set()
         """The tasks of which a session came to nothing."""
         self.merged: dict[int, str] = {}
+        self._unclosed: set[int] = set()
+        """The tasks whose work has landed, as long as they are in review: their sessions have not closed them."""
         self._live: dict[str, _Live] = {}
         self._statuses: dict[int, TaskStatus] = {}
         self._phases: dict[int, int] = {}
@@ -136,6 +139,7 @@ class Watch:
             task = self.field.tasks.get(number) if number is not None else None
             if kind is FleetEventKind.MERGED and number is not None:
                 self.merged[number] = news.detail
+                self._unclosed.add(number)
             title = task.title if task is not None else ""
             landed = kind is FleetEventKind.MERGED
             told = news.detail.replace("\nhint: ", "; ")
@@ -148,6 +152,8 @@ class Watch:
     def see(self, field: Field, waits: tuple[Wait, ...]) -> None:
         """A new look at the field: what has changed since the last one is told."""
         for number, task in field.tasks.items():
+            if task.status is not TaskStatus.REVIEW:
+                self._unclosed.discard(number)
             before = self._statuses.get(number)
             if before is not None and before is not task.status and task.status is TaskStatus.DONE:
                 self.tell(FleetEvent(kind=FleetEventKind.DONE, task=number, title=task.title))
@@ -303,9 +309,12 @@ class Watch:
         last = sessions[-1] if sessions else None
         goals = self._live[last.run].goals if last is not None and last.run in self._live else ()
         need = next((need for need in self.needs() if need.task == number), None)
-        status, detail = _came_to(task.status, last, need, number in self.merged)
+        status, detail = _came_to(task, last, need, number in self._unclosed)
         if status == "waits" and not detail:
             detail = next((wait.why for wait in self.waits if wait.task == number), "")
+        elif status == "open":
+            waits = (wait.why for wait in self.waits if wait.task == number and wait.kind in _LEFT)
+            detail = f"{detail}; {next(waits, _GOES_ON)}"
         return TaskEnd(
             task=number,
             title=task.title,
@@ -323,19 +332,21 @@ class Watch:
         )
 
 
-def _came_to(status: TaskStatus, last: FleetSession | None, need: NeedPicture | None, landed: bool) -> tuple[str, str]:
+def _came_to(task: Task, last: FleetSession | None, need: NeedPicture | None, unclosed: bool) -> tuple[str, str]:
     """One word for where a task stands, and what is worth to be said about it."""
-    if status is TaskStatus.DONE:
+    if task.status is TaskStatus.DONE:
         back = f"came back {last.rounds} times before it landed" if last is not None and last.rounds else ""
         return "done", back
-    if status is TaskStatus.CANCELLED:
+    if task.status is TaskStatus.CANCELLED:
         return "cancelled", ""
     if need is not None:
         return "waits", need.question
-    if landed:
+    if unclosed and task.status is TaskStatus.REVIEW:
         return "parked", "genba work closes it"
     if last is not None and last.status == "running":
-        return "parked", "genba work goes on with it"
+        return "parked", _GOES_ON
+    if last is not None and task.has_let_go_of(last.run):
+        return "open", "a phase has landed"
     if last is not None and last.status == "ended" and last.outcome != "completed":
         return "failed", last.reason
     return "waits", last.reason if last is not None else ""

@@ -169,7 +169,7 @@ class TaskEnd(msgspec.Struct, frozen=True, kw_only=True):
     title: str = ""
     parent: int | None = None
     status: str = "done"
-    """done | failed | waits | rejected | cancelled | parked"""
+    """done | failed | waits | rejected | cancelled | parked | open, after a phase of it has landed"""
     agent: str = ""
     sessions: int = 1
     iterations: int = 0

@@ -144,12 +144,14 @@ class Run:
     def _keeper(self) -> TaskKeeper | None:
         """The keeper of the task; None for a session without one, or one that only reads it."""
         only_reads = self.definition.only_reads and not self.issues.needs_tracker and not self.world.hands_over
-        if self.world.ledger is None or self.plan.issue is None or only_reads:
+        world, issue = self.world, self.plan.issue
+        if world.ledger is None or issue is None or only_reads:
             return None
         from genba.execution.task_keeping import TaskKeeper  # noqa: PLC0415  (only a run with a task pays for it)
 
-        ledger, journal, stages = self.world.ledger, self.world.journal, self.world.stages
-        return TaskKeeper(ledger, journal, self.plan.issue, self.plan.run, self.definition.name, stages)
+        return TaskKeeper(
+            world.ledger, world.journal, issue, self.plan.run, self.definition.name, world.stages, world.knows_agent
+        )
 
     async def _work(self, workspace: Workspace, opened: Opened) -> Finalized:
         """Loop, then deliver; what turns out red on the way out goes back into the loop."""

@@ -18,7 +18,7 @@ from genba.judgement.closure import ends_task, moves_on, stage_of
 from genba.judgement.reviews import findings_gap
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from genba.domain.outcomes import ClosureAction
     from genba.domain.ports import Journal, TaskLedger
@@ -38,6 +38,7 @@ class TaskKeeper:
         run: str,
         agent: str,
         stages: Mapping[str, tuple[str, ...]] | None = None,
+        knows_agent: Callable[[str], bool] = lambda _name: True,
     ) -> None:
         self.ledger = ledger
         self.journal = journal
@@ -46,6 +47,7 @@ class TaskKeeper:
         self.agent = agent
         self.stages = stages or {}
         """By type of task: the agents that work on it one after the other."""
+        self.knows_agent = knows_agent
         self.actor = Actor(ActorKind.ORCHESTRATOR, run)
         self.verified = ""
         """The commit that was verified last, and held."""
@@ -96,8 +98,12 @@ class TaskKeeper:
             raise StateConflictError(
                 f'task #{self.number} is at the stage of "{stage}", and "{self.agent}" is another agent',
                 unchanged="nothing was started, nothing was changed.",
-                hint=f"genba run {stage} --issue {self.number}",
+                hint=self._command_of(stage),
             )
+
+    def _command_of(self, agent: str) -> str:
+        """The command that has an agent work on the task; where there is no such agent, the one that says so."""
+        return f"genba run {agent} --issue {self.number}" if self.knows_agent(agent) else f"genba agent check {agent}"
 
     async def _nothing_to_wait_for(self, task: Task) -> None:
         """What a task depends on is done, and its parts have ended, before somebody works on it."""
@@ -171,7 +177,7 @@ class TaskKeeper:
         """Create the review task, or the decision of a person; returns the next commands. Safe to repeat."""
         review = await self.ledger.ask_review(self.number, self.verified, self.run, world.review_rounds)
         if review.reviewer_type == "ai":
-            return f"genba run {world.reviewer} --issue {self.number}   or: genba work"
+            return f"{self._command_of(world.reviewer)}   or: genba work"
         return f"genba approve {self.number}   or: genba reject {self.number} --reason TEXT"
 
     async def rework(self, reason: str) -> None:

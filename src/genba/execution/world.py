@@ -100,5 +100,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     """Reads the issue of the run anew; None where somebody else keeps what is known of it."""
     stages: Mapping[str, tuple[str, ...]] = {}
     """By type of task: the agents that work on it one after the other."""
+    knows_agent: Callable[[str], bool] = lambda _name: True
+    """Whether there is an agent of that name."""
     hands_over: bool = False
     """Whether verified work is handed to a merge queue, rather than landed by the run itself."""

@@ -24,6 +24,7 @@ from genba.judgement.closure import moves_on, stage_of
 from genba.wiring.examining import current_branch
 from genba.wiring.goal_sandboxes import Maker, fence_for
 from genba.wiring.judging import rulebook, verifier
+from genba.wiring.stages import command_to_work
 from genba.wiring.task_work import is_own_work
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ async def settle(house: House, number: int, base_branch: str | None) -> Task:
         raise StateConflictError(
             f"{commit[:7]}, which was verified, is not work on task #{number}",
             unchanged="nothing was changed.",
-            hint=f"genba run {house.project.fleet.work.agent or 'iterator'} --issue {number}",
+            hint=command_to_work(house, task),
         )
     if not await house.layout.git.is_ancestor(commit, tip):
         raise StateConflictError(
@@ -125,8 +126,7 @@ async def _verify(house: House, task: Task, subject: Subject, policy: Policy) ->
 
 
 def _not_done(house: House, task: Task, why: str) -> StateConflictError:
-    hint = f"genba run {house.project.fleet.work.agent or 'iterator'} --issue {task.number}"
-    return StateConflictError(why, unchanged="nothing was changed.", hint=hint)
+    return StateConflictError(why, unchanged="nothing was changed.", hint=command_to_work(house, task))
 
 
 def _rejected(task: Task, why: str, found: Verification) -> StateConflictError:

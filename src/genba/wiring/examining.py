@@ -14,6 +14,7 @@ from genba.domain.tasks import Task
 from genba.domain.verification import GoalResult, Subject, Verification
 from genba.wiring.goal_sandboxes import Maker, fence_for, maker_of_branch
 from genba.wiring.judging import Examination, rulebook, verifier
+from genba.wiring.stages import command_to_work
 from genba.wiring.task_work import is_own_work, landed_by_hand
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ async def _subject(
             raise StateConflictError(
                 f"task #{task.number} has no branch yet, and no commit is its work",
                 unchanged="nothing was changed.",
-                hint=f"genba run {house.board().newest_session(task.number).agent or 'iterator'} --issue {task.number}",
+                hint=command_to_work(house, task, house.board().newest_session(task.number).agent),
             )
     else:
         branch = await history.branch_of(target)

@@ -508,6 +508,7 @@ class House:
             "rulebook": rulebook(self.layout, self.project),
             "verifier": judge,
             "stages": self.project.stages,
+            "knows_agent": lambda name: name in self.registry.folders(),
             "host": os.uname().nodename,
             "is_running": self.is_running,
         }

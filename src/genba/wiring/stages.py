@@ -10,6 +10,7 @@ from genba.judgement.closure import stage_of
 
 if TYPE_CHECKING:
     from genba.definitions.definition import AgentDefinition
+    from genba.domain.tasks import Task
     from genba.wiring.house import House
 
 AS_STAGE: dict[str, Any] = {
@@ -17,6 +18,17 @@ AS_STAGE: dict[str, Any] = {
     "runner": {"execution": {"worktree": {"enabled": True}}, "integrations": {"github": {"enabled": True}}},
 }
 """What is set for such an agent, over what its files say."""
+
+
+def command_to_work(house: House, task: Task, agent: str = "") -> str:
+    """The command that works on a task: with the agent of its stage, else with the given one or that of the project.
+
+    Where there is no such agent, the command that says so.
+    """
+    stage = stage_of(house.project.stages.get(task.type, ()), task)
+    name = stage or agent or house.project.fleet.work.agent or "iterator"
+    known = name in house.registry.folders()
+    return f"genba run {name} --issue {task.number}" if known else f"genba agent check {name}"
 
 
 def as_stage(house: House, definition: AgentDefinition, number: int | None, layers: list[Layer]) -> AgentDefinition:

@@ -65,7 +65,15 @@ ENTRY_MARKS: dict[EntryStatus, str] = {
     EntryStatus.STUCK: "■",
     EntryStatus.WITHDRAWN: "–",
 }
-END_MARKS = {"done": "●", "failed": "✗", "waits": "?", "rejected": "✗", "cancelled": "–", "parked": "■"}
+END_MARKS = {
+    "done": "●",
+    "failed": "✗",
+    "waits": "?",
+    "rejected": "✗",
+    "cancelled": "–",
+    "parked": "■",
+    "open": "○",
+}
 GOAL_MARKS = {"passed": "✓", "failed": "✗", "error": "!"}
 _VERBS = {
     Purpose.WORK: "works",
