@@ -108,6 +108,74 @@ def test_a_board_narrows_the_report_and_one_that_is_not_there_is_told(shop: Shop
     assert "77" in refused.err
 
 
+# ── what could not be read ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def board(shop: Shop, *issues: int) -> str:
+    shop.hub.add_organization("acme", members=["octocat"])
+    number = int(shop.hub.add_project("acme"))
+    for issue in issues:
+        shop.hub.set_card("acme", number, SHOP, issue, "Todo")
+    return str(number)
+
+
+def refuse(shop: Shop, how: str) -> None:
+    """GitHub answers nothing; or everything but what is on a board; or there is no token for it."""
+    if how == "no token":
+        shop.project.environment |= {"GENBA_GITHUB_TOKEN": "", "GITHUB_TOKEN": "", "GH_TOKEN": ""}
+    else:
+        shop.hub.faults.add(Fault(status=500, times=1000, path="/graphql" if how == "no board" else "*"))
+
+
+@pytest.mark.parametrize("how", ["nothing", "no board", "no token"])
+def test_a_board_that_was_never_read_is_not_an_empty_one(shop: Shop, how: str) -> None:
+    number = board(shop, shop.issue("On the board"))
+    shop.sync()
+    refuse(shop, how)
+    for words in (
+        ("facilitate",),
+        ("facilitate", "--offline"),
+        ("run", "facilitator"),
+        ("run", "facilitator", "--apply"),
+    ):
+        done = shop.project.genba(*words, "--project", number, check=1)
+        assert f"the board acme/{number} was never read: genba " in done.err
+        assert "the copy of the issues is fresh" not in done.err
+        assert "states clear ✗   next clear ✗   blockers visible ✗   startable ✗" in done.out
+        assert f"next  nothing: not known: the board acme/{number} was never read" in done.out
+        assert "there are no issues" not in done.out
+    told = shop.project.genba("facilitate", "--json", "--project", number, check=1).json
+    assert told["unread"] == [f"the board acme/{number} was never read: genba doctor"]
+    assert not any(each["holds"] for each in told["health"])
+    assert (
+        f"acme/{number} was never read" in shop.project.genba("facilitate", "--graph", "--project", number, check=1).err
+    )
+
+
+def test_a_board_that_was_read_before_serves_when_it_cannot_be_read_now(shop: Shop) -> None:
+    shop.issue("Not on the board")
+    carded = shop.issue("On the board")
+    number = board(shop, carded)
+    assert list(states(shop, "--project", number)) == [carded]
+    refuse(shop, "no board")
+    done = shop.project.genba("facilitate", "--project", number)
+    assert "the copy of the issues is fresh; the board is as it was read last" in done.err
+    assert f"genba run iterator --issue {carded}" in done.out
+
+
+def test_issues_that_were_never_read_are_not_known(shop: Shop) -> None:
+    shop.issue()
+    refuse(shop, "nothing")
+    for words in (("facilitate",), ("facilitate", "--label", "sprint-1"), ("run", "facilitator")):
+        done = shop.project.genba(*words, check=1)
+        assert "the issues were never read: genba sync" in done.err
+        assert "startable ✗" in done.out
+        assert "there are no issues" not in done.out
+    shown = shop.project.genba("status")
+    assert "not known: the issues were never read: genba sync" in shown.out
+    assert "✓" not in shown.out
+
+
 @pytest.mark.parametrize(
     ("path", "effect", "skip"),
     [("*/comments", True, 0), ("*/comments", False, 2), ("*/labels", True, 0), ("*/labels", False, 0)],

@@ -64,6 +64,16 @@ def test_a_board_that_cannot_be_read_starts_nothing(shop: Shop) -> None:
     assert shop.hub.issue(SHOP, issue).state == "open"
 
 
+def test_a_board_that_was_read_before_and_cannot_be_read_now_starts_nothing(shop: Shop) -> None:
+    issue = shop.issue()
+    number = str(board(shop, issue))
+    shop.project.genba("facilitate", "--project", number)
+    shop.hub.faults.add(Fault(status=500, path="/graphql", times=1000))
+    refused = shop.project.genba("work", "--until-empty", "--project", number, check=1)
+    assert f"error: the board acme/{number} could not be read: GitHub was not asked" in refused.err
+    assert shop.hub.issue(SHOP, issue).state == "open"
+
+
 def test_a_board_wants_issues_of_github(project: Project) -> None:
     refused = project.genba("work", "--until-empty", "--project", "5")
     assert refused.code == 2

@@ -112,6 +112,8 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     """The owner and the number of a board."""
     numbers: frozenset[int] | None = None
     """The issues on that board, where it was read."""
+    unread: tuple[str, ...] = ()
+    """What of it was never read, in words with the next command: no issues in it does not mean that there are none."""
     whole: bool = False
     """Whether all facts are wanted, also of what ended and was left alone since."""
 
@@ -447,6 +449,7 @@ class Facilitator:
             project=project,
             project_owner=owner if owner.casefold() != own.casefold() else "",
             resting=resting,
+            unread=scope.unread,
         )
 
     def _report(
@@ -470,8 +473,9 @@ class Facilitator:
             resting=resting,
             actions=actions(assessments, field, said, self.manner.keeping, known),
             recommendation=recommendation,
-            health=health_of(assessments, recommendation),
+            health=health_of(assessments, recommendation, moves.around.unread),
             stranded=stranded(assessments, field, moves.around),
+            unread=moves.around.unread,
         )
         return msgspec.structs.replace(report, incomplete=tuple(_incomplete(report, len(report.actions))))
 
@@ -486,12 +490,13 @@ def unready(report: FieldReport) -> tuple[str, ...]:
 
 def _incomplete(report: FieldReport, waiting: int) -> Iterable[str]:
     """What keeps the field from being ready, in words."""
+    yield from report.unread
     unknown = [each.issue for each in report.assessments if each.state is IssueState.UNKNOWN]
     if unknown:
         shown = ", ".join(f"#{number}" for number in unknown[:10])
         yield f"the state of {shown}{' and others' if len(unknown) > 10 else ''} is not known"  # noqa: PLR2004
     following = next(each for each in report.health if each.name == "next_clear")
-    if not following.holds:
+    if not following.holds and not report.unread:
         yield f"no next action is known: {following.detail}"
     if waiting:
         yield f"{waiting} {'action is' if waiting == 1 else 'actions are'} not carried out: genba facilitate --apply"

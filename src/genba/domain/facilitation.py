@@ -369,5 +369,7 @@ class FieldReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     health: tuple[HealthCondition, ...]
     stranded: tuple[Stranded, ...] = ()
     notes: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+    """What of the field was never read, in words: the report is not about that."""
     incomplete: tuple[str, ...] = ()
     """What keeps it from being complete, in words; empty: states known, next action known, actions carried out."""

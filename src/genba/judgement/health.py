@@ -1,17 +1,21 @@
 """Whether the field is ready: four conditions, each true or false, with the issues that offend."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from genba.domain.facilitation import HealthCondition, IssueAssessment, IssueState, RecommendAction
 from genba.judgement.recommending import IN_WORK
 
+_NAMES = ("states_clear", "next_clear", "blockers_visible", "startable")
 _CAN_GO_ON = (IssueState.INCOMPLETE, IssueState.IN_PROGRESS, IssueState.REVIEW_PENDING)
 
 
 def health_of(
-    assessments: Mapping[int, IssueAssessment], recommendation: RecommendAction
+    assessments: Mapping[int, IssueAssessment], recommendation: RecommendAction, unread: Sequence[str] = ()
 ) -> tuple[HealthCondition, ...]:
-    """The four conditions, always in the same order."""
+    """The four conditions, always in the same order. None holds of a field of which something was never read."""
+    if unread:
+        detail = f"not known: {unread[0]}"
+        return tuple(HealthCondition(name=name, holds=False, detail=detail) for name in _NAMES)
     all_of_them = assessments.values()
     unknown = tuple(each.issue for each in all_of_them if each.state is IssueState.UNKNOWN)
     hidden = tuple(each.issue for each in all_of_them if each.state is IssueState.BLOCKED and not _is_told(each))

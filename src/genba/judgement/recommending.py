@@ -246,9 +246,11 @@ class Recommender:
 
     def _nothing(self) -> str:
         """Why no agent is recommended."""
+        left = [each for number in self.shown if (each := self.assessments[number]).state is not IssueState.DONE]
+        if not left and self.around.unread:
+            return f"not known: {self.around.unread[0]}"
         if not self.shown and not self.around.resting:
             return "there are no issues"
-        left = [each for number in self.shown if (each := self.assessments[number]).state is not IssueState.DONE]
         if not left:
             return "everything is done"
         free = [each for each in left if self.field[each.issue].stage is None]

@@ -69,6 +69,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """The day of the look, by which deadlines are near or over."""
     resting: int = 0
     """Issues that are done and left out."""
+    unread: tuple[str, ...] = ()
+    """What of the field was never read, in words."""
 
 
 class Move(msgspec.Struct, frozen=True):

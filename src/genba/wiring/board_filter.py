@@ -13,7 +13,7 @@ from genba.wiring.house import House
 
 
 class BoardFilter:
-    """Which issues are on the board, as it was read last."""
+    """Which issues are on the board, as this executor read it last."""
 
     def __init__(self, house: House, scope: Scope, numbers: frozenset[int]) -> None:
         self.house = house
@@ -22,7 +22,7 @@ class BoardFilter:
 
     @classmethod
     async def read(cls, house: House, scope: Scope) -> "BoardFilter":
-        """Raises where the board cannot be read now and was never read before: no executor guesses what is on it."""
+        """Raises where the board cannot be read now: no executor guesses what is on it."""
         numbers, notes = await _numbers(house, scope)
         if numbers is None:
             raise RemoteUnavailable(
@@ -63,7 +63,8 @@ class BoardFilter:
 
 
 async def _numbers(house: House, scope: Scope) -> tuple[frozenset[int] | None, tuple[str, ...]]:
-    found, notes = await fresh_copy(house, msgspec.structs.replace(scope, numbers=None), offline=False)
+    asked = msgspec.structs.replace(scope, numbers=None)
+    found, notes = await fresh_copy(house, asked, offline=False, old_board=False)
     return found.numbers, notes
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
@@ -18,6 +19,7 @@ from genba.connections.git.scanning import GitScan, commit_time
 from genba.connections.git.worktrees import GitWorkingTrees
 from genba.coordination.attendance import absent
 from genba.coordination.facilitator import Discovered, Facilitator, Journals, Look, Manner, Scope
+from genba.coordination.grasping import is_board
 from genba.domain.errors import (
     AccessRefusedError,
     GenbaError,
@@ -38,6 +40,7 @@ from genba.domain.facilitation import (
 from genba.domain.reading import reader
 from genba.judgement.maintaining import Keeping, needs_a_person
 from genba.judgement.moments import hours_between, written
+from genba.judgement.tracking import Wanted
 
 if TYPE_CHECKING:
     from genba.blackboard.field_board import SessionSeen
@@ -52,6 +55,7 @@ _ALIVE_ELSEWHERE_HOURS = 1.0
 _MAIN_BRANCHES = ("main", "master")
 _TOLD = b'"event":"run_'
 _PATIENCE_SECONDS = 60.0
+_NEVER_READ = "the issues were never read: genba sync"
 
 
 class _Run(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -291,26 +295,48 @@ def scope_of(
     return Scope(label=label or "", board=(owner or github.repository.partition("/")[0], project))
 
 
-async def fresh_copy(house: House, scope: Scope, offline: bool) -> tuple[Scope, tuple[str, ...]]:
-    """Bring the copy of the tracker up to date. Where that cannot be, the copy serves, and its age is told."""
+async def fresh_copy(
+    house: House, scope: Scope, offline: bool, old_board: bool = True
+) -> tuple[Scope, tuple[str, ...]]:
+    """Bring the copy of the tracker up to date. Where that cannot be, the copy serves, and its age is told.
+
+    The scope that comes back names what was never read. Without `old_board` it has the issues of its board only where
+    the board was read now. Raises NotFoundError where there is no such board.
+    """
     office = house.office()
     if office is None:
         return scope, ()
-    board = FieldBoard(house.board())
     if offline:
-        return _as_kept(board, scope), (_age(house),)
+        kept = as_kept(house, scope, command=_facilitate(scope))
+        return kept, kept.unread or (_age(office),)
+    refused = ""
     try:
-        await office.synchronizer().sync(label=scope.label or None, board=scope.board)
-        if scope.board is not None:
-            scope = msgspec.structs.replace(scope, numbers=await _on_board(office, *scope.board))
-            board.set_position(_board_name(scope), msgspec.json.encode(sorted(scope.numbers or ())).decode())
+        try:
+            await office.synchronizer().sync(label=scope.label or None, board=scope.board)
+        except StateConflictError as error:  # such as another process that reads the issues now; a board has no lease
+            refused = error.message
+        scope = await _with_board(house, office, scope)
     except NotFoundError:
         raise
     except (RecoverableError, AccessRefusedError, StateConflictError) as error:
-        return _as_kept(board, scope), (f"GitHub was not asked: {error.message}; {_age(house)}",)
+        refused = error.message
     finally:
         await office.close()
-    return scope, ()
+    if not refused:
+        return scope, ()
+    kept = as_kept(house, scope, command="genba doctor")
+    left = kept.unread or (_age(office), *(("the board is as it was read last",) if scope.board else ()))
+    note = "; ".join((f"GitHub was not asked: {refused}", *left))
+    return kept if old_board else scope, (note,)
+
+
+async def _with_board(house: House, office: GitHubOffice, scope: Scope) -> Scope:
+    """The scope with the issues on its board, which are kept for a look that cannot ask for them."""
+    if scope.board is None:
+        return scope
+    numbers = await _on_board(office, *scope.board)
+    FieldBoard(house.board()).set_position(_board_name(scope), msgspec.json.encode(sorted(numbers)).decode())
+    return msgspec.structs.replace(scope, numbers=numbers)
 
 
 async def _on_board(office: GitHubOffice, owner: str, project: int) -> frozenset[int]:
@@ -326,10 +352,31 @@ async def _on_board(office: GitHubOffice, owner: str, project: int) -> frozenset
             return frozenset(found)
 
 
-def _as_kept(board: FieldBoard, scope: Scope) -> Scope:
-    """The board as it was read last."""
-    kept = board.positions().get(_board_name(scope), "") if scope.board is not None else ""
-    return msgspec.structs.replace(scope, numbers=frozenset(reader(list[int]).decode(kept))) if kept else scope
+def as_kept(house: House, scope: Scope, command: str = "genba sync") -> Scope:
+    """The scope by what was read of the tracker before. It names what was never read, with a command that reads it."""
+    office = house.office()
+    if office is None:
+        return scope
+    unread: list[str] = [] if office.board().value("full_at") else [_NEVER_READ]
+    if scope.board is not None:
+        owner, project = scope.board
+        kept = FieldBoard(house.board()).positions().get(_board_name(scope), "")
+        if kept:
+            scope = msgspec.structs.replace(scope, numbers=frozenset(reader(list[int]).decode(kept)))
+        elif unread or not _is_copied(office, owner, project):
+            unread.append(f"the board {owner}/{project} was never read: {command}")
+    return msgspec.structs.replace(scope, unread=tuple(unread))
+
+
+def _is_copied(office: GitHubOffice, owner: str, project: int) -> bool:
+    """Whether the copy of an issue says where it lies on a board: it does of the board that the settings name."""
+    wanted = Wanted.by(office.settings)
+    return wanted.project is not None and is_board(wanted.owner, wanted.project, (owner, project))
+
+
+def _facilitate(scope: Scope) -> str:
+    owner, project = scope.board or ("", 0)
+    return f"genba facilitate --project {project} --project-owner {shlex.quote(owner)}"
 
 
 def _board_name(scope: Scope) -> str:
@@ -337,12 +384,8 @@ def _board_name(scope: Scope) -> str:
     return f"board:{owner.casefold()}/{number}"
 
 
-def _age(house: House) -> str:
-    office = house.office()
-    last = office.board().value("full_at") if office is not None else ""
-    if not last:
-        return "the issues were never read: genba sync"
-    hours = hours_between(last, now())
+def _age(office: GitHubOffice) -> str:
+    hours = hours_between(office.board().value("full_at"), now())
     return f"the copy of the issues is {hours:.0f} hours old" if hours >= 1 else "the copy of the issues is fresh"
 
 

@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from genba.coordination.facilitator import Scope
 from genba.domain.facilitation import IssueAssessment, IssueState
 from genba.domain.fleet_picture import NeedPicture, command_for
 from genba.domain.pictures_field import FieldPicture, IssueLine, StateRow
-from genba.wiring.facilitating import as_told, facilitator
+from genba.wiring.facilitating import as_kept, as_told, facilitator
 
 if TYPE_CHECKING:
     from genba.coordination.facilitator import Look
@@ -41,7 +42,9 @@ class FieldWindow:
         async with self._lock:
             stamp = await asyncio.to_thread(self.lookout.stamp)
             if self._seen is None or self._seen[0] != stamp:
-                look = await (await facilitator(self.lookout.house)).look()
+                house = self.lookout.house
+                scope = await asyncio.to_thread(as_kept, house, Scope())
+                look = await (await facilitator(house)).look(scope)
                 # It is as new as its beginning: what somebody writes meanwhile is seen by the next look. What the look
                 # itself keeps makes one look too many, and that one has nothing to keep.
                 self._seen = (stamp, look)

@@ -70,16 +70,23 @@ def facilitate(
     if events:
         for fact in run_async(past_of(house, look.field)):
             click.echo(msgspec.json.encode(fact).decode())
-        return 0
+        return _tell_unread(look)
     if graph:
         for line in mermaid(look.report.assessments, look.field):
             click.echo(line)
-        return 0
+        return _tell_unread(look)
     if as_json:
         print_json(as_told(look))
     else:
         show_look(look)
     return 1 if look.brief.incomplete else 0
+
+
+def _tell_unread(look: Look) -> int:
+    """Warn of what was never read, and so is missing from what was printed. The exit code."""
+    for each in look.brief.unread:
+        show_warning(f"not complete: {each}")
+    return 1 if look.brief.unread else 0
 
 
 def _check(applied: bool, dry_run: bool, watch: float | None, shown: bool) -> None:

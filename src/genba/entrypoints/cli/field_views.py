@@ -69,6 +69,9 @@ def health_lines(report: FieldReport, columns: int) -> Iterator[str]:
     """The four conditions, and who offends them."""
     shown = (f"{_HEALTH[each.name]} {'✓' if each.holds else '✗'}" for each in report.health)
     yield f" health   {'   '.join(shown)}"
+    if report.unread:
+        yield cut(f"          {cell(report.health[0].detail)}", columns)
+        return
     for each in report.health:
         if not each.holds:
             offend = _numbers(each.offenders, 10)
