@@ -229,6 +229,44 @@ def test_failed_attempts_of_one_stage_do_not_count_for_the_next(small_yard: Yard
     assert yard.look(1).status is TaskStatus.DONE
 
 
+def taken_back(yard: Yard, number: int) -> None:
+    """A task that is done, and whose work was reverted: its state is not known."""
+    yard.task(number)
+    yard.project.sql(f"UPDATE tasks SET status = 'done' WHERE number = {number}")
+    yard.project.write("page.txt", "a page\n")
+    yard.project.commit(f"Add a page\n\nIssue: {number}")
+    yard.project.git("revert", "--no-edit", "HEAD")
+
+
+def test_the_facilitator_as_a_stage_is_not_failed_by_other_issues(small_yard: Yard) -> None:
+    yard = small_yard
+    pipeline(yard, "analyst", "facilitator")
+    yard.task(1, type="manual")
+    taken_back(yard, 2)
+
+    yard.work()
+
+    assert "the state of #2 is not known" in yard.genba("facilitate", check=1).err
+    assert yard.look(1).status is TaskStatus.DONE
+    with yard.board() as board:
+        assert [(one.agent, one.outcome) for one in board.sessions(1)] == [
+            ("analyst", "completed"),
+            ("facilitator", "completed"),
+        ]
+
+
+def test_the_facilitator_as_a_stage_ends_only_when_what_its_task_waits_for_is_known(small_yard: Yard) -> None:
+    yard = small_yard
+    pipeline(yard, "facilitator")
+    taken_back(yard, 1)
+    yard.task(2, type="manual", dependencies=(1,))
+
+    done = yard.project.genba("run", "facilitator", "--issue", "2", check=1)
+
+    assert "the field is not ready: the state of #1 is not known" in done.err
+    assert yard.look(2).status is not TaskStatus.DONE
+
+
 def test_a_stage_without_an_agent_waits_and_says_so(small_yard: Yard) -> None:
     yard = small_yard
     pipeline(yard, "analyst")

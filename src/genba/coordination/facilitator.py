@@ -488,18 +488,28 @@ def unready(report: FieldReport) -> tuple[str, ...]:
     return tuple(_incomplete(report, waiting=0))
 
 
+def unready_for(look: Look, issue: int) -> tuple[str, ...]:
+    """What keeps one issue from being ready: its own state, and those of its parts and of what it waits for."""
+    needed = needed_by(look.field, (issue,))
+    return tuple(_unknown(each for each in look.report.assessments if each.issue in needed))
+
+
 def _incomplete(report: FieldReport, waiting: int) -> Iterable[str]:
     """What keeps the field from being ready, in words."""
     yield from report.unread
-    unknown = [each.issue for each in report.assessments if each.state is IssueState.UNKNOWN]
-    if unknown:
-        shown = ", ".join(f"#{number}" for number in unknown[:10])
-        yield f"the state of {shown}{' and others' if len(unknown) > 10 else ''} is not known"  # noqa: PLR2004
+    yield from _unknown(report.assessments)
     following = next(each for each in report.health if each.name == "next_clear")
     if not following.holds and not report.unread:
         yield f"no next action is known: {following.detail}"
     if waiting:
         yield f"{waiting} {'action is' if waiting == 1 else 'actions are'} not carried out: genba facilitate --apply"
+
+
+def _unknown(assessments: Iterable[IssueAssessment]) -> Iterable[str]:
+    unknown = [each.issue for each in assessments if each.state is IssueState.UNKNOWN]
+    if unknown:
+        shown = ", ".join(f"#{number}" for number in unknown[:10])
+        yield f"the state of {shown}{' and others' if len(unknown) > 10 else ''} is not known"  # noqa: PLR2004
 
 
 def _told_to(ground: Ground) -> Iterable[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from genba.connections.agents.field import FieldAdapter, PhrasingAdapter
-from genba.coordination.facilitator import unready
+from genba.coordination.facilitator import unready, unready_for
 from genba.domain.errors import UnrecoverableError, UsageError
 from genba.domain.facilitation import FieldReport, Freshness, IssueState
 from genba.wiring.facilitating import facilitator, fresh_copy, say, scope_of
@@ -47,6 +47,7 @@ class FieldAnswers:
         if given.get("apply") and given.get("dryRun"):
             raise UsageError("--apply does it and --dry-run only shows it", hint="genba run facilitator --apply")
         self.house = house
+        self.issue = plan.issue
         self.scope = scope_of(house, given.get("label"), given.get("project"), given.get("projectOwner"))
         self.applies, self.offline = bool(given.get("apply")), bool(given.get("offline"))
         self.look: Look | None = None
@@ -61,11 +62,16 @@ class FieldAnswers:
             if self.look is None or step == "recheck":
                 self.look = await self._take()
         report = self.look.report
-        missing = report.incomplete if self.applies else unready(report)
-        if step == "complete" and missing:
+        if step == "complete" and (missing := self._missing(self.look)):
             raise UnrecoverableError(f"the field is not ready: {'; '.join(missing)}")
         way = "closing" if step == "complete" else "next"
         return {**_said(step, report), "next_action": {"action": way}}
+
+    def _missing(self, look: Look) -> tuple[str, ...]:
+        """What keeps the run from its end. As the stage of a task it ends by the issue of that task, not by others."""
+        if self.issue is not None:
+            return unready_for(look, self.issue)
+        return look.report.incomplete if self.applies else unready(look.report)
 
     async def settle(self, step: str, answered: dict[str, Any]) -> None:
         """Say what was proposed, in the words that were found for it."""
