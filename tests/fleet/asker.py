@@ -57,6 +57,7 @@ class Asker:
                 return 0
             if kind == "exit":
                 self.sent_home = str(action.get("reason", ""))
+                self.wait_for(kind)
                 break
             if kind == self.conduct.get("blocked_at"):
                 self.call("report_blocked", reason="Which colour?")

@@ -4,8 +4,8 @@ from typing import Any
 
 from genba.domain.fleet import Cause, EscalationKind, FleetSession, Purpose, WaitsFor
 from genba.domain.tasks import Blocker, BlockerKind, Task, TaskStatus
-from genba.judgement.moves import Agent, Block, Continue, Move, Start, Wait, WaitReason
-from tests.judgement.fleets import AGENTS, asked, decide, failure, field, only, session, settings, task
+from genba.judgement.moves import Agent, Block, Continue, EndSession, Move, Start, Wait, WaitReason
+from tests.judgement.fleets import AGENTS, COMMIT, asked, decide, failure, field, only, review, session, settings, task
 
 LEAD = Agent(name="lead", provider="north", manages=True)
 EVERYBODY = (*AGENTS, LEAD)
@@ -96,17 +96,66 @@ def test_whoever_gives_up_a_part_leaves_it_to_the_manager_and_not_to_a_person() 
     assert (given_up.task, given_up.blocker.kind) == (2, BlockerKind.FAILED)
 
 
-def test_somebody_who_works_brings_a_task_home_once_its_manager_has_completed() -> None:
+def _completed(**more: Any) -> FleetSession:
+    return _manager(status="ended", outcome="completed", **more)
+
+
+def _landing(**more: Any) -> FleetSession:
+    return session(1, **{"run": "run-1-2", "attempt": 2, "agent": "lead", "purpose": Purpose.INTEGRATE, **more})
+
+
+def _came_back(*sessions: FleetSession, **more: Any) -> Any:
+    return field(_managed(2), _part(2, status=DONE, **more), ready=(1,), sessions=sessions)
+
+
+def test_a_manager_lands_its_task_once_it_has_completed() -> None:
+    begun = only(Start, _moves(_came_back(_completed())))
+
+    assert (begun.agent, begun.purpose) == ("lead", Purpose.INTEGRATE)
+
+
+def test_a_landing_that_failed_by_accident_is_tried_again_by_the_same_manager() -> None:
+    lost = _landing(status="ended", outcome="failed", reason="its part was lost")
     here = field(
         _managed(2),
         _part(2, status=DONE),
         ready=(1,),
-        sessions=(_manager(status="ended", outcome="completed"),),
+        sessions=(_completed(), lost),
+        failures={1: (lost,)},
     )
 
-    begun = only(Start, _moves(here))
+    begun = only(Start, decide(here, settings(attempts={"backoff_seconds": 0}), agents=EVERYBODY))
 
-    assert (begun.agent, begun.purpose) == ("iterator", Purpose.INTEGRATE)
+    assert (begun.agent, begun.purpose) == ("lead", Purpose.INTEGRATE)
+
+
+def test_a_manager_is_not_asked_about_what_came_back_from_its_landing() -> None:
+    wanted = review(9, of=1, status="changes", findings=("must: it says too little",))
+    here = field(
+        _managed(2, status=TaskStatus.REVIEW, requires_review=True, reviewer_type="ai"),
+        _part(2, status=DONE),
+        sessions=(_completed(), _landing(status="waiting", waits_for=WaitsFor.REVIEW, verified=COMMIT)),
+        reviews=(wanted,),
+    )
+
+    ended = only(EndSession, _moves(here))
+
+    assert (ended.task, ended.gives_back) == (1, True)
+    assert ended.reason == "a reviewer wants changes, and a manager does not work itself"
+
+
+def test_what_came_back_from_the_landing_of_a_manager_goes_to_a_worker() -> None:
+    aborted = _landing(status="ended", outcome="aborted")
+    unnamed = settings(work={"agent": "nobody-here"})
+
+    by_name = only(Start, _moves(_came_back(_completed(), aborted)))
+    by_part = only(Start, decide(_came_back(_completed(), aborted), unnamed, agents=EVERYBODY))
+    none = _came_back(_completed(), aborted, assignee="of-somebody-else")
+    waits = [move for move in decide(none, unnamed, agents=EVERYBODY) if isinstance(move, Wait) and move.task == 1]
+
+    assert (by_name.agent, by_name.purpose) == ("iterator", Purpose.INTEGRATE)
+    assert (by_part.agent, by_part.purpose) == ("builder", Purpose.INTEGRATE)
+    assert [wait.kind for wait in waits] == [WaitReason.AGENT]
 
 
 def test_a_manager_whose_parts_were_all_cancelled_begins_anew() -> None:

@@ -179,16 +179,13 @@ class Watch:
             awaited = session.waits_for.replace("_", " ")
             detail = f"for {awaited}: {session.reason}" if session.reason else f"for {awaited}"
             self._tell_of(FleetEventKind.WAITS, session, detail)
-        elif session.outcome == "completed" and session.purpose in _ANSWERS:
-            self._tell_of(_ANSWERS[session.purpose], session, session.reason)
-        elif session.outcome == "completed" and not task.status.ended and task.has_let_go_of(session.run):
-            pass  # its phase is complete, and that is told at the next look
-        elif session.outcome == "completed":
-            if session.task not in self._statuses or self._statuses[session.task] is not TaskStatus.DONE:
-                self._statuses[session.task] = TaskStatus.DONE
-                self._tell_of(FleetEventKind.DONE, session, "")
-        else:
+        elif session.outcome != "completed":
             self._tell_of(FleetEventKind.FAILED, session, f"{session.outcome}: {session.reason}")
+        elif session.purpose in _ANSWERS:
+            self._tell_of(_ANSWERS[session.purpose], session, session.reason)
+        elif task.status is TaskStatus.DONE and self._statuses.get(session.task) is not TaskStatus.DONE:
+            self._statuses[session.task] = TaskStatus.DONE
+            self._tell_of(FleetEventKind.DONE, session, "")
 
     def _tell_of(self, kind: FleetEventKind, session: FleetSession, detail: str, title: str = "") -> None:
         task = self.field.tasks.get(session.task)

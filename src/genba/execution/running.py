@@ -188,6 +188,9 @@ class Run:
                 return finalized
             if finalized.red.status is CheckStatus.ERROR:
                 raise CheckBrokenError(f"the work could not be verified: {finalized.red.detail}")
+            if self.definition.manages:  # it lands what others made, and works on nothing itself
+                self._reached(self.state.end(Outcome.INCOMPLETE, self.world.redact(finalized.red.detail)))
+                return finalized
             workspace = msgspec.structs.replace(workspace, base=finalized.base or workspace.base)
             self._reached(await steps.run("send back", partial(self._sent_back, finalized.red, workspace), LoopState))
 

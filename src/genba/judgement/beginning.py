@@ -2,17 +2,20 @@
 
 import msgspec
 
-from genba.domain.fleet import EscalationKind, Plan, Purpose
+from genba.domain.fleet import EscalationKind, FleetSession, Plan, Purpose
 from genba.domain.loop_state import Gap
 from genba.domain.outcomes import Outcome
 from genba.domain.tasks import Blocker, BlockerKind, Task, TaskStatus
 from genba.judgement import escalating, spending
-from genba.judgement.assigning import Nobody, assign, named, reviewers
+from genba.judgement.assigning import Assignment, Nobody, assign, named, reviewers
 from genba.judgement.attempts import Attempt, GivenUp, next_attempt
 from genba.judgement.moments import holds_off
 from genba.judgement.moves import Block, CreateParts, Move, RejectPlan, Start, Wait, WaitReason
 from genba.judgement.sentences import in_language
 from genba.judgement.situation import Situation
+
+_CAME_BACK = (Outcome.ABORTED, Outcome.INCOMPLETE)
+"""Outcomes of a session that landed the parts of a task, where only a worker can go on."""
 
 
 def begin(at: Situation, task: Task) -> Move:
@@ -21,8 +24,8 @@ def begin(at: Situation, task: Task) -> Move:
         return _review(at, task)
     if _taken_apart(at, task):
         return _plan(at, task)
-    if _parts_are_there(at, task):
-        return _brought_home(at, task)
+    if (completed := _completed_manager(at, task)) is not None:
+        return _brought_home(at, task, completed)
     if (manager := at.manager_of(task)) is not None:
         return _try(at, task, Purpose.MANAGE, manager.agent, manager.why)
     parts = at.parts(task)
@@ -42,12 +45,17 @@ def _assigned(at: Situation, task: Task, purpose: Purpose) -> Move:
     found = assign(task, at.me.agents, at.settings.work.agent, stages)
     if isinstance(found, Nobody):
         return Wait(task=task.number, kind=WaitReason.AGENT, why=found.why)
-    last = next((phase for phase in reversed(task.phases) if phase.agent == found.agent), None)
-    if last is not None:
-        why = f"{found.agent} completed its phase with {last.commit[:7]} and left it open"
-        command = f"genba task edit {task.number} --assignee AGENT"
-        return Wait(task=task.number, kind=WaitReason.PERSON, why=f"{why}: say who goes on  {command}")
-    return _try(at, task, purpose, found.agent, found.why)
+    return _left_open(task, found.agent) or _try(at, task, purpose, found.agent, found.why)
+
+
+def _left_open(task: Task, agent: str) -> Wait | None:
+    """A wait for a person, where this agent completed its phase and the task stayed open."""
+    last = next((phase for phase in reversed(task.phases) if phase.agent == agent), None)
+    if last is None:
+        return None
+    why = f"{agent} completed its phase with {last.commit[:7]} and left it open"
+    command = f"genba task edit {task.number} --assignee AGENT"
+    return Wait(task=task.number, kind=WaitReason.PERSON, why=f"{why}: say who goes on  {command}")
 
 
 def _try(at: Situation, task: Task, purpose: Purpose, first: str, why: str, gap: Gap | None = None) -> Move:
@@ -94,22 +102,41 @@ def _start(at: Situation, task: Task, purpose: Purpose, chosen: Attempt, why: st
 # ── managers ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _brought_home(at: Situation, task: Task) -> Move:
-    """A manager has seen to the parts of a task, and says that they are there: somebody who works brings them home."""
-    able = [agent for agent in at.me.agents if not agent.manages]
-    worker = assign(msgspec.structs.replace(task, assignee=""), able, at.settings.work.agent, at.stages(task))
+def _brought_home(at: Situation, task: Task, manager: FleetSession) -> Move:
+    """The parts of a task are there: its manager lands them, and no agent is asked.
+
+    A manager does not work itself: what came back goes to a worker.
+    """
+    last = at.newest(task.number, Purpose.INTEGRATE)
+    came_back = last is not None and last.attempt > manager.attempt and last.outcome in _CAME_BACK
+    if manager.agent in at.managers and not came_back:
+        why = "its manager says that its parts are there"
+        return _left_open(task, manager.agent) or _try(at, task, Purpose.INTEGRATE, manager.agent, why)
+    worker = _worker_for(at, task)
     if isinstance(worker, Nobody):
         return Wait(task=task.number, kind=WaitReason.AGENT, why=f"a manager does not work itself, and {worker.why}")
-    return _try(at, task, Purpose.INTEGRATE, worker.agent, "its manager says that its parts are there")
+    return _left_open(task, worker.agent) or _try(at, task, Purpose.INTEGRATE, worker.agent, worker.why)
 
 
-def _parts_are_there(at: Situation, task: Task) -> bool:
-    """Whether its manager has completed, and its parts are as it left them: ended, and one of them done."""
-    managed = [one for one in at.sessions.get(task.number, ()) if one.purpose is Purpose.MANAGE]
-    last = max(managed, key=lambda one: one.attempt, default=None)
+def _worker_for(at: Situation, task: Task) -> Assignment | Nobody:
+    """The worker whom the project names for this task; else one that did a part of it."""
+    able = [agent for agent in at.me.agents if not agent.manages]
+    worker = assign(msgspec.structs.replace(task, assignee=""), able, at.settings.work.agent, at.stages(task))
+    if isinstance(worker, Assignment) or at.stages(task):
+        return worker
+    names = {agent.name for agent in able}
+    parts = [at.field.tasks[number] for number in at.parts(task) if number in at.field.tasks]
+    did = (part for part in parts if part.status is TaskStatus.DONE and part.assignee in names)
+    part = next(did, None)
+    return Assignment(part.assignee, f"it did #{part.number}") if part is not None else worker
+
+
+def _completed_manager(at: Situation, task: Task) -> FleetSession | None:
+    """The session of its manager, where it completed and its parts are as it left them: ended, and one of them done."""
+    last = at.newest(task.number, Purpose.MANAGE)
     parts = [at.field.tasks[number] for number in at.parts(task) if number in at.field.tasks]
     ended = all(part.status.ended for part in parts) and any(part.status is TaskStatus.DONE for part in parts)
-    return last is not None and last.outcome == Outcome.COMPLETED and ended
+    return last if last is not None and last.outcome == Outcome.COMPLETED and ended else None
 
 
 def _all_cancelled(at: Situation, task: Task) -> Move:

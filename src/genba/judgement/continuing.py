@@ -14,6 +14,7 @@ from genba.domain.fleet import (
     EscalationKind,
     FleetSession,
     MergeEntry,
+    Purpose,
     Review,
     WaitsFor,
 )
@@ -39,14 +40,22 @@ _CAUSES = {CONFLICT: Cause.CONFLICT, FAILED_CHECKS: Cause.RED}
 
 
 def go_on(at: Situation, task: Task, session: FleetSession) -> Move:
-    """The one move for a session that waits. An agent that came by itself cannot be asked: its task is open again."""
+    """The one move for a session that waits. Where its agent cannot be asked, its task is open again."""
     move = _go_on(at, task, session)
-    if not (session.is_guest and isinstance(move, Continue) and move.asks):
+    if not isinstance(move, Continue) or not (why := _cannot_ask(at, session, move)):
         return move
-    reason = f"{move.reason}, and its agent came by itself"
+    reason = f"{move.reason}, and {why}"
     return EndSession(
         run=session.run, task=task.number, part=session.part, outcome=ABORTED, reason=reason, gives_back=True
     )
+
+
+def _cannot_ask(at: Situation, session: FleetSession, move: Continue) -> str:
+    """Why the agent of a session cannot go on with it; empty when it can, or when this move asks no agent."""
+    if session.is_guest and move.asks:
+        return "its agent came by itself"
+    lands = session.purpose is Purpose.INTEGRATE and session.agent in at.managers
+    return "a manager does not work itself" if lands and move.gap is not None else ""
 
 
 def _go_on(at: Situation, task: Task, session: FleetSession) -> Move:

@@ -110,6 +110,11 @@ class Situation:
         worked = [session for session in self.sessions.get(number, ()) if session.purpose in _WORKS]
         return max(worked, key=lambda session: session.attempt, default=None)
 
+    def newest(self, number: int, purpose: Purpose) -> FleetSession | None:
+        """The newest session of a task with this purpose, ended or not."""
+        found = [session for session in self.sessions.get(number, ()) if session.purpose is purpose]
+        return max(found, key=lambda session: session.attempt, default=None)
+
     @cached_property
     def running(self) -> list[FleetSession]:
         return [session for session in self.field.sessions if session.status == "running"]
