@@ -45,6 +45,27 @@ def test_a_goal_that_fails_brings_a_plain_command_on_without_words(project: Proj
     assert "file_exists" in project.prompts()[1], "the next prompt says which goal fails"
 
 
+@pytest.mark.parametrize(
+    ("language", "works", "plans", "claims"),
+    [
+        ("en", "Do the next piece of it.", "Change nothing yet", "You said"),
+        ("ja", "計画の次の部分を行ってください。", "まだ何も変更しないでください", "あなたの宣言"),
+    ],
+)
+def test_the_next_prompt_after_a_failed_goal_asks_a_plain_command_for_work_and_invents_no_claim(
+    project: Project, language: str, works: str, plans: str, claims: str
+) -> None:
+    script = "echo 'Next piece.'\ntest -e one && echo work > work.txt\ntouch one\ngit add -A\ngit commit -qm piece\n"
+    commanded(project, script, f"{SETTINGS}workflow: {{language: {language}}}\n")
+    assert merged(project, project.run("iterator", "--issue", "1"))
+    first, second = project.prompts()
+    assert plans in first
+    assert works in second
+    assert plans not in second
+    assert claims not in second
+    assert project.steps_walked() == ["initial.issue", "continuation.issue"]
+
+
 def test_a_command_whose_changes_genba_commits_needs_no_words_either(project: Project) -> None:
     settings = SETTINGS.replace('command: "./agent.sh"', 'command: "./agent.sh", commit: true')
     commanded(project, "echo 'Done.'\necho work > work.txt\n", settings)

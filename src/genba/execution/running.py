@@ -13,7 +13,7 @@ from genba.domain.events import LoopEnded, RunEnded, WorkSentBack
 from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.issues import Issue
 from genba.domain.loop_state import Gap, LoopState
-from genba.domain.outcomes import ClosureAction, Outcome, StepKind
+from genba.domain.outcomes import ClosureAction, Outcome
 from genba.domain.texts import subject_of
 from genba.domain.trailers import trailers
 from genba.domain.workspaces import MergeStatus, Workspace
@@ -29,9 +29,11 @@ from genba.execution.steps import GroundlessSteps
 from genba.execution.uncut import uncut
 from genba.execution.world import World
 from genba.judgement.budgets import exhausted, raised_limit
+from genba.judgement.claims import ClaimKind, read_claim
 from genba.judgement.closure import action_in_fleet, chosen_action, ending_a_phase, ends_task
 from genba.judgement.completion import SchemaFit
 from genba.judgement.sentences import detail_in
+from genba.judgement.transitions import working_step
 from genba.judgement.verdicts import Judge
 from genba.judgement.wording import say
 
@@ -353,7 +355,9 @@ class Run:
         again = self.state.last_failure if red.name == "verification" else None
         # The judge adds the iteration that is under way, and here none is.
         before = msgspec.structs.replace(self.state, last_failure=again, iterations=self.state.iterations - 1)
-        verdict = self.judge.failed(before, "completed", told, facts, denied)
+        claim = read_claim(self.state.output)
+        claimed = claim.text if claim.kind is ClaimKind.COMPLETE else ""
+        verdict = self.judge.failed(before, claimed, told, facts, denied)
         reason = verdict.reason
         if verdict.outcome is not None and red.name in _OF_ANSWERS and red.output:
             reason = f"{reason}: {red.output.splitlines()[0]}"
@@ -374,11 +378,8 @@ class Run:
         return self.state
 
     def _working_step(self) -> str:
-        """Where work that came back goes on: the last step of work that the run has been at."""
-        steps = self.definition.registry.steps
-        been = [step for step in self.state.asks_by_step if steps[step].step_kind is StepKind.WORK]
-        own = steps[self.state.step].step_kind is StepKind.WORK
-        return self.state.step if own or not been else been[-1]
+        """Where work that came back goes on."""
+        return working_step(self.definition.registry.steps, self.state.step, self.state.asks_by_step)
 
     async def _end(self, finalized: Finalized, workspace: Workspace, began: float) -> RunResult:
         state = self.state

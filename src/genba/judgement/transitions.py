@@ -1,5 +1,6 @@
 """From a reply's intent to the next step."""
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -65,3 +66,17 @@ def ungated_move(step_id: str, step: Step, forward: bool) -> Move:
     intent = Intent.CLOSING if step.step_kind is StepKind.CLOSURE else Intent.NEXT
     found = follow(step_id, step, intent)
     return found if isinstance(found, Move) else Move(Intent.REPEAT, step_id)
+
+
+def working_step(steps: Mapping[str, Step], at: str, been: Collection[str]) -> str:
+    """The step at which work that came back goes on.
+
+    The run was judged complete at `at`. The step there may only plan: where it leads to a step of work at which the
+    run has not been, that one goes on. From a step of another kind it is the last step of work.
+    """
+    if steps[at].step_kind is not StepKind.WORK:
+        worked = [step for step in been if steps[step].step_kind is StepKind.WORK]
+        return worked[-1] if worked else at
+    following = ungated_move(at, steps[at], forward=True).target
+    leads_on = following is not None and following not in been and steps[following].step_kind is StepKind.WORK
+    return following if following is not None and leads_on else at
