@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, cast
 import msgspec
 from msgspec import Meta
 
+from genba.definitions.sound_part import shape_sound_part
 from genba.domain.problems import Problem, did_you_mean
 from genba.domain.shapes import shape
 
@@ -112,9 +113,12 @@ class CompletionReader:
     def __init__(self, file: str) -> None:
         self.file = file
         self.problems: list[Problem] = []
+        self.left: list[str] = []
+        """The paths of wrong values that what was read does without."""
         self.conditions = 0
 
     def read(self, raw: Any, path: str) -> Completion | None:
+        """The completion, or what of it can be read where `problems` has some."""
         return self._condition(raw, path, {}, ())
 
     def _condition(
@@ -137,11 +141,15 @@ class CompletionReader:
             told = "(8 types: genba schema completion)"
             return self._refused(f"{path}.type", f'"{kind}" is not a completion type', f"{hint}  {told}".strip())
         if not isinstance(config, dict):
-            return self._refused(f"{path}.config", "expected an object")
+            self._refuse(f"{path}.config", "expected an object")
+            return cast("Completion | None", shape_sound_part({}, COMPLETION_TYPES[kind])[0])
         if kind == "composite":
             return self._composite(config, f"{path}.config", named, inside)
         value, problems = shape(config, COMPLETION_TYPES[kind], self.file, f"{path}.config")
-        self.problems += problems
+        if problems:
+            self.problems += problems
+            value, left = shape_sound_part(config, COMPLETION_TYPES[kind])
+            self.left += [f"{path}.config.{each}" for each in left.paths]
         return cast("Completion | None", value)
 
     def _reference(
@@ -178,9 +186,9 @@ class CompletionReader:
             self._condition(raw, f"{path}.completionConditions[{at}]", scope, inside)
             for at, raw in enumerate(conditions)
         ]
-        if mode not in ("any", "all") or any(condition is None for condition in read):
-            return None
-        return Composite(mode=mode, completion_conditions=tuple(c for c in read if c is not None))
+        return Composite(
+            mode="all" if mode == "all" else "any", completion_conditions=tuple(c for c in read if c is not None)
+        )
 
     def _too_many(self) -> Completion | None:
         """Said once: with two references in each name, twenty names would stand for a million conditions."""

@@ -13,6 +13,7 @@ from genba.definitions.completion import (
     CompletionReader,
     Composite,
     Custom,
+    StepMachine,
     StructuredSignal,
     walk,
 )
@@ -24,9 +25,9 @@ from genba.definitions.parameters import settings_from
 from genba.definitions.places import check_places
 from genba.definitions.prompt_files import retry_prompts, step_prompt
 from genba.definitions.sandbox_file import Ceiling, quarters, wider
-from genba.definitions.sound_part import MISSING, shape_sound_part, touches
+from genba.definitions.sound_part import MISSING, WHOLE, LeftOut, shape_sound_part
 from genba.definitions.state_driven import REGISTRY, is_state_driven, with_completion, without_effect
-from genba.definitions.steps_file import StepsRegistry
+from genba.definitions.steps_file import Step, StepsRegistry
 from genba.domain.errors import ConfigurationError
 from genba.domain.problems import Problem, did_you_mean, told, with_hints
 from genba.domain.shapes import shape
@@ -64,8 +65,13 @@ class _Reader:
         self.agent_json = self.folder.shown("agent.json")
         self.readable = True
         """Whether each file of settings could be parsed: values that one of them lacks may stand in another."""
-        self.left_out: tuple[str, ...] = ()
-        """Paths of wrong values, which later checks do without."""
+        self.left = WHOLE
+        """The wrong values, which later checks do without."""
+
+    @property
+    def unknown(self) -> LeftOut:
+        """What is not known of the agent: a file of settings that cannot be parsed may say anything."""
+        return self.left if self.readable else self.left.with_paths(("parameters", "runner"))
 
     @property
     def problems(self) -> list[Problem]:
@@ -81,31 +87,24 @@ class _Reader:
         layered = msgspec.structs.replace(layered, values=with_completion(layered.values))
         file = self._agent_file(layered)
         completion = self._completion(layered, file)
-        known = self.readable or has_registry
-        registry = REGISTRY if asks else self._registry(registry_name) if known else None
+        registry = REGISTRY if asks else self._registry(registry_name)
         system = self._system_prompt(layered)
-        if registry is not None:
-            found = told(check_registry(registry, completion, file, registry_shown, whole=not self.left_out))
-            self._add(found)
-            schemas = self._step_schemas(registry, registry_shown)
-            texts = self._prompts(registry, registry_shown, file)
-        if file is not None:
-            self.folder.inside(
-                file.runner.flow.prompts.fallback_dir, self.agent_json, "runner.flow.prompts.fallbackDir"
-            )
-            self._check_handlers(completion, file)
-        if file is not None and completion is not None and registry is not None:
-            found = told(check_completion(completion, file, registry, self.agent_json))
-            self._add(layered.attribute(found))
-        if completion is not None:
-            completion = self._resolve_schemas(completion, "runner.completion.config.outputSchema")
-        if file is None or completion is None or registry is None or system is None:
+        self._add(told(check_registry(registry, completion, file, registry_shown, self.unknown)))
+        schemas = self._step_schemas(registry, registry_shown)
+        texts = self._prompts(registry, registry_shown, file)
+        if file is None:
             return None
+        self.folder.inside(file.runner.flow.prompts.fallback_dir, self.agent_json, "runner.flow.prompts.fallbackDir")
+        self._check_handlers(completion, file)
+        if completion is not None:
+            found = told(check_completion(completion, file, registry, self.agent_json, self.unknown))
+            self._add(layered.attribute(found))
+            completion = self._resolve_schemas(completion, "runner.completion.config.outputSchema")
         definition = AgentDefinition(
             file=file,
-            completion=completion,
+            completion=completion or StepMachine(),
             registry=registry,
-            system_prompt=system,
+            system_prompt=system or PromptText(self.agent_json, ""),
             **texts,
             schemas=schemas,
             folder=str(self.folder.path),
@@ -113,13 +112,12 @@ class _Reader:
             quarters=quarters(self.ceiling, file.runner.sandbox),
             sources=layered.sources,
         )
-        if not self.problems:
-            self.problems.extend(told(check_variables(definition, registry_shown)))
-        return definition
+        self._add(told(check_variables(definition, registry_shown, self.unknown)))
+        return definition if completion is not None and system is not None else None
 
     def _add(self, found: tuple[Problem, ...]) -> None:
-        """Note problems, but for those that may only come of a wrong value that is left out."""
-        self.problems.extend(problem for problem in found if not touches(problem.path, self.left_out))
+        """Note problems, but for those of a wrong value that is left out and has a problem already."""
+        self.problems.extend(problem for problem in found if not self.left.lost(problem.path))
 
     def _layers(self, below: list[Layer], above: list[Layer]) -> Layered:
         layers = list(below)
@@ -137,10 +135,11 @@ class _Reader:
         certain = (problem for problem in problems if self.readable or problem.message != MISSING)
         self.problems.extend(layered.attribute(tuple(certain)))
         if file is None:
-            file, left_out = shape_sound_part(layered.values, AgentFile, _least_agent(self.folder.path.name))
-            self.left_out += left_out
+            least = _least_agent(self.folder.path.name)
+            file, left = shape_sound_part(layered.values, AgentFile, least, _REQUIRED_OF_AGENT)
+            self.left = self.left.with_paths(left.paths)
         if file is not None:
-            found = told(check_agent_file(file, self.folder.path.name, self.agent_json))
+            found = told(check_agent_file(file, self.folder.path.name, self.agent_json, self.unknown))
             found += tuple(check_places(file, self.agent_json, self.repository))
             found += tuple(wider(self.ceiling, file.runner.sandbox, self.agent_json))
             file, exceeded = under_ceiling(file, self.ceiling, layered.sources, self.agent_json)
@@ -155,6 +154,7 @@ class _Reader:
         reader = CompletionReader(self.agent_json)
         completion = reader.read(raw, "runner.completion")
         self.problems.extend(layered.attribute(tuple(reader.problems)))
+        self.left = self.left.with_paths(reader.left)
         return completion
 
     def _registry_name(self, layered: Layered) -> str:
@@ -163,39 +163,56 @@ class _Reader:
             node = node.get(key) if isinstance(node, dict) else None
         return node if isinstance(node, str) else "steps_registry.json"
 
-    def _registry(self, name: str) -> StepsRegistry | None:
-        if self.folder.inside(name, self.agent_json, "runner.flow.prompts.registry") is None:
-            return None
-        raw = self.folder.json(name)
+    def _registry(self, name: str) -> StepsRegistry:
+        """The steps, or what can be read of them."""
+        at = "runner.flow.prompts.registry"
+        is_named = not self.unknown.lost(at) or self.folder.has(name)
+        inside = is_named and self.folder.inside(name, self.agent_json, at) is not None
+        raw = self.folder.json(name) if inside else None
         if raw is None:
-            return None
+            self.left = self.left.with_paths(_OF_REGISTRY)
+            return _NO_REGISTRY
         registry, problems = shape(raw, StepsRegistry, self.folder.shown(name))
         self.problems.extend(problems)
+        if registry is not None:
+            return registry
+        registry, left = shape_sound_part(raw, StepsRegistry, stand_ins=_REQUIRED_OF_STEPS)
         if registry is None:
-            registry, left_out = shape_sound_part(raw, StepsRegistry)
-            self.left_out += left_out
-        return registry
+            without_steps = {**raw, "steps": {_NO_STEP: {}}}
+            registry, left = shape_sound_part(without_steps, StepsRegistry, stand_ins=_REQUIRED_OF_STEPS)
+            left = left.with_paths(("steps",))
+        self.left = self.left.with_paths(left.paths if registry is not None else _OF_REGISTRY)
+        return registry or _NO_REGISTRY
 
     def _system_prompt(self, layered: Layered) -> PromptText | None:
         node: Any = layered.values
         for key in ("runner", "flow", "systemPromptPath"):
             node = node.get(key) if isinstance(node, dict) else None
-        if not isinstance(node, str) and not self.readable:
+        at = "runner.flow.systemPromptPath"
+        if not isinstance(node, str) and self.unknown.lost(at):
             return None
         relative = node if isinstance(node, str) else "prompts/system.md"
-        text = self.folder.text(relative, self.agent_json, "runner.flow.systemPromptPath")
+        text = self.folder.text(relative, self.agent_json, at)
         return PromptText(self.folder.shown(self.folder.in_language(relative)), text) if text is not None else None
 
     def _prompts(self, registry: StepsRegistry, shown: str, file: AgentFile | None) -> dict[str, Any]:
         fallback = (file.runner.flow if file is not None else Flow()).prompts.fallback_dir
         prompts, retries = {}, {}
+        inside = tuple(f"steps.{step_id}." for step_id in registry.steps)
+        known = all(path.startswith(inside) for path in self.left.paths if path.startswith("steps"))
         for step_id, step in registry.steps.items():
+            parts = [f"steps.{step_id}.{part}" for part in ("c2", "c3", "edition", "adaptation")]
+            if any(self.left.lost(part) for part in parts):
+                known = False
+                continue
             prompt = step_prompt(self.folder, shown, step_id, step, fallback)
             if prompt is not None:
                 prompts[step_id] = prompt
             retries[step_id] = retry_prompts(self.folder, shown, step, registry)
         for name, pattern in registry.failure_patterns.items():
-            if not any(name in found for found in retries.values()):
+            parts = [f"failurePatterns.{name}.{part}" for part in ("edition", "adaptation")]
+            known = known and not any(self.left.lost(part) for part in parts)
+            if known and not any(name in found for found in retries.values()):
                 wanted = "_".join(["f", pattern.edition, *([pattern.adaptation] if pattern.adaptation else [])])
                 why = "chooses no prompt: no step has one for it"
                 hint = f"{wanted}.md beside the f_default.md of a step"
@@ -262,6 +279,23 @@ class _Reader:
             where = reference.partition(":")[0]
             if where.endswith(".py"):
                 self.folder.text(where, self.agent_json, at)
+
+
+_REQUIRED_OF_AGENT = {"type": "string"}
+_REQUIRED_OF_STEPS = {
+    "allowedIntents": ["repeat"],
+    "command": "true",
+    "from": "step.output",
+    "path": "file",
+    "pattern": "*",
+    "type": "git-clean",
+    "validator": "git-clean",
+}
+"""What stands in for a required value that is wrong, by its key, so that what is beside it is checked."""
+_NO_STEP = "?"
+_NO_REGISTRY = StepsRegistry(steps={_NO_STEP: Step()})
+"""What takes the place of a registry that cannot be read. All of it counts as left out."""
+_OF_REGISTRY = ("steps", "validators", "failurePatterns", "entryStep", "entryStepMapping")
 
 
 def _least_agent(name: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from genba.definitions.agent_file import Parameter
+from genba.definitions.sound_part import LeftOut
 from genba.definitions.variables import RESERVED
 from genba.domain.problems import Problem
 
@@ -63,7 +64,7 @@ def options_of(name: str, parameter: Parameter) -> tuple[str, ...]:
     return (option, f"--no-{option[2:]}") if parameter.type == "boolean" else (option,)
 
 
-def check_parameters(parameters: Mapping[str, Parameter], file: str) -> Iterator[Problem]:
+def check_parameters(parameters: Mapping[str, Parameter], file: str, left: LeftOut) -> Iterator[Problem]:
     options: dict[str, str] = {}
     names: dict[str, str] = {}
     for name, parameter in parameters.items():
@@ -75,7 +76,7 @@ def check_parameters(parameters: Mapping[str, Parameter], file: str) -> Iterator
             yield Problem(file, at, f"{{uv-{name}}} is a variable of Genba's own")
         if (same := names.setdefault(name.replace("-", "_"), name)) != name:
             yield Problem(file, at, f"cannot be told from {same}")
-        for option in options_of(name, parameter):
+        for option in () if left.lost(f"{at}.cli") else options_of(name, parameter):
             if option in RUN_OPTIONS and (name, option) != (ISSUE, f"--{ISSUE}"):
                 yield Problem(file, f"{at}.cli", f"{option} is an option of genba run itself")
             if option in options:
@@ -83,6 +84,8 @@ def check_parameters(parameters: Mapping[str, Parameter], file: str) -> Iterator
             options[option] = name
         if name == ISSUE and not _names_an_issue(parameter):
             yield Problem(file, f"{at}.type", "must be number: it is the number of an issue, 1 or more")
+        elif left.lost(f"{at}.type"):
+            continue
         elif parameter.default is not None and not fits(parameter.default, parameter.type):
             yield Problem(file, f"{at}.default", f"is not of the type {parameter.type}")
 

@@ -4,6 +4,7 @@ import re
 from collections import deque
 from collections.abc import Iterator
 
+from genba.definitions.sound_part import WHOLE, LeftOut
 from genba.definitions.steps_file import Step, StepsRegistry, Transition
 from genba.domain.outcomes import ALLOWED_INTENTS, LEAVING_INTENTS, Intent, StepKind
 from genba.domain.problems import Problem, did_you_mean
@@ -19,13 +20,29 @@ END = ""
 
 
 class StepGraph:
-    """The steps and where each may lead."""
+    """The steps and where each may lead. A step of which that is not known counts as one that may end the flow."""
 
-    def __init__(self, registry: StepsRegistry, file: str) -> None:
+    def __init__(self, registry: StepsRegistry, file: str, left: LeftOut = WHOLE) -> None:
         self.registry = registry
         self.file = file
+        self.left = left
         self._reached: dict[tuple[tuple[str, ...], str | None], frozenset[str]] = {}
         self.edges = {step_id: frozenset(targets(step_id, step)) for step_id, step in registry.steps.items()}
+        self.unknown = frozenset(step_id for step_id in registry.steps if not self._is_known(step_id))
+        self.edges.update(dict.fromkeys(self.unknown, frozenset({END})))
+
+    def _is_known(self, step_id: str) -> bool:
+        """Whether everything that this step leads to is known."""
+        at = f"steps.{step_id}"
+        if self.left.touched(f"{at}.structuredGate", f"{at}.transitions"):
+            return False
+        if self.registry.steps[step_id].structured_gate is None and self.left.lost(f"{at}.stepKind"):
+            return False
+        return all(target == END or target in self.registry.steps for target in self.edges[step_id])
+
+    def _knows_entries(self) -> bool:
+        left_out = self.left.touched("entryStep", "entryStepMapping")
+        return not left_out and all(name in self.registry.steps for name in self.entries())
 
     def entries(self) -> tuple[str, ...]:
         named = [self.registry.entry_step, *self.registry.entry_step_mapping.values()]
@@ -49,7 +66,7 @@ class StepGraph:
         return frozenset(seen)
 
     def _leading_to_the_end(self) -> frozenset[str]:
-        """Every step from which some path leads to the end."""
+        """Every step from which some path leads, or may lead, to the end."""
         before: dict[str, list[str]] = {}
         for step_id, led_to in self.edges.items():
             for target in led_to:
@@ -77,25 +94,26 @@ class StepGraph:
         return None
 
     def gap_between(self, supplier: str, user: str) -> str:
-        """Why `user` may be reached without what `supplier` hands over; empty when it cannot."""
-        if supplier == user or user in self.reachable(self.entries(), without=supplier):
+        """Why `user` may be reached without what `supplier` hands over; empty when it cannot, or is not known."""
+        reached = self.reachable(self.entries(), without=supplier) if self._knows_entries() else frozenset[str]()
+        if supplier == user or user in reached:
             return f"a path leads to {user} that does not pass {supplier}"
         gate = self.registry.steps[supplier].structured_gate
         if gate is not None and gate.fallback_intent in LEAVING_INTENTS:
             return f"the fallbackIntent of {supplier} may leave it without a reply"
         return ""
 
-    def check(self, ends_by_steps: bool, max_iterations: int, whole: bool = True) -> Iterator[Problem]:
+    def check(self, ends_by_steps: bool, max_iterations: int) -> Iterator[Problem]:
         if len(self.registry.steps) > MOST_STEPS:
             yield Problem(self.file, "steps", f"has more than {MOST_STEPS} steps")
             return
         yield from self._entry_problems()
         for step_id, step in self.registry.steps.items():
             yield from self._step_problems(step_id, step)
-        if not whole:
+        if not self._knows_entries():
             return
         reachable = self.reachable(self.entries())
-        for step_id in self.registry.steps:
+        for step_id in self.registry.steps if not reachable & self.unknown else ():
             if step_id not in reachable:
                 entries = ", ".join(self.entries()[:_SHOWN_ENTRIES])
                 yield Problem(self.file, f"steps.{step_id}", f"no path leads here from the entry step ({entries})")
@@ -103,20 +121,19 @@ class StepGraph:
             yield from self._end_problems(reachable, max_iterations)
 
     def _entry_problems(self) -> Iterator[Problem]:
-        steps = self.registry.steps
-        if self.registry.entry_step is not None and self.registry.entry_step not in steps:
-            name = self.registry.entry_step
-            yield Problem(self.file, "entryStep", f'no step is named "{name}"', did_you_mean(name, steps))
-        for key, name in self.registry.entry_step_mapping.items():
-            if name not in steps:
-                yield Problem(
-                    self.file,
-                    f"entryStepMapping.{key}",
-                    f'no step is named "{name}"',
-                    did_you_mean(name, steps),
-                )
-        if self.registry.entry_step is None and not self.registry.entry_step_mapping and len(steps) > 1:
+        registry = self.registry
+        if registry.entry_step is not None:
+            yield from self._missing_step("entryStep", registry.entry_step)
+        for key, name in registry.entry_step_mapping.items():
+            yield from self._missing_step(f"entryStepMapping.{key}", name)
+        named = registry.entry_step is not None or registry.entry_step_mapping
+        if not named and len(registry.steps) > 1 and not self.left.touched("entryStep", "entryStepMapping"):
             yield Problem(self.file, "entryStep", "is required when there is more than one step")
+
+    def _missing_step(self, at: str, name: str) -> Iterator[Problem]:
+        steps = self.registry.steps
+        if name not in steps and not self.left.lost(f"steps.{name}"):
+            yield Problem(self.file, at, f'no step is named "{name}"', did_you_mean(name, steps))
 
     def _step_problems(self, step_id: str, step: Step) -> Iterator[Problem]:
         at = f"steps.{step_id}"
@@ -125,40 +142,43 @@ class StepGraph:
             yield Problem(self.file, at[:80], told)
         if step.step_id is not None and step.step_id != step_id:
             yield Problem(self.file, f"{at}.stepId", f'is "{step.step_id}", but the step is named "{step_id}"')
-        kind = step.step_kind
         allowed = step.structured_gate.allowed_intents if step.structured_gate else _ungated_intents(step)
         for intent in step.structured_gate.allowed_intents if step.structured_gate else ():
-            if intent not in ALLOWED_INTENTS[kind]:
-                known = ", ".join(sorted(ALLOWED_INTENTS[kind]))
-                yield Problem(
-                    self.file,
-                    at,
-                    f'intent "{intent}" is not for a {kind} step',
-                    f"a {kind} step has: {known}",
-                )
-            elif step.transition(intent) is None and intent is not Intent.REPEAT:
-                yield Problem(self.file, at, f'intent "{intent}" has no transition')
-        if step.structured_gate and step.structured_gate.fallback_intent not in (None, *allowed):
+            yield from self._intent_problems(at, intent, step)
+        knows_allowed = not self.left.touched(f"{at}.structuredGate.allowedIntents")
+        if step.structured_gate and knows_allowed and step.structured_gate.fallback_intent not in (None, *allowed):
             yield Problem(self.file, f"{at}.structuredGate.fallbackIntent", "is not one of allowedIntents")
+        if step.structured_gate is None and self.left.lost(f"{at}.stepKind"):
+            knows_allowed = False
         for name in step.transitions:
-            yield from self._transition_problems(f"{at}.transitions.{name}", name, step, allowed)
+            if knows_allowed and name in list(Intent) and Intent(name) not in allowed:
+                why = "structuredGate does not allow it" if step.structured_gate else "the step has no structuredGate"
+                yield Problem(self.file, f"{at}.transitions.{name}", f"is never taken: {why}")
+            yield from self._transition_problems(f"{at}.transitions.{name}", name, step)
 
-    def _transition_problems(self, at: str, name: str, step: Step, allowed: tuple[Intent, ...]) -> Iterator[Problem]:
+    def _intent_problems(self, at: str, intent: Intent, step: Step) -> Iterator[Problem]:
+        kind, way = step.step_kind, f"{at}.transitions.{intent}"
+        if intent not in ALLOWED_INTENTS[kind] and not self.left.lost(f"{at}.stepKind"):
+            known = ", ".join(sorted(ALLOWED_INTENTS[kind]))
+            hint = f"a {kind} step has: {known}"
+            yield Problem(self.file, at, f'intent "{intent}" is not for a {kind} step', hint)
+        elif step.transition(intent) is None and intent is not Intent.REPEAT and not self.left.lost(way):
+            yield Problem(self.file, at, f'intent "{intent}" has no transition')
+
+    def _transition_problems(self, at: str, name: str, step: Step) -> Iterator[Problem]:
         if name not in list(Intent):
             yield Problem(self.file, at, f'"{name}" is not an intent', did_you_mean(name, [str(i) for i in Intent]))
             return
-        if Intent(name) not in allowed:
-            why = "structuredGate does not allow it" if step.structured_gate else "the step has no structuredGate"
-            yield Problem(self.file, at, f"is never taken: {why}")
         transition = step.transition(Intent(name)) or Transition()
         if transition.targets and Intent(name) is not Intent.JUMP:
             yield Problem(self.file, f"{at}.targets", "only a jump has several targets")
         if transition.targets and transition.target is not None:
             yield Problem(self.file, f"{at}.target", "a jump has a target, or targets to choose between, and not both")
         for target in (transition.target, *transition.targets):
-            if target is not None and target not in self.registry.steps:
-                yield Problem(self.file, at, f'no step is named "{target}"', did_you_mean(target, self.registry.steps))
-        if Intent(name) is Intent.JUMP and transition.target is None and not transition.targets:
+            if target is not None:
+                yield from self._missing_step(at, target)
+        aimless = transition.target is None and not transition.targets
+        if Intent(name) is Intent.JUMP and aimless and not self.left.touched(at):
             yield Problem(self.file, at, "a jump needs a target, or targets to choose between")
 
     def _end_problems(self, reachable: frozenset[str], max_iterations: int) -> Iterator[Problem]:
