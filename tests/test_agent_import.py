@@ -1,7 +1,7 @@
 """`genba agent import`: definitions of climpt, converted, checked and run."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +105,7 @@ def test_what_a_key_becomes_is_reported(project: Project, original: Path) -> Non
     needs_attention = {key for key, (outcome, _) in rows.items() if outcome == "needs_attention"}
     assert needs_attention - {("steps_registry.json", "validationSteps.closure.build.preflightConditions")} == {
         ("agent.json", "team"),
+        ("config.json", "telemetry.enabled"),
         _only(rows, "agent.json", "actions.handlers.issue-action"),
         ("steps_registry.json", "validators.type-check.command"),
         ("steps_registry.json", "validators.good-enough"),
@@ -161,6 +162,159 @@ def test_all_versions_become_the_same_agent(project: Project, tmp_path: Path) ->
         "git-clean",
         "says-ok",
     ]
+
+
+def _changed(original: Path, change: Callable[[dict[str, Any]], None], name: str = "steps_registry.json") -> None:
+    value = json.loads((original / name).read_text())
+    change(value)
+    (original / name).write_text(json.dumps(value))
+
+
+def _imported(project: Project, name: str = "steps_registry.json") -> Any:
+    return json.loads(project.read(f".agent/builder/{name}"))
+
+
+def _without_place(registry: dict[str, Any]) -> None:
+    """The retry prompts of the conditions are at the c3 of the step: the entry itself names none."""
+    for section in ("completionSteps", "validationSteps"):
+        for entry in registry.get(section, {}).values():
+            del entry["c2"], entry["c3"]
+
+
+def test_a_retry_prompt_is_found_at_the_c3_of_its_step(project: Project, original: Path) -> None:
+    _changed(original, _without_place)
+    rows = _rows(project, original)
+    source, target = ".agent/builder/prompts/steps/retry", "prompts/steps/closure/build/f_failed_git-dirty.md"
+    assert rows["prompts/steps/retry/build/f_failed_git-dirty.md", ""] == ("mapped", target)
+    assert "{uv-failure_output}" in project.read(f".agent/builder/{target}")
+    assert not (project.root / source).exists()
+    assert _imported(project)["failurePatterns"]["git-dirty"]["adaptation"] == "git-dirty"
+    assert _imported(project)["validators"]["git-clean"]["failurePattern"] == "git-dirty"
+    _, why = rows["steps_registry.json", _only(rows, "steps_registry.json", "test-failed")[1]]
+    assert why == "prompts/steps/retry/ has no f_failed_test-failed.md for it: Genba's own text is used"
+
+
+def test_the_plain_retry_prompt_takes_the_place_of_one_that_is_missing(project: Project, original: Path) -> None:
+    prompts = original / "prompts/steps/retry/build"
+    (prompts / "f_failed_git-dirty.md").rename(prompts / "f_failed.md")
+    rows = _rows(project, original)
+    target = "prompts/steps/closure/build/f_failed.md"
+    assert rows["prompts/steps/retry/build/f_failed.md", ""] == ("mapped", target)
+    pattern = {"edition": "failed", "description": "not committed"}
+    assert _imported(project)["failurePatterns"]["git-dirty"] == pattern
+    assert not [key for key, row in rows.items() if row[0] == "mapped" and key[1].endswith("git-dirty.adaptation")]
+
+
+def test_a_retry_prompt_that_fits_no_step_needs_attention(project: Project, original: Path) -> None:
+    (original / "prompts/steps/retry/build").rename(original / "prompts/steps/retry/elsewhere")
+    rows = _rows(project, original)
+    file = "prompts/steps/retry/elsewhere/f_failed_git-dirty.md"
+    outcome, why = rows["steps_registry.json", _only(rows, "steps_registry.json", "Patterns.git-dirty")[1]]
+    assert (outcome, why) == (
+        "needs_attention",
+        f"{file} is not at the c3 of a step that checks something: it was left out",
+    )
+    assert rows[file, ""][0] == "needs_attention"
+
+
+@pytest.mark.parametrize(
+    ("allowed", "transition"),
+    [
+        (["continue", "handoff", "repeat"], "next"),
+        (["next", "handoff", "repeat"], "continue"),
+        (["Pass", "handoff", "retry"], "NEXT"),
+        (["pass", "continue", "handoff", "repeat"], "next"),
+    ],
+)
+def test_an_intent_and_its_transition_may_have_different_aliases(
+    project: Project, original: Path, allowed: list[str], transition: str
+) -> None:
+    def change(registry: dict[str, Any]) -> None:
+        step = registry["steps"]["continuation.build"]
+        step["structuredGate"]["allowedIntents"] = allowed
+        step["transitions"] = {transition: {"target": "closure.build"}, "handoff": {"target": "closure.build"}}
+
+    _changed(original, change)
+    rows = _rows(project, original)
+    step = _imported(project)["steps"]["continuation.build"]
+    assert step["transitions"] == {"next": "closure.build", "handoff": "closure.build"}
+    assert step["structuredGate"]["allowedIntents"] == ["next", "handoff", "repeat"]
+    at = f"steps.continuation.build.transitions.{transition}.target"
+    assert rows["steps_registry.json", at] == ("mapped", "closure.build")
+    assert not [key for key, row in rows.items() if "build.transitions" in key[1] and row[0] == "needs_attention"]
+
+
+def test_of_two_transitions_of_one_intent_the_other_is_reported(project: Project, original: Path) -> None:
+    def change(registry: dict[str, Any]) -> None:
+        step = registry["steps"]["continuation.build"]
+        step["structuredGate"]["allowedIntents"] = ["continue", "handoff"]
+        step["transitions"] |= {"next": "closure.build", "handoff": "closure.build", "pass": "closure.build"}
+
+    _changed(original, change)
+    rows = _rows(project, original)
+    assert _imported(project)["steps"]["continuation.build"]["transitions"]["next"] == "closure.build"
+    at = "steps.continuation.build.transitions"
+    assert rows["steps_registry.json", f"{at}.next"] == ("mapped", "closure.build")
+    assert rows["steps_registry.json", f"{at}.continue"][0] == "needs_attention"
+    assert rows["steps_registry.json", f"{at}.pass"] == ("no_effect", "transitions.next is the same")
+
+
+def test_texts_for_readers_are_kept(project: Project, original: Path) -> None:
+    def change(registry: dict[str, Any]) -> None:
+        registry |= {"description": "How it builds"}
+        registry["steps"]["initial.build"] |= {"name": "Begin", "description": "Reads the issue"}
+
+    _changed(original, change)
+    rows = _rows(project, original)
+    registry, agent = _imported(project), _imported(project, "agent.json")
+    assert (registry["version"], registry["description"], agent["version"]) == ("1.0.0", "How it builds", "1.0.0")
+    assert registry["steps"]["initial.build"]["name"] == "Begin"
+    assert registry["steps"]["initial.build"]["description"] == "Reads the issue"
+    assert registry["failurePatterns"]["git-dirty"]["description"] == "not committed"
+    for key in ("version", "description", "steps.initial.build.name", "steps.initial.build.description"):
+        assert rows["steps_registry.json", key][0] == "mapped"
+    assert rows["agent.json", "version"][0] == "mapped"
+    assert rows[_only(rows, "steps_registry.json", "git-dirty.description")][0] == "mapped"
+
+
+def test_an_empty_object_is_no_unknown_key(project: Project, original: Path) -> None:
+    def agent(value: dict[str, Any]) -> None:
+        (value.get("behavior") or {})["completionConfig"] = {}
+        for section in ("completion", "verdict"):
+            if section in value.get("runner", {}):
+                value["runner"][section]["config"] = {}
+        value["mystery"] = {}
+
+    _changed(original, agent, "agent.json")
+    _changed(original, lambda value: value["steps"]["closure.build"].update({"inputs": {}, "odd": {}}))
+    _changed(original, lambda value: value.update({"overrides": {}, "odd": []}), "config.json")
+    rows = _rows(project, original)
+    (config,) = (key for key in rows if key[1].lower().endswith("config") and key[0] == "agent.json")
+    assert rows[config] == ("no_effect", "it is empty")
+    assert rows["steps_registry.json", "steps.closure.build.inputs"] == ("no_effect", "it is empty")
+    assert rows["config.json", "overrides"] == ("no_effect", "it is empty")
+    for key in (
+        ("agent.json", "mystery"),
+        ("steps_registry.json", "steps.closure.build.odd"),
+        ("config.json", "odd"),
+    ):
+        assert rows[key][0] == "needs_attention"
+
+
+def test_limits_and_unknown_keys_of_config_json(project: Project, original: Path) -> None:
+    overrides = {"runner.limits.maxIterations": 5, "runner.limits.tokens": "many"}
+    _changed(original, lambda value: value.update({"overrides": overrides}), "config.json")
+    rows = _rows(project, original)
+    assert _imported(project, "agent.json")["runner"]["limits"] == {"maxIterations": 5}
+    assert rows["config.json", "overrides.runner.limits.maxIterations"][0] == "mapped"
+    assert rows["config.json", "overrides.runner.limits.tokens"][0] == "needs_attention"
+    assert rows["config.json", "telemetry.enabled"][0] == "needs_attention"
+
+
+def test_a_condition_whose_validator_is_left_out_is_not_reported_as_kept(project: Project, original: Path) -> None:
+    rows = _rows(project, original)
+    (key,) = (each for each in rows if each[1].endswith("[1].validator"))
+    assert rows[key] == ("no_effect", "validators.branch-pushed was left out")
 
 
 def test_an_agent_that_is_there_is_kept(project: Project, original: Path) -> None:

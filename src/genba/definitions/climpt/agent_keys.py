@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from genba.definitions.agent_file import Limits
 from genba.definitions.climpt.layout import in_layout_of_1_12
 from genba.definitions.climpt.names import COMPLETION_TYPES
 from genba.definitions.climpt.reading import list_at, object_at, text_at
@@ -11,6 +12,7 @@ from genba.definitions.cross_checks import BUILTIN_HANDLERS
 from genba.definitions.parameters import ISSUE, RUN_OPTIONS, fits
 from genba.definitions.variables import RESERVED
 from genba.domain.outcomes import ClosureAction, PermissionMode
+from genba.domain.shapes import shape
 
 _FILE = "agent.json"
 _PARAMETER_KEYS = ("type", "description", "required", "default", "cli")
@@ -38,20 +40,21 @@ class AgentKeys:
 
     def convert(self, name: str) -> dict[str, Any]:
         raw = self.raw
-        for key in ("$schema", "version"):
-            if key in raw:
-                self.report.no_effect(_FILE, key, "Genba names its schema by `genba schema agent`")
+        self.report.sections(_FILE, *_SECTIONS)
+        if "$schema" in raw:
+            self.report.no_effect(_FILE, "$schema", "it names the schema of the original: `genba schema agent`")
         self.report.mapped(_FILE, "name", name)
         self.parameters = self._parameters(object_at(raw, "parameters"))
         runner = object_at(raw, "runner")
         self._flow(object_at(runner, "flow"))
+        self._limits(object_at(runner, "limits"))
         self._completion(object_at(runner, "completion"))
         self._boundaries(object_at(runner, "boundaries"))
         self._github(object_at(object_at(runner, "integrations"), "github"))
         self._actions(object_at(runner, "actions"))
         self._execution(object_at(runner, "execution"))
         self._logging(object_at(runner, "logging"))
-        shown = {key: text_at(raw, key).strip() for key in ("displayName", "description")}
+        shown = {key: text_at(raw, key).strip() for key in ("displayName", "description", "version")}
         shown = {key: text for key, text in shown.items() if text}
         for key in shown:
             self.report.mapped(_FILE, key)
@@ -107,8 +110,12 @@ class AgentKeys:
         most = _count(object_at(raw, "config"), "maxIterations")
         completion = self._condition(raw, "runner.completion")
         self.runner["completion"] = completion
-        if most and completion["type"] != "iterationBudget":
-            self.runner["limits"] = {"maxIterations": most}
+        limits = self.runner.get("limits", {})
+        if "maxIterations" in limits and most and completion["type"] != "iterationBudget":
+            why = "runner.limits.maxIterations is set"
+            self.report.no_effect(_FILE, "runner.completion.config.maxIterations", why)
+        elif most and completion["type"] != "iterationBudget":
+            self.runner["limits"] = {**limits, "maxIterations": most}
             self.report.mapped(_FILE, "runner.completion.config.maxIterations", "runner.limits.maxIterations")
 
     def _condition(self, raw: dict[str, Any], key: str) -> dict[str, Any]:
@@ -119,10 +126,18 @@ class AgentKeys:
         else:
             self.report.mapped(_FILE, f"{key}.type", kind)
         config = object_at(raw, "config")
+        self.report.sections(_FILE, f"{key}.config")
         converted = getattr(self, f"_{_SNAKE[kind]}")(config, f"{key}.config")
         for extra in sorted(set(config) - _CONFIG_KEYS[kind] - {"maxIterations"}):
             self.report.no_effect(_FILE, f"{key}.config.{extra}", f"{kind} reads no such key")
         return converted if "type" in converted else {"type": kind, "config": converted}
+
+    def _limits(self, raw: dict[str, Any]) -> None:
+        kept = {key: value for key, value in raw.items() if not shape({key: value}, Limits, _FILE)[1]}
+        for key in kept:
+            self.report.mapped(_FILE, f"runner.limits.{key}")
+        if kept:
+            self.runner["limits"] = kept
 
     def _external_state(self, config: dict[str, Any], key: str) -> dict[str, Any]:  # noqa: ARG002
         self._need_issue()
@@ -292,9 +307,12 @@ class AgentKeys:
         elif directory:
             why = f"{directory!r} is outside of the repository"
             self.report.no_effect(_FILE, "runner.logging.directory", why)
-        for key in sorted(set(raw) & {"format", "maxFiles"}):
-            why = "a journal is one JSON line an event, without rotation"
-            self.report.no_effect(_FILE, f"runner.logging.{key}", why)
+        if raw.get("format") == "jsonl":
+            self.report.mapped(_FILE, "runner.logging.format", "a journal is always one JSON line an event")
+        elif "format" in raw:
+            self.report.attention(_FILE, "runner.logging.format", "a journal is one JSON line an event: jsonl is used")
+        if "maxFiles" in raw:
+            self.report.no_effect(_FILE, "runner.logging.maxFiles", "Genba keeps every journal")
 
     def _need_issue(self) -> None:
         declared = self.parameters.get("issue")
@@ -307,6 +325,25 @@ class AgentKeys:
             self.report.attention(_FILE, "parameters.issue.type", "is number now: it is the number of an issue")
 
 
+_SECTIONS = (
+    "parameters",
+    "behavior",
+    "runner",
+    "runner.flow",
+    "runner.flow.prompts",
+    "runner.completion",
+    "runner.limits",
+    "runner.boundaries",
+    "runner.integrations",
+    "runner.integrations.github",
+    "runner.integrations.github.labels",
+    "runner.actions",
+    "runner.actions.handlers",
+    "runner.execution",
+    "runner.execution.worktree",
+    "runner.execution.finalize",
+    "runner.logging",
+)
 _SNAKE = {
     "externalState": "external_state",
     "iterationBudget": "iteration_budget",

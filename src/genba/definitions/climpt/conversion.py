@@ -13,7 +13,7 @@ from genba.definitions.climpt.reading import ClimptAgent, list_at, object_at, ob
 from genba.definitions.climpt.report import ImportedKey, ImportReport
 from genba.definitions.climpt.schemas import StepSchemas, set_intents
 from genba.definitions.climpt.steps import ImportedStep, Registry
-from genba.definitions.climpt.validators import convert_validators, is_known
+from genba.definitions.climpt.validators import convert_validators
 from genba.definitions.templates import output_variable, variables_in
 from genba.definitions.variables import IN_RETRY, runtime_variables
 from genba.domain.outcomes import ClosureAction, StepKind
@@ -62,7 +62,7 @@ class _Conversion:
         supplied = runtime_variables(frozenset(file["parameters"]))
         patterns = self._retry_prompts(registry, raw_registry, supplied | IN_RETRY)
         validators = convert_validators(raw_registry, set(patterns), self.report)
-        self._only_known(registry, validators)
+        registry.keep_conditions(validators)
         schemas = self._schemas(registry, text_at(raw_registry, "schemasBase") or "schemas")
         self._inputs(registry, schemas)
         action = value_at(file, "runner.integrations.github.defaultClosureAction") or str(ClosureAction.CLOSE)
@@ -71,14 +71,23 @@ class _Conversion:
             self._prompt(name, step, self._prompts_base(raw_registry), action, variables)
         self._system_prompt(raw, supplied)
         steps = {name: step.settings for name, step in registry.steps.items()}
-        flow_file: dict[str, Any] = {"entryStep": registry.entry, "entryStepMapping": registry.modes, "steps": steps}
+        flow_file: dict[str, Any] = {
+            **registry.head,
+            "entryStep": registry.entry,
+            "entryStepMapping": registry.modes,
+            "steps": steps,
+        }
         flow_file |= {"validators": validators, "failurePatterns": patterns}
         self.files["agent.json"] = _text(file)
         self.files[_REGISTRY] = _text({key: value for key, value in flow_file.items() if value})
         for source, value in (("agent.json", raw), ("config.json", config), (_REGISTRY, raw_registry)):
             self.report.complete(source, value)
+        retries = f"{self._prompts_base(raw_registry)}/retry/"
         for left in sorted(set(self.agent.files) - self.agent.read):
-            self.report.no_effect(left, "", _LEFT_BEHIND)
+            if left.startswith(retries):
+                self.report.attention(left, "", "no step that checks something has a failure pattern for it")
+            else:
+                self.report.no_effect(left, "", _LEFT_BEHIND)
         return ConvertedAgent(name=self.name, files=self.files, report=self.report.rows)
 
     def _read(self, source: str, target: str) -> str | None:
@@ -136,20 +145,36 @@ class _Conversion:
         for name, (key, pattern) in registry.patterns.items():
             edition = word(pattern.get("edition"), _REGISTRY, f"{key}.edition") or "failed"
             adaptation = word(pattern.get("adaptation"), _REGISTRY, f"{key}.adaptation")
-            file = _file_name(edition, adaptation)
-            used = [self._retry(base, step, file, supplied) for step in registry.steps.values()]
-            if not any(used):
-                self.report.no_effect(_REGISTRY, key, "no prompt file is there for it")
+            file, plain = _file_name(edition, adaptation), _file_name(edition, "")
+            steps = [step for step in registry.steps.values() if step.settings.get("completionConditions")]
+            adapted = [step for step in steps if self._retry(base, step, file, supplied)]
+            others = [step for step in steps if step not in adapted and self._retry(base, step, plain, supplied)]
+            if not adapted and not others:
+                self._no_retry_prompt(key, f"{base}/retry/", file)
                 continue
+            if not adapted and adaptation:
+                self.report.no_effect(_REGISTRY, f"{key}.adaptation", f"there is no {file}: {plain} is used")
+                adaptation = ""
             kept[name] = {"edition": edition, **({"adaptation": adaptation} if adaptation else {})}
-            for field in sorted(set(pattern) & {"edition", "adaptation"}):
+            kept[name] |= {"description": pattern["description"]} if text_at(pattern, "description") else {}
+            for field in sorted(kept[name].keys() & pattern.keys()):
                 self.report.mapped(_REGISTRY, f"{key}.{field}")
-            for field in sorted(set(pattern) & {"description", "params"}):
+            if "params" in pattern:
                 why = "a retry prompt gets the output of the failed check"
-                self.report.no_effect(_REGISTRY, f"{key}.{field}", why)
+                self.report.no_effect(_REGISTRY, f"{key}.params", why)
         return kept
 
+    def _no_retry_prompt(self, key: str, base: str, file: str) -> None:
+        """Say why a failure pattern is left out: it has no prompt, or one that belongs to no step."""
+        there = [path for path in self.agent.files if path.startswith(base) and path.endswith(f"/{file}")]
+        if there:
+            what = f"{there[0]} is not at the c3 of a step that checks something: it was left out"
+            self.report.attention(_REGISTRY, key, what, whole=True)
+        else:
+            self.report.no_effect(_REGISTRY, key, f"{base} has no {file} for it: Genba's own text is used")
+
     def _retry(self, base: str, step: ImportedStep, file: str, supplied: frozenset[str]) -> bool:
+        """Put a retry prompt beside the prompt of its step; False where there is none."""
         if not step.retries or step.prompt is None:
             return False
         source = f"{base}/retry/{step.retries}/{file}"
@@ -160,16 +185,6 @@ class _Conversion:
         known = KnownVariables(supplied=supplied)
         self.files[target] = step_prompt(retry_prompt(text), known, self._missing(source))
         return True
-
-    def _only_known(self, registry: Registry, validators: dict[str, dict[str, Any]]) -> None:
-        for step in registry.steps.values():
-            wanted = step.settings.get("completionConditions", [])
-            kept = [each for each in wanted if is_known(each["validator"], validators)]
-            if kept:
-                step.settings["completionConditions"] = kept
-            elif wanted:
-                step.settings.pop("completionConditions", None)
-                step.settings.pop("onFailure", None)
 
     def _schemas(self, registry: Registry, base: str) -> dict[str, dict[str, Any]]:
         finder, found = StepSchemas(self.agent, base), {}

@@ -8,12 +8,17 @@ from genba.definitions.climpt.report import ImportReport
 
 _FILE, _CONFIG = "agent.json", "config.json"
 _WORKTREE = {"forceWorktree": "enabled", "worktreeRoot": "root"}
+_NO_EFFECT = {
+    "$schema": "it names the schema of the original",
+    "version": "the version of the definition is the one in agent.json",
+}
 _DEEPEST_OVERRIDE = 8
 
 
 def in_layout_of_1_12(raw: dict[str, Any], config: dict[str, Any], report: ImportReport) -> dict[str, Any]:
     """A copy of agent.json as 1.12 writes it. Rows about it are about the keys of the original."""
     whole: dict[str, Any] = _copied(raw)
+    report.sections(_CONFIG, "overrides", "worktree")
     for old, new in RUNNER_SECTIONS.items():
         if value_at(whole, old) is None:
             continue
@@ -34,8 +39,8 @@ def in_layout_of_1_12(raw: dict[str, Any], config: dict[str, Any], report: Impor
                     continue
                 path = f"runner.execution.worktree.{_WORKTREE[name]}"
                 _override(whole, path, value[name], f"worktree.{name}", report)
-        else:
-            report.no_effect(_CONFIG, key, "the original never read it")
+        elif key in _NO_EFFECT:
+            report.no_effect(_CONFIG, key, _NO_EFFECT[key])
     return whole
 
 

@@ -34,6 +34,7 @@ class ImportReport:
         self._told: set[tuple[str, str]] = set()
         self._whole: set[tuple[str, str]] = set()
         self._moved: dict[str, tuple[str, str]] = {}
+        self._sections: set[tuple[str, str]] = set()
 
     @property
     def rows(self) -> tuple[ImportedKey, ...]:
@@ -52,10 +53,17 @@ class ImportReport:
     def attention(self, file: str, key: str, what: str, *, whole: bool = False) -> None:
         self._row(file, key, KeyOutcome.NEEDS_ATTENTION, what, whole)
 
+    def sections(self, file: str, *keys: str) -> None:
+        """The importer reads these objects and lists, so one that is empty is no key that Genba does not know."""
+        self._sections.update(self._original(file, key) for key in keys)
+
     def complete(self, file: str, value: dict[str, Any]) -> None:
         """Report every key of a file that has no row yet."""
-        for key in tuple(self._untold(file, value, "")):
-            self.attention(file, key, "Genba has no such key, or not with such a value: it was left out")
+        for key, left in tuple(self._untold(file, value, "")):
+            if (file, key) in self._sections and left in ({}, []):
+                self.no_effect(file, key, "it is empty")
+            else:
+                self.attention(file, key, "Genba has no such key, or not with such a value: it was left out")
 
     def _row(self, file: str, key: str, outcome: KeyOutcome, detail: str, whole: bool) -> None:
         file, key = self._original(file, key)
@@ -73,13 +81,13 @@ class ImportReport:
             above, rest = above.rpartition(".")[0], f".{above.rpartition('.')[2]}{rest}"
         return file, key
 
-    def _untold(self, file: str, value: Any, path: str) -> Iterator[str]:
+    def _untold(self, file: str, value: Any, path: str) -> Iterator[tuple[str, Any]]:
         if (file, path) in self._whole:
             return
         below = _below(value, path)
         if not below:
             if path and (file, path) not in self._told:
-                yield path
+                yield path, value
             return
         for inner, each in below:
             yield from self._untold(file, each, inner)

@@ -21,28 +21,30 @@ from genba.domain.outcomes import ALLOWED_INTENTS, Intent, PermissionMode, StepK
 _FILE = "steps_registry.json"
 _NO_EFFECT = {
     "agentId": "it is the name of the folder",
-    "version": "Genba has no versions of registries",
     "c1": "prompts are found in prompts/steps",
     "userPromptsBase": "prompts are found in prompts/steps",
     "schemasBase": "schemas are found in schemas",
     "pathTemplate": "paths of prompts are fixed",
     "pathTemplateNoAdaptation": "paths of prompts are fixed",
-    "$schema": "Genba names its schema by `genba schema steps_registry`",
-    "description": "it is for readers only",
+    "$schema": "it names the schema of the original: `genba schema steps_registry`",
 }
+_FOR_READERS = ("version", "description")
+_STEP_FOR_READERS = ("name", "description")
+_SECTIONS = ("entryStepMapping", "validators", *VALIDATION_STEPS, *PATTERNS, "steps")
+_STEP_SECTIONS = ("structuredGate", "structuredGate.handoffFields", "transitions", "inputs", "onFailure")
 _STEP_NO_EFFECT = {
     "stepId": "it is the key of the step",
-    "name": "a step is shown by its key",
     "type": "every step is a prompt",
     "fallbackKey": "a step has one prompt and no fallback",
     "usesStdin": "Genba supplies the issue as variables",
-    "description": "it is for readers only",
     "uvVariables": "Genba finds the variables in the prompt itself",
     "priority": "the entry step is chosen by entryStepMapping and --mode",
     "condition": "the entry step is chosen by entryStepMapping and --mode",
 }
 _VALIDATION_NO_EFFECT = {
     **_STEP_NO_EFFECT,
+    "name": "the step has a name of its own",
+    "description": "the step has a description of its own",
     "stepKind": "it is the kind of the step itself",
     "c2": "the prompts of a retry are beside those of their step",
     "c3": "the prompts of a retry are beside those of their step",
@@ -85,10 +87,16 @@ class Registry:
             name: (f"{section}.{name}", each) for section in PATTERNS for name, each in objects_at(raw, section).items()
         }
         self.steps: dict[str, ImportedStep] = {}
+        self.conditions: list[tuple[str, str, list[str]]] = []
+        """Each condition with its key in the original, and the steps that it is of."""
+        self.head = {key: raw[key] for key in _FOR_READERS if text_at(raw, key)}
         self.entry, self.modes = self._entries()
 
     def convert(self, before_closing: tuple[str, ...]) -> None:
         """Fill `steps` with every step that an entry step leads to."""
+        self.report.sections(_FILE, *_SECTIONS)
+        for key in self.head:
+            self.report.mapped(_FILE, key)
         for key, why in _NO_EFFECT.items():
             if key in self.raw:
                 self.report.no_effect(_FILE, key, why)
@@ -136,6 +144,11 @@ class Registry:
         key = f"steps.{word(name, _FILE, 'steps')}"
         kind = StepKind(self._kind(raw, key))
         settings: dict[str, Any] = {"stepKind": str(kind)}
+        self.report.sections(_FILE, *(f"{key}.{section}" for section in (*_STEP_SECTIONS, *CONDITION_LISTS)))
+        for field in _STEP_FOR_READERS:
+            if text_at(raw, field):
+                settings[field] = raw[field]
+                self.report.mapped(_FILE, f"{key}.{field}")
         self._gate(raw, kind, settings, key)
         if object_at(raw, "inputs"):
             settings["inputs"] = object_at(raw, "inputs")
@@ -169,8 +182,9 @@ class Registry:
         intents: list[str] = []
         ways: dict[str, Any] = {}
         words = [each for each in list_at(gate, "allowedIntents") or list(transitions) if isinstance(each, str)]
+        taken: dict[str, str] = {}
         for name in words:
-            intent = INTENTS.get(name.lower(), "")
+            intent = meant = _intent(name)
             if intent == "closing" and kind is not StepKind.CLOSURE:
                 intent = "handoff" if kind is StepKind.WORK else "next"
                 self.report.mapped(_FILE, f"{key}.structuredGate.allowedIntents", f"{name} is {intent} here")
@@ -179,13 +193,15 @@ class Registry:
                 self.report.attention(_FILE, f"{key}.structuredGate.allowedIntents", what)
                 if name in transitions:
                     self.report.attention(_FILE, f"{key}.transitions.{name}", what, whole=True)
+                    taken[name] = ""
                 continue
-            if intent not in intents and self._way(intent, name, transitions, ways, key):
+            if intent in intents:
+                continue
+            found = _named_by(transitions, name, meant, intent)
+            taken |= {found: intent}
+            if self._way(intent, found, transitions, ways, key):
                 intents.append(intent)
-        for name in transitions:
-            if name not in words:
-                why = "allowedIntents does not name this intent"
-                self.report.no_effect(_FILE, f"{key}.transitions.{name}", why)
+        self._other_transitions(transitions, taken, key)
         if "jump" in ways and "jump" not in intents:
             intents.append("jump")
         if gate and intents:
@@ -193,9 +209,23 @@ class Registry:
         if ways:
             settings["transitions"] = ways
 
+    def _other_transitions(self, transitions: dict[str, Any], taken: dict[str, str], key: str) -> None:
+        """Report the transitions that no allowed intent takes."""
+        chosen = {intent: name for name, intent in taken.items()}
+        for name in (name for name in transitions if name not in taken):
+            first = chosen.get(_intent(name), "")
+            at = f"{key}.transitions.{name}"
+            if not first:
+                self.report.no_effect(_FILE, at, "allowedIntents does not name this intent")
+            elif transitions[name] == transitions.get(first):
+                self.report.no_effect(_FILE, at, f"transitions.{first} is the same")
+            else:
+                self.report.attention(_FILE, at, f"transitions.{first} is taken instead: it was left out", whole=True)
+
     def _way(self, intent: str, name: str, transitions: dict[str, Any], ways: dict[str, Any], key: str) -> bool:
         """Where an intent leads; False where it leads nowhere and is left out."""
-        raw, key = transitions.get(name), f"{key}.transitions.{name}"
+        at = f"{key}.transitions.{name}" if name in transitions else f"{key}.structuredGate.allowedIntents"
+        raw, key = transitions.get(name), at
         if intent in ("repeat", "closing"):
             if name in transitions:
                 self.report.no_effect(_FILE, key, f"{intent} needs no target")
@@ -211,7 +241,7 @@ class Registry:
             return True
         target = raw.get("target") if isinstance(raw, dict) else raw
         if not isinstance(target, str) and (raw is None or target is not None):
-            self.report.attention(_FILE, key, f"names no step for {intent}: it was left out", whole=True)
+            self.report.attention(_FILE, key, f"names no step for {intent}: it was left out", whole=name in transitions)
             return False
         ways[intent] = target
         self.report.mapped(_FILE, key if not isinstance(raw, dict) else f"{key}.target", str(target or "the end"))
@@ -229,7 +259,7 @@ class Registry:
             if gate.get(field) and isinstance(gate[field], kind):
                 kept[field] = gate[field]
                 self.report.mapped(_FILE, f"{key}.structuredGate.{field}")
-        fallback = INTENTS.get(text_at(gate, "fallbackIntent").lower(), "")
+        fallback = _intent(text_at(gate, "fallbackIntent"))
         fallback = fallback if fallback in intents else ("handoff" if fallback == "closing" else "")
         if fallback in intents:
             kept["fallbackIntent"] = fallback
@@ -252,14 +282,16 @@ class Registry:
         for name, step in self.declared.items():
             if name in self.steps:
                 self._conditions(step, [name], f"steps.{name}")
+                self.steps[name].retries = text_at(step, "c3")
         for key, name, raw in self.validated:
             at = [name] if name in self.steps else closing if name.startswith("closure.") else []
             if not at:
                 self.report.no_effect(_FILE, key, "there is no such step")
                 continue
             self._conditions(raw, at, key)
-            for each in at:
-                self.steps[each].retries = self.steps[each].retries or text_at(raw, "c3")
+            self.report.sections(_FILE, key, f"{key}.onFailure", *(f"{key}.{field}" for field in CONDITION_LISTS))
+            for each in at if text_at(raw, "c3") else ():
+                self.steps[each].retries = text_at(raw, "c3")
             for field, why in _VALIDATION_NO_EFFECT.items():
                 if field in raw:
                     self.report.no_effect(_FILE, f"{key}.{field}", why)
@@ -275,7 +307,7 @@ class Registry:
                 if named:
                     wanted.append(named)
                     row = f"{key}.{field}[{at}].validator" if isinstance(each, dict) else f"{key}.{field}"
-                    self._condition_row(named, row, names)
+                    self.conditions.append((named, row, names))
         failure = object_at(raw, "onFailure")
         for name in names:
             settings = self.steps[name].settings
@@ -291,8 +323,31 @@ class Registry:
             if field in failure:
                 self.report.mapped(_FILE, f"{key}.onFailure.{field}")
 
-    def _condition_row(self, named: str, key: str, names: list[str]) -> None:
-        if named in object_at(self.raw, "validators") or named in BUILTIN_CHECKS:
-            self.report.mapped(_FILE, key, ", ".join(f"steps.{name}.completionConditions" for name in names))
-        else:
-            self.report.attention(_FILE, key, f"there is no validator {named}: nothing is checked")
+    def keep_conditions(self, validators: dict[str, Any]) -> None:
+        """Leave out the conditions whose validator was left out, and report what became of each."""
+        for named, key, names in self.conditions:
+            if named in validators or named in BUILTIN_CHECKS:
+                self.report.mapped(_FILE, key, ", ".join(f"steps.{name}.completionConditions" for name in names))
+            elif named in object_at(self.raw, "validators"):
+                self.report.no_effect(_FILE, key, f"validators.{named} was left out")
+            else:
+                self.report.attention(_FILE, key, f"there is no validator {named}: nothing is checked")
+        for step in self.steps.values():
+            wanted = step.settings.get("completionConditions", [])
+            kept = [each for each in wanted if each["validator"] in validators or each["validator"] in BUILTIN_CHECKS]
+            if kept:
+                step.settings["completionConditions"] = kept
+            elif wanted:
+                step.settings.pop("completionConditions", None)
+                step.settings.pop("onFailure", None)
+
+
+def _intent(word: str) -> str:
+    """The intent of Genba's that a word of the original stands for; empty for none."""
+    return INTENTS.get(word.lower(), "")
+
+
+def _named_by(transitions: dict[str, Any], word: str, meant: str, intent: str) -> str:
+    """The key of the transition for a word of allowedIntents: either may be an alias of the other."""
+    same = [name for name in transitions if _intent(name) in (meant, intent)]
+    return min(same, key=lambda name: (name != meant, name != word, _intent(name) != meant), default=word)

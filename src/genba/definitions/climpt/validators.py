@@ -6,7 +6,6 @@ from typing import Any
 
 from genba.definitions.climpt.reading import objects_at, text_at
 from genba.definitions.climpt.report import ImportReport
-from genba.domain.evidence import BUILTIN_CHECKS
 
 _FILE = "steps_registry.json"
 _REMOTE = ("@{u}", "@{upstream}", "origin/", "git push", "git fetch", "git ls-remote")
@@ -40,10 +39,6 @@ def convert_validators(raw: dict[str, Any], patterns: set[str], report: ImportRe
                 report.no_effect(_FILE, f"{key}.{field}", why)
         found[name] = check
     return found
-
-
-def is_known(name: str, validators: dict[str, dict[str, Any]]) -> bool:
-    return name in validators or name in BUILTIN_CHECKS
 
 
 def _converted(declared: dict[str, Any], key: str, report: ImportReport) -> dict[str, Any] | None:
