@@ -1,13 +1,17 @@
 """Every pattern of suggestion is typed as it stands, and does what it says."""
 
+import json
 import shlex
 from typing import Any
 
+import pytest
+
+from genba.blackboard.fleet import FleetBoard
 from genba.domain.tasks import TaskStatus
 from tests.project import COMMIT, Finished, Project
 
 
-def worker(project: Project, *capabilities: str, name: str = "pages") -> None:
+def worker(project: Project, *capabilities: str, name: str = "pages", **runner: Any) -> None:
     """An agent that does the work of any issue, and can be recommended."""
     project.agent(
         name,
@@ -18,6 +22,7 @@ def worker(project: Project, *capabilities: str, name: str = "pages") -> None:
             "types": list(capabilities),
             "handlers": dict.fromkeys(capabilities, "builtin:record"),
         },
+        **runner,
     )
 
 
@@ -147,3 +152,86 @@ def test_what_a_suggestion_leaves_open_is_not_taken_for_an_answer(project: Proje
     project.issue(1, "Add a page")
     done = project.genba("answer", "1", "…", check=2)
     assert "… stands for your own words" in done.err
+
+
+# ── who takes a task ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def two_workers(project: Project, **integrations: Any) -> None:
+    for name in ("alpha", "beta"):
+        worker(project, "issue-action", name=name, **({"integrations": integrations} if integrations else {}))
+
+
+def started(project: Project, number: int) -> list[str]:
+    with project.board() as board:
+        return [each.agent for each in FleetBoard(board).sessions(number)]
+
+
+def test_the_assignee_of_a_task_is_suggested_and_is_whom_the_fleet_starts(project: Project) -> None:
+    two_workers(project)
+    for number, name in ((1, "beta"), (2, "alpha")):
+        project.genba("task", "add", f"Task {number}", "--assignee", name, check=0)
+        told = {each["issue"]: each for each in suggestions(project)}[number]
+        assert (told["agent"], told["command"]) == (name, f"genba run {name} --issue {number}")
+        assert f"assigned to {name}" in told["rationale"]
+        assert told["command"] in project.genba("status").out
+    project.genba("work", "--until-empty", "--workers", "1", check=0)
+    assert (started(project, 1), started(project, 2)) == (["beta"], ["alpha"])
+
+
+def test_who_has_a_label_of_the_task_as_a_capability_is_suggested_and_is_whom_the_fleet_starts(
+    project: Project,
+) -> None:
+    worker(project, "issue-action", name="alpha")
+    worker(project, "docs", name="scribe")
+    project.issue(1, "Write a page", labels=("docs",))
+    assert suggestions(project)[0]["command"] == "genba run scribe --issue 1"
+    project.genba("work", "--until-empty", check=0)
+    assert started(project, 1) == ["scribe"]
+
+
+@pytest.mark.parametrize("assignee", ["anna", "facilitator"])
+def test_a_task_of_a_person_or_of_an_agent_from_outside_is_left_to_them(project: Project, assignee: str) -> None:
+    two_workers(project)
+    project.issue(1, "Choose a region", assignee=assignee)
+    (only,) = suggestions(project)
+    assert (only["agent"], only["command"]) == ("none", "genba task show 1")
+    assert f'Leave #1 to "{assignee}"' in only["description"]
+    project.genba("work", "--until-empty", check=1)
+    assert started(project, 1) == []
+    project.genba("facilitate", "--apply", check=0)
+    with project.board() as board:
+        assert "genba run" not in board.comments(1)[0].body
+
+
+@pytest.mark.parametrize("assignee", ["beta", ""])
+def test_after_a_phase_a_person_says_who_goes_on(project: Project, assignee: str) -> None:
+    two_workers(project, github={"enabled": True, "defaultClosureAction": "label-only"})
+    project.issue(1, "Add a page", assignee=assignee)
+    project.genba("run", "beta", "--issue", "1", check=0)
+    command = "genba task edit 1 --assignee AGENT"
+    (only,) = suggestions(project)
+    assert (only["agent"], only["command"]) == ("none", command)
+    assert only["description"].startswith("Say who goes on with #1: beta completed its phase with ")
+    assert command in project.genba("work", "--until-empty", check=1).out
+    project.genba("facilitate", "--apply", check=0)
+    with project.board() as board:
+        assert board.comments(1)[0].body.endswith(f"`{command}`")
+    project.genba("task", "edit", "1", "--assignee", "alpha", check=0)
+    assert suggestions(project)[0]["command"] == "genba run alpha --issue 1"
+
+
+def test_an_agent_that_asks_what_is_next_is_started_by_the_fleet(project: Project) -> None:
+    worker(project, "issue-action", name="alpha")
+    lead = {
+        "name": "lead",
+        "description": "Asks what is next",
+        "parameters": {"issue": {"type": "number"}},
+        "runner": {"flow": {"mode": "stateDriven"}, "adapter": {"type": "custom", "command": "true"}},
+    }
+    project.write(".agent/lead/agent.json", json.dumps(lead))
+    project.write(".agent/lead/prompts/system.md", "You ask what is next.\n")
+    project.issue(1, "Add a page", assignee="lead")
+    best = suggestions(project)[0]
+    assert (best["agent"], best["command"]) == ("lead", "genba work --until-empty")
+    assert "only a fleet answers it" in project.genba("run", "lead", "--issue", "1", check=2).err

@@ -180,8 +180,8 @@ class TaskSeen(msgspec.Struct, kw_only=True):
     updated_at: str
     type: str = "task"
     due: str = ""
-    phases: tuple[str, ...] = ()
-    """The agents whose phases are complete."""
+    phases: tuple[Phase, ...] = ()
+    """The phases that are complete, oldest first."""
 
 
 class SessionSeen(msgspec.Struct, frozen=True, kw_only=True):
@@ -402,7 +402,7 @@ def _task(row: tuple[Any, ...]) -> TaskSeen:
         updated_at=row[14],
         type=row[16],
         due=row[18],
-        phases=() if row[17] == "[]" else tuple(phase.agent for phase in _phases.decode(row[17])),
+        phases=() if row[17] == "[]" else _phases.decode(row[17]),
     )
 
 

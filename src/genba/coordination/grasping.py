@@ -212,7 +212,7 @@ def told_of(ground: Ground, but: Collection[int] = (), stages: Stages = MappingP
             continue
         facts = _told(number, task_, issue, children, ground)
         if task_ is not None and (staged := stages.get(task_.type)):
-            facts = msgspec.structs.replace(facts, stage=stage_after(staged, task_.phases))
+            facts = msgspec.structs.replace(facts, stage=stage_after(staged, {phase.agent for phase in task_.phases}))
         found[number] = facts
     return found
 
@@ -427,6 +427,9 @@ def _said_of(
     question, kind = ground.questions.get(task.id, ("", ""))
     runs = ground.sessions.get(task.id, ())
     told |= {
+        "type": task.type,
+        "assignee": task.assignee,
+        "phases": task.phases,
         "priority": _PRIORITIES[task.priority],
         "due": task.due,
         "status": status,

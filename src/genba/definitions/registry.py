@@ -27,6 +27,8 @@ class AgentInfo(msgspec.Struct, frozen=True, rename="camel"):
     source: str
     answers: bool = True
     """Whether an adapter is chosen for it."""
+    asks: bool = False
+    """Whether it asks for its next action, so that only a fleet can start it."""
 
 
 def with_agents(root: Path, error: ConfigurationError) -> ConfigurationError:
@@ -117,6 +119,7 @@ def _info(definition: AgentDefinition, shown: str) -> AgentInfo:
         capabilities=definition.capabilities,
         source=shown,
         answers=bool(definition.adapter_type),
+        asks=definition.state_driven,
     )
 
 

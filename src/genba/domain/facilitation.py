@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from genba.domain.tasks import Priority, TaskStatus
+from genba.domain.tasks import Phase, Priority, TaskStatus
 from genba.domain.tracking import TrackedPullRequest
 
 
@@ -197,6 +197,12 @@ class IssueFacts(msgspec.Struct, frozen=True, kw_only=True):
     reviewer_type: str = "human"
     stage: str | None = None
     """The agent whose stage its task is at; empty where all stages are complete, None where its type has none."""
+    type: str = ""
+    """Of its task; empty where it has none."""
+    assignee: str = ""
+    """Who has its task, an agent or a person; on its tracker others may be named."""
+    phases: tuple[Phase, ...] = ()
+    """The phases of its task that are complete, oldest first."""
     asks_person: bool = False
     """Whether a decision of a person on the commit in review is open."""
     last_at: str = ""
@@ -341,6 +347,8 @@ class AgentOnOffer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """How its sessions ended so far."""
     answers: bool = True
     """Whether an adapter is chosen for it: nobody would answer otherwise."""
+    asks: bool = False
+    """Whether it asks for its next action: a fleet starts it, and no single command does."""
 
 
 class AgentsOnOffer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

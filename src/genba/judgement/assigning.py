@@ -1,15 +1,43 @@
-"""Who takes a task: its assignee, else an agent with a capability that it names, else whom the project names."""
+"""Who takes a task: its assignee, else an agent with a capability that it names, else whom the project names.
+
+Law: the fleet that starts an agent and the facilitator that suggests one ask here.
+"""
 
 from collections.abc import Collection, Sequence
+from typing import Protocol
 
 import msgspec
 
 from genba.domain.problems import did_you_mean
-from genba.domain.tasks import Task
-from genba.judgement.closure import stage_of
+from genba.domain.tasks import Phase
+from genba.judgement.closure import stage_after
 from genba.judgement.moves import Agent
 
 _NONE = "there is no such agent, or no adapter is chosen for it (agents in .genba/config.yaml)"
+
+
+class Assignable(Protocol):
+    """What decides who takes a task."""
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def labels(self) -> tuple[str, ...]: ...
+    @property
+    def assignee(self) -> str: ...
+    @property
+    def phases(self) -> tuple[Phase, ...]: ...
+
+
+class Able(Protocol):
+    """What decides whether an agent takes a task."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def capabilities(self) -> tuple[str, ...]: ...
 
 
 class Assignment(msgspec.Struct, frozen=True):
@@ -23,7 +51,36 @@ class Nobody(msgspec.Struct, frozen=True):
     why: str
 
 
-def assign(task: Task, agents: Sequence[Agent], default: str, stages: tuple[str, ...] = ()) -> Assignment | Nobody:
+class LeftOpen(msgspec.Struct, frozen=True):
+    """An agent completed its phase and left the task open, and no other agent takes it until a person names one."""
+
+    why: str
+    command: str
+
+
+def taker(
+    task: Assignable, agents: Sequence[Able], default: str, stages: tuple[str, ...] = ()
+) -> Assignment | Nobody | LeftOpen:
+    """Who goes on with a task: whoever `assign` names, but no agent that has completed its phase of it."""
+    found = assign(task, agents, default, stages)
+    if isinstance(found, Nobody):
+        waits = task.phases and not task.assignee and not stages
+        return _left_open(task, task.phases[-1]) if waits else found
+    return left_open_by(task, found.agent) or found
+
+
+def left_open_by(task: Assignable, agent: str) -> LeftOpen | None:
+    """Why an agent does not go on with a task: it has completed its phase of it, and the task stayed open."""
+    last = next((phase for phase in reversed(task.phases) if phase.agent == agent), None)
+    return None if last is None else _left_open(task, last)
+
+
+def _left_open(task: Assignable, last: Phase) -> LeftOpen:
+    why = f"{last.agent} completed its phase with {last.commit[:7]} and left it open"
+    return LeftOpen(why, f"genba task edit {task.number} --assignee AGENT")
+
+
+def assign(task: Assignable, agents: Sequence[Able], default: str, stages: tuple[str, ...] = ()) -> Assignment | Nobody:
     """The first agent to try a task. Where its type has stages, that is the agent of the stage it is at."""
     names = [agent.name for agent in agents]
     if stages:
@@ -40,8 +97,8 @@ def assign(task: Task, agents: Sequence[Agent], default: str, stages: tuple[str,
     return named(default, names, "work.agent")
 
 
-def _at_stage(task: Task, stages: tuple[str, ...], names: Collection[str]) -> Assignment | Nobody:
-    stage = stage_of(stages, task)
+def _at_stage(task: Assignable, stages: tuple[str, ...], names: Collection[str]) -> Assignment | Nobody:
+    stage = stage_after(stages, {phase.agent for phase in task.phases})
     if not stage:
         return Nobody(f"all of its stages are complete, and the last one left it open  genba task show {task.number}")
     if stage in names:
@@ -72,6 +129,6 @@ def no_reviewer(configured: str, agents: Sequence[Agent]) -> str:
     return f'review.agent names "{configured}", {_NONE}, and no other agent can do "review"'
 
 
-def _fit(agent: Agent, task: Task) -> int:
+def _fit(agent: Able, task: Assignable) -> int:
     """How many words of a task are capabilities of an agent."""
     return len({task.type, *task.labels} & set(agent.capabilities))

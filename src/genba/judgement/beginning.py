@@ -7,7 +7,7 @@ from genba.domain.loop_state import Gap
 from genba.domain.outcomes import Outcome
 from genba.domain.tasks import Blocker, BlockerKind, Task, TaskStatus
 from genba.judgement import escalating, spending
-from genba.judgement.assigning import Assignment, Nobody, assign, named, reviewers
+from genba.judgement.assigning import Assignment, LeftOpen, Nobody, assign, left_open_by, named, reviewers, taker
 from genba.judgement.attempts import Attempt, GivenUp, next_attempt
 from genba.judgement.moments import holds_off
 from genba.judgement.moves import Block, CreateParts, Move, RejectPlan, Start, Wait, WaitReason
@@ -42,20 +42,25 @@ def begin(at: Situation, task: Task) -> Move:
 
 def _assigned(at: Situation, task: Task, purpose: Purpose) -> Move:
     stages = at.stages(task)
-    found = assign(task, at.me.agents, at.settings.work.agent, stages)
+    found = taker(task, at.me.agents, at.settings.work.agent, stages)
     if isinstance(found, Nobody):
         return Wait(task=task.number, kind=WaitReason.AGENT, why=found.why)
-    return _left_open(task, found.agent) or _try(at, task, purpose, found.agent, found.why)
+    if isinstance(found, LeftOpen):
+        return _waits_for_a_person(task, found)
+    return _try(at, task, purpose, found.agent, found.why)
 
 
-def _left_open(task: Task, agent: str) -> Wait | None:
-    """A wait for a person, where this agent completed its phase and the task stayed open."""
-    last = next((phase for phase in reversed(task.phases) if phase.agent == agent), None)
-    if last is None:
-        return None
-    why = f"{agent} completed its phase with {last.commit[:7]} and left it open"
-    command = f"genba task edit {task.number} --assignee AGENT"
-    return Wait(task=task.number, kind=WaitReason.PERSON, why=f"{why}: say who goes on  {command}")
+def _waits_for_a_person(task: Task, left: LeftOpen) -> Wait:
+    why = f"{left.why}: say who goes on  {left.command}"
+    return Wait(task=task.number, kind=WaitReason.PERSON, why=why)
+
+
+def _unless_left_open(at: Situation, task: Task, found: Assignment) -> Move:
+    """The next attempt of this agent; a wait where it completed its phase and the task stayed open."""
+    left = left_open_by(task, found.agent)
+    if left is not None:
+        return _waits_for_a_person(task, left)
+    return _try(at, task, Purpose.INTEGRATE, found.agent, found.why)
 
 
 def _try(at: Situation, task: Task, purpose: Purpose, first: str, why: str, gap: Gap | None = None) -> Move:
@@ -110,12 +115,11 @@ def _brought_home(at: Situation, task: Task, manager: FleetSession) -> Move:
     last = at.newest(task.number, Purpose.INTEGRATE)
     came_back = last is not None and last.attempt > manager.attempt and last.outcome in _CAME_BACK
     if manager.agent in at.managers and not came_back:
-        why = "its manager says that its parts are there"
-        return _left_open(task, manager.agent) or _try(at, task, Purpose.INTEGRATE, manager.agent, why)
+        return _unless_left_open(at, task, Assignment(manager.agent, "its manager says that its parts are there"))
     worker = _worker_for(at, task)
     if isinstance(worker, Nobody):
         return Wait(task=task.number, kind=WaitReason.AGENT, why=f"a manager does not work itself, and {worker.why}")
-    return _left_open(task, worker.agent) or _try(at, task, Purpose.INTEGRATE, worker.agent, worker.why)
+    return _unless_left_open(at, task, worker)
 
 
 def _worker_for(at: Situation, task: Task) -> Assignment | Nobody:

@@ -14,6 +14,7 @@ from genba.domain.facilitation import (
     Suggestion,
 )
 from genba.domain.tasks import TaskStatus
+from genba.judgement.assigning import Assignment, LeftOpen, Nobody, taker
 from genba.judgement.suggesting import (
     NOBODY,
     WORK,
@@ -23,8 +24,11 @@ from genba.judgement.suggesting import (
     can_be_staged,
     closing_command,
     deadline_of,
+    left_lying,
     looking_command,
+    move_of_assignee,
     move_of_person,
+    move_of_phase,
     move_of_stage,
     score_of,
     success_of,
@@ -83,6 +87,11 @@ class Recommender:
         self.around = around
         self.waiting = _waiting_for(assessments, field)
         self.candidates = _by_capability(agents, around.worker)
+        self.callable = tuple(agent for agent in self.agents if _works(agent))
+        self.answering = tuple(agent for agent in self.callable if agent.answers)
+        workers = {each.agent.name for each in self.candidates.get(_WORKS, ())}
+        self.worker = around.worker if around.worker in workers else ""
+        self._takers: dict[tuple[str, tuple[str, ...]], Assignment | Nobody | LeftOpen] = {}
 
     def for_issue(self, number: int) -> Suggestion | None:
         """The next move of one issue, if it has one that nobody makes already."""
@@ -172,23 +181,57 @@ class Recommender:
         able = self._able(assessment, facts)
         if assessment.required_capability is None or self._has_parts_left(facts):
             return None
-        if not able and facts.stage is not None:
-            move = self._move_at_stage(assessment, facts)
-            return _Way(number, move, score_of(assessment, facts, waiting, 1.0, 0.5, self.around.today))
         if not able:
-            return None
+            move = self._move_without_agent(assessment, facts)
+            if move is None:
+                return None
+            return _Way(number, move, score_of(assessment, facts, waiting, 1.0, 0.5, self.around.today))
         best = max(success_of(each.agent) for each in able) if len(able) > 1 else success_of(able[0].agent)
         return _Way(number, None, score_of(assessment, facts, waiting, 1.0, best, self.around.today))
 
     def _able(self, assessment: IssueAssessment, facts: IssueFacts) -> Sequence[_Candidate]:
-        """Who can be called for an issue. Where its type has stages, that is the agent of the stage it is at."""
+        """Who can be called for an issue. Where its type has stages, that is the agent of the stage it is at.
+
+        Else it is the one whom a fleet would start. Where that is none, and no one has the task, it is whoever can
+        do it.
+        """
         able = self.candidates.get(assessment.required_capability or "", ())
-        if facts.stage is None or facts.status is TaskStatus.REVIEW:
+        if facts.status is TaskStatus.REVIEW:
             return able
+        if facts.stage is None:
+            return self._able_to_work(facts, able) if assessment.required_capability == _WORKS else able
         agent = self.by_name.get(facts.stage)
         if agent is None or assessment.required_capability != _WORKS:
             return [each for each in able if each.agent.name == facts.stage]
         return [_Candidate(agent, frozenset())] if can_be_staged(agent) else ()
+
+    def _able_to_work(self, facts: IssueFacts, able: Sequence[_Candidate]) -> Sequence[_Candidate]:
+        session = left_lying(facts)
+        if session is not None:  # it goes on, whoever would begin now
+            agent = self.by_name.get(session.agent)
+            return [_Candidate(agent, frozenset())] if agent is not None else able
+        found = self._taker(facts)
+        if isinstance(found, Assignment):
+            return [_Candidate(self.by_name[found.agent], frozenset())]
+        return () if facts.assignee or facts.phases else able
+
+    def _taker(self, facts: IssueFacts) -> Assignment | Nobody | LeftOpen:
+        if facts.assignee or facts.phases:
+            return taker(facts, self.callable if facts.assignee else self.answering, self.worker)
+        key = (facts.type, facts.labels)
+        if key not in self._takers:
+            self._takers[key] = taker(facts, self.answering, self.worker)
+        return self._takers[key]
+
+    def _move_without_agent(self, assessment: IssueAssessment, facts: IssueFacts) -> Move | None:
+        """What a person does about an issue for which no agent can be called."""
+        if facts.stage is not None:
+            return self._move_at_stage(assessment, facts)
+        if assessment.required_capability != _WORKS:
+            return None
+        if isinstance(found := self._taker(facts), LeftOpen):
+            return move_of_phase(facts, found)
+        return move_of_assignee(facts, self.around) if facts.assignee else None
 
     def _move_at_stage(self, assessment: IssueAssessment, facts: IssueFacts) -> Move:
         if assessment.state is IssueState.REVIEW_PENDING:
@@ -241,6 +284,8 @@ class Recommender:
         """Why an agent is the one for an issue."""
         if self.field[number].stage == agent:
             return "is the agent of its stage"
+        if self.field[number].assignee == agent:
+            return "is its assignee"
         wanted = self.assessments[number].required_capability
         return f"has the capability {wanted}" if wanted in self.by_name[agent].capabilities else "works here"
 
@@ -296,7 +341,7 @@ def _behind(number: int, behind: Mapping[int, Sequence[int]]) -> int:
 
 
 def _by_capability(agents: Sequence[AgentOnOffer], worker: str) -> dict[str, list[_Candidate]]:
-    """Who can be called for what. Whoever facilitates does no work.
+    """Who can be called for what.
 
     Nobody is called who would not answer, where somebody else does. An agent that says nothing of what it can works
     on issues where the project names it, or where nobody who says so answers.
@@ -304,7 +349,7 @@ def _by_capability(agents: Sequence[AgentOnOffer], worker: str) -> dict[str, lis
     found: dict[str, list[_Candidate]] = {}
     others: list[_Candidate] = []
     for agent in sorted(agents, key=lambda each: each.name):
-        if agent.name == FACILITATOR or _FACILITATES in agent.capabilities or not can_be_called(agent):
+        if not _works(agent):
             continue
         candidate = _Candidate(agent, words_of(agent.name, agent.display_name, agent.description))
         for capability in dict.fromkeys(agent.capabilities):
@@ -317,6 +362,12 @@ def _by_capability(agents: Sequence[AgentOnOffer], worker: str) -> dict[str, lis
     if workers or others:
         able[_WORKS] = [*workers, *named] or others
     return able
+
+
+def _works(agent: AgentOnOffer) -> bool:
+    """Whether it can be called with an issue, to work on it: whoever facilitates does no work."""
+    facilitates = agent.name == FACILITATOR or _FACILITATES in agent.capabilities
+    return not facilitates and can_be_called(agent)
 
 
 def _chosen(able: Sequence[_Candidate], facts: IssueFacts) -> tuple[AgentOnOffer, float]:

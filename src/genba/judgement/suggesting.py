@@ -23,6 +23,7 @@ from genba.domain.facilitation import (
     Suggestion,
 )
 from genba.domain.tasks import Priority, TaskStatus
+from genba.judgement.assigning import LeftOpen
 from genba.judgement.signs import open_requests, sent_back
 
 NOBODY = "none"
@@ -107,16 +108,18 @@ def _is_required(parameter: object) -> bool:
 def move_of_agent(assessment: IssueAssessment, facts: IssueFacts, agent: AgentOnOffer) -> Move:
     number = facts.number
     told = {IssueState.IN_PROGRESS: "Go on with", IssueState.REVIEW_PENDING: "Review"}.get(assessment.state, "Start")
-    session = _left_lying(facts) if assessment.state is IssueState.IN_PROGRESS else None
+    session = left_lying(facts) if assessment.state is IssueState.IN_PROGRESS else None
     if session is not None:
         return Move(f"genba run --resume {shlex.quote(session.run)}", f"Go on with #{number}")
+    if agent.asks:
+        return Move(WORK, f"{told} #{number}")
     parameter = agent.parameters.get("issue")
     option = parameter.get("cli") if isinstance(parameter, Mapping) else getattr(parameter, "cli", None)
     option = option if isinstance(option, str) and option else "--issue"
     return Move(f"genba run {shlex.quote(agent.name)} {shlex.quote(option)} {number}", f"{told} #{number}")
 
 
-def _left_lying(facts: IssueFacts) -> SeenSession | None:
+def left_lying(facts: IssueFacts) -> SeenSession | None:
     """A session that goes on when somebody says so: parked, or cut off. One of a stage that is over does not."""
     found = [
         each
@@ -157,6 +160,17 @@ def move_of_stage(facts: IssueFacts, around: Surroundings) -> Move:
         return Move(looking_command(facts, around), told)
     told = f'Look at #{number}: it is at the stage of "{stage}", and no such agent can be called with an issue'
     return Move(f"genba agent check {shlex.quote(stage)}", told)
+
+
+def move_of_phase(facts: IssueFacts, found: LeftOpen) -> Move:
+    """What a person does about a task that an agent left open when its phase was complete."""
+    return Move(found.command, f"Say who goes on with #{facts.number}: {found.why}")
+
+
+def move_of_assignee(facts: IssueFacts, around: Surroundings) -> Move:
+    """What there is to do about a task of a person, or of an agent that cannot be started here."""
+    told = f'Leave #{facts.number} to "{facts.assignee}": no agent of this name can be started here with an issue'
+    return Move(looking_command(facts, around), told)
 
 
 def closing_command(assessment: IssueAssessment, facts: IssueFacts, around: Surroundings) -> str:
@@ -293,10 +307,16 @@ def suggestion_of_agent(
     past = f"{agent.succeeded} of {tries} came to a result" if tries else "no past"
     parts = (
         *_parts(assessment, facts, waiting, today),
-        _part("fit", fits, f"{'the stage' if facts.stage else assessment.required_capability} of {agent.name}"),
+        _part("fit", fits, _why_it_fits(assessment, facts, agent)),
         _part("history", success_of(agent), past),
     )
     return _suggestion(agent.name, move_of_agent(assessment, facts, agent), parts, assessment, facts, waiting, today)
+
+
+def _why_it_fits(assessment: IssueAssessment, facts: IssueFacts, agent: AgentOnOffer) -> str:
+    if facts.stage is None and facts.assignee == agent.name:
+        return f"assigned to {agent.name}"
+    return f"{'the stage' if facts.stage else assessment.required_capability} of {agent.name}"
 
 
 def _parts(assessment: IssueAssessment, facts: IssueFacts, waiting: int, today: str) -> tuple[Part, ...]:

@@ -99,6 +99,7 @@ class HouseEyes:
                 capabilities=info.capabilities,
                 parameters={name: msgspec.to_builtins(each) for name, each in info.parameters.items()},
                 answers=info.answers,
+                asks=info.asks,
             )
             for info in infos
         )
