@@ -55,6 +55,20 @@ def check_agent_file(file: AgentFile, folder_name: str, shown: str, left: LeftOu
         yield Problem(shown, "runner.adapter.type", "is required and missing")
 
 
+def check_commits(definition: AgentDefinition, shown: str) -> Iterator[Problem]:
+    """Whether Genba is asked to commit in the user's own checkout, where it cannot know whose a change is."""
+    runner = definition.file.runner
+    asks = runner.adapter is not None and runner.adapter.get("commit") is True
+    if asks and not runner.execution.worktree.enabled and not definition.only_reads:
+        yield Problem(
+            shown,
+            "runner.adapter.commit",
+            "needs a working tree of its own, and runner.execution.worktree.enabled is false: "
+            "in your checkout Genba cannot know which changes are yours, and commits none",
+            "runner.execution.worktree.enabled: true, or commit: false and a command that commits its own changes",
+        )
+
+
 def check_completion(
     completion: Completion, file: AgentFile, registry: StepsRegistry, shown: str, left: LeftOut
 ) -> Iterator[Problem]:

@@ -17,7 +17,13 @@ from genba.definitions.completion import (
     StructuredSignal,
     walk,
 )
-from genba.definitions.cross_checks import check_agent_file, check_completion, check_registry, check_variables
+from genba.definitions.cross_checks import (
+    check_agent_file,
+    check_commits,
+    check_completion,
+    check_registry,
+    check_variables,
+)
 from genba.definitions.definition import AgentDefinition, PromptText
 from genba.definitions.folder import AgentFolder
 from genba.definitions.layers import Layer, Layered, merge
@@ -112,6 +118,7 @@ class _Reader:
             quarters=quarters(self.ceiling, file.runner.sandbox),
             sources=layered.sources,
         )
+        self._add(layered.attribute(tuple(check_commits(definition, self.agent_json))))
         self._add(told(check_variables(definition, registry_shown, self.unknown)))
         return definition if completion is not None and system is not None else None
 

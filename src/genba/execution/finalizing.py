@@ -18,6 +18,7 @@ from genba.domain.workspaces import MergeResult, MergeStatus, Proposal, PullRequ
 from genba.execution.run_values import ReviewResult
 from genba.execution.uncut import uncut
 from genba.execution.world import World
+from genba.judgement.paths import some
 
 if TYPE_CHECKING:  # see PullRequest
     from genba.domain.tracking import Terms
@@ -83,12 +84,21 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 class Finalizer:
     """Carries the work of one run out of its working tree."""
 
-    def __init__(self, world: World, workspace: Workspace, settings: Finalize, run: str, verify: Verify | None) -> None:
+    def __init__(
+        self,
+        world: World,
+        workspace: Workspace,
+        settings: Finalize,
+        run: str,
+        verify: Verify | None,
+        only_reads: bool = False,
+    ) -> None:
         self.world = world
         self.workspace = workspace
         self.settings = settings
         self.run = run
         self.verify = verify
+        self.only_reads = only_reads
         self.verified = ("", "")
         """The base and the commit of the branch on which the goals hold."""
         self.landing: Landing | None = None
@@ -104,7 +114,7 @@ class Finalizer:
                 result = await self._merge(delivery)
             elif self.workspace.isolated:
                 result = await self._keep_branch(delivery)
-            elif self.settings.push:
+            elif not self.only_reads:
                 result = await self._in_place()
             if not result.done:
                 return result
@@ -168,12 +178,20 @@ class Finalizer:
         return Finalized(done=red is None, red=red, arrived=not seen.commits)
 
     async def _in_place(self) -> Finalized:
-        """In the user's own checkout nothing is moved aside, so only what is committed as it was judged is pushed."""
-        seen = await self.world.trees.observe(self.workspace)
-        if not seen.dirty and not seen.strayed:
+        """In the user's own checkout Genba commits nothing, so a change that is not committed is not done.
+
+        Nothing is moved aside there, so only what is committed as it was judged is pushed.
+        """
+        seen, push = await self.world.trees.observe(self.workspace), self.settings.push
+        if seen.dirty:
+            why = f"it has changes that are not committed: {some(seen.dirty)}"
+        elif push and seen.strayed:
+            why = f"it is on {seen.strayed}, not on {self.workspace.branch}"
+        else:
             return Finalized(done=True)
-        told = "nothing was pushed: your checkout has changes that are not committed"
-        return Finalized(done=False, reason=told, hint=f"commit them, then: genba run --resume {self.run}")
+        what = "nothing was pushed from your checkout" if push else "Genba commits nothing in your checkout"
+        hint = f"commit or stash them, then: genba run --resume {self.run}"
+        return Finalized(done=False, reason=f"{what}: {why}", hint=hint)
 
     async def _try_out(self, commit: str) -> CheckResult | None:
         """The checks on a commit, with nothing else in the working tree."""

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from genba.definitions.definition import AgentDefinition
-from genba.domain.errors import DiskFullError, GenbaError, StateConflictError
+from genba.domain.errors import DiskFullError, GenbaError
 from genba.domain.events import IterationFinished, IterationStarted, Notice
 from genba.domain.evidence import CheckResult, TreeFacts
 from genba.domain.loop_state import LoopState
@@ -84,7 +84,6 @@ class Loop:
             return state.end(Outcome.BUDGET_EXHAUSTED, spent.reason)
         began = self.world.clock.elapsed()
         try:
-            await self._check_foreign_changes()
             messages = await self.delivery.due(state)
             prompt = self.prompts.resolve(state, messages)
             self._announce(state, prompt)
@@ -107,18 +106,6 @@ class Loop:
         after = self._after(state, answer, signals, verdict, facts, seconds)
         self._settle(state, after, answer, heard, verdict, facts, results, seconds)
         return after
-
-    async def _check_foreign_changes(self) -> None:
-        """Refuse to go on in the user's checkout with changes that the agent did not make: they would be committed."""
-        reads = self.definition.only_reads
-        if self.workspace.isolated or reads or not self.world.adapter_commits:
-            return
-        dirty = (await self.observing.facts()).dirty
-        if dirty:
-            raise StateConflictError(
-                f"your checkout has changes that the agent did not make: {', '.join(dirty[:5])}",
-                hint="git stash -u   or commit them",
-            )
 
     def _cut_off(self, state: LoopState, outcome: Outcome, reason: str, hint: str = "") -> LoopState:
         """The end of an iteration without a verdict. What it cost still counts."""

@@ -304,7 +304,8 @@ class Run:
             hint = f"{asked}\ngenba run --resume {self.plan.run}".strip()
             return Finalized(done=False, waits=True, reason=waits, hint=hint)
         self._check_bound(workspace)
-        finalizer = Finalizer(self.world, workspace, settings, self.plan.run, verify if checks else None)
+        reads, check = self.definition.only_reads, verify if checks else None
+        finalizer = Finalizer(self.world, workspace, settings, self.plan.run, check, reads)
         if self.proof is not None:
             # Where there was nothing to verify no commit holds, so what lands after all is verified first.
             finalizer.hold_to(self.proof.held, self.proof)

@@ -43,7 +43,7 @@ Quarters = Callable[[Workspace], AbstractAsyncContextManager[AgentSession]]
 class World(msgspec.Struct, frozen=True, kw_only=True):
     adapter: AgentAdapter
     adapter_commits: bool
-    """Whether Genba commits what the instance left, because its adapter asks for it."""
+    """Whether Genba commits what the instance left: its adapter asks for it, and the working tree is its own."""
     trees: WorkingTrees
     repository: Repository
     checks: Checks

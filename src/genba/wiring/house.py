@@ -221,7 +221,7 @@ class House:
         keeper, trees = self.quarters(plan, choice.kind, adapter, journal.emit)
         world = World(
             adapter=adapter,
-            adapter_commits=adapter.commits,
+            adapter_commits=adapter.commits and definition.file.runner.execution.worktree.enabled,
             trees=trees,
             repository=GitRepository(self.layout),
             checks=LazyChecks(lambda around: validators_of(self.layout, around, checked), keeper, self.processes),

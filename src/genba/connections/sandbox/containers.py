@@ -316,7 +316,7 @@ def _walls(engine: engines.Engine, traits: engines.Traits, cell: Cell, limits: W
     if limits.memory_mb is not None:
         words += ["--memory", f"{limits.memory_mb}m", "--memory-swap", f"{limits.memory_mb}m"]
     if limits.disk_mb is not None and not any("fsize=" in option for option in engine.run_options):
-        most_bytes = limits.disk_mb * _MEGABYTE
+        most_bytes = (limits.disk_mb + limits.disk_mb // 4 + 1) * _MEGABYTE  # the watch names what passes the limit
         words += ["--ulimit", f"fsize={most_bytes}:{most_bytes}"]
     if limits.processes is not None:
         words += ["--pids-limit", str(limits.processes)]
