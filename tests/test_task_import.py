@@ -100,6 +100,35 @@ def test_tasks_of_agentmine_keep_what_they_say(project: Project, tmp_path: Path)
     assert tasks["6"]["blocker"]["reason"] == "it was blocked in agentmine"
 
 
+def test_a_branch_of_the_task_itself_is_named(project: Project, tmp_path: Path) -> None:
+    """Some versions keep the branch with the task, and no sessions."""
+    tasks = [{"id": 1, "title": "Door", "status": "in_progress", "branch_name": "task-1"},
+             {"id": 2, "title": "Roof", "status": "done", "branch_name": "task-2"}]  # fmt: skip
+    database = _agentmine(tmp_path / "data.db", [])
+    with closing(sqlite3.connect(database)) as made:
+        made.executescript("DROP TABLE sessions; ALTER TABLE tasks ADD COLUMN branch_name TEXT;")
+        for task in tasks:
+            made.execute(f"INSERT INTO tasks ({', '.join(task)}) VALUES (?, ?, ?, ?)", [*task.values()])
+        made.commit()
+    told = project.genba("task", "import", str(database), check=0).out
+    assert "its last branch was task-1" in told
+    assert "its last branch was task-2" not in told
+
+
+@pytest.mark.parametrize("name", ["bob", "@bob", "@@bob"])
+def test_a_person_keeps_the_task_and_is_shown_as_one(project: Project, tmp_path: Path, name: str) -> None:
+    tasks = [{"id": 1, "title": "Till", "assignee_type": "human", "assignee_name": name},
+             {"id": 2, "title": "Menu", "assignee_type": "human"}]  # fmt: skip
+    tasks_here = _imported(project, str(_agentmine(tmp_path / "data.db", tasks)))
+    assert tasks_here["1"]["assignee"] == "@bob"
+    assert "assignee" in _attention(tasks_here["2"])
+    number = str(tasks_here["1"]["number"])
+    for words in (("list",), ("show", number)):
+        shown = project.genba("task", *words, check=0).out
+        assert "@bob" in shown
+        assert "@@" not in shown
+
+
 def test_what_was_done_elsewhere_is_not_done_here(project: Project, tmp_path: Path) -> None:
     number = _imported(project, str(_agentmine(tmp_path / "data.db")))["4"]["number"]
 

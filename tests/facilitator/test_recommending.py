@@ -51,6 +51,9 @@ SINGLE = [
     ("label", issue(labels=("blocked",)), "genba task show 12"),
     ("itself", issue(dependencies=(12,)), "genba task depend 12 --remove 12"),
     ("nobody knows", issue(dependencies=(99,)), "genba task show 12"),
+    ("of a person", issue(assignee="@ada"), "genba task show 12"),
+    ("of a login", issue(assignees=("ada",)), "genba run iterator --issue 12"),
+    ("of a person, begun", issue(assignee="@ada", sessions=(BEGUN,)), "genba run --resume iterator-12-1"),
     ("unknown", issue(missing=("the tracker does not answer",)), "genba task show 12"),
 ]
 

@@ -52,6 +52,14 @@ def test_any_other_task_goes_to_the_agent_of_the_project() -> None:
 
 
 def test_a_task_of_a_person_is_left_to_that_person() -> None:
+    waits = wait_of(1, decide(field(task(1, assignee="@ada"))))
+    assert waits.kind is WaitReason.PERSON
+    why, command = waits.why.split("  ")
+    assert why == "it is assigned to @ada, a person: an agent takes it once it is assigned to one"
+    assert command == "genba task edit 1 --assignee AGENT"
+
+
+def test_a_task_of_an_agent_that_is_not_there_waits_for_the_agent() -> None:
     waits = wait_of(1, decide(field(task(1, assignee="ada"))))
     assert waits.kind is WaitReason.AGENT
     assert '"ada"' in waits.why

@@ -9,7 +9,7 @@ from genba.blackboard.tasks import agent_id as known_agent
 from genba.blackboard.texts import as_json, named, now, seen, storable
 from genba.domain.errors import NotFoundError, StateConflictError, UsageError
 from genba.domain.reading import reader
-from genba.domain.tasks import Actor
+from genba.domain.tasks import PERSON, Actor
 from genba.domain.workflow import Hierarchy, RegisteredAgent, Worker
 
 _COLUMNS = """
@@ -138,7 +138,7 @@ def agent_of(row: Row) -> RegisteredAgent:
 
 def _check(name: str, role: str, capabilities: tuple[str, ...], system_prompt: str) -> None:
     storable(name, "the name of the agent", empty=False)
-    if name.startswith(("@", _IDS)):
+    if name.startswith((PERSON, _IDS)):
         raise UsageError(
             f'an agent cannot be called "{name}": so begin the names of people and the ids of agents',
             unchanged="nothing was changed.",

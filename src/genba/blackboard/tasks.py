@@ -19,6 +19,7 @@ from genba.blackboard.texts import LARGEST, as_json, most, named, now, storable
 from genba.domain.errors import StateConflictError, UsageError
 from genba.domain.issues import FIRST_OWN_NUMBER
 from genba.domain.tasks import (
+    PERSON,
     Actor,
     ActorKind,
     Blocker,
@@ -294,8 +295,8 @@ def _number(tx: Transaction, wanted: int | None) -> int:
 
 
 def _written(tx: Transaction, said: TaskDraft | Task, at: str) -> dict[str, Any]:
-    """The columns that say what a task is about. A name that begins with @ is a person's."""
-    person = said.assignee.startswith("@")
+    """The columns that say what a task is about."""
+    person = said.assignee.startswith(PERSON)
     ai = bool(said.assignee) and not person
     return {
         "title": said.title,

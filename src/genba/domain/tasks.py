@@ -151,6 +151,15 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
         return self.status.ended or any(phase.session == session for phase in self.phases)
 
 
+PERSON = "@"
+"""The name of a person begins with it where a task says to whom it is assigned; other names are those of agents."""
+
+
+def at_name(assignee: str) -> str:
+    """An assignee as people read it: an agent and a person alike, with one `@`."""
+    return PERSON + assignee.removeprefix(PERSON)
+
+
 class TaskDraft(msgspec.Struct, frozen=True, kw_only=True):
     """A task that is not written down yet."""
 

@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 
 from genba.domain.problems import did_you_mean
-from genba.domain.tasks import Phase
+from genba.domain.tasks import PERSON, Phase
 from genba.judgement.closure import stage_after
 from genba.judgement.moves import Agent
 
@@ -51,6 +51,10 @@ class Nobody(msgspec.Struct, frozen=True):
     why: str
 
 
+class LeftTo(Nobody, frozen=True):
+    """A person has it, and no agent takes it."""
+
+
 class LeftOpen(msgspec.Struct, frozen=True):
     """An agent completed its phase and left the task open, and no other agent takes it until a person names one."""
 
@@ -85,6 +89,9 @@ def assign(task: Assignable, agents: Sequence[Able], default: str, stages: tuple
     names = [agent.name for agent in agents]
     if stages:
         return _at_stage(task, stages, names)
+    if task.assignee.startswith(PERSON):
+        why = f"it is assigned to {task.assignee}, a person: an agent takes it once it is assigned to one"
+        return LeftTo(f"{why}  genba task edit {task.number} --assignee AGENT")
     if task.assignee:
         if task.assignee in names:
             return Assignment(task.assignee, "it is assigned to it")

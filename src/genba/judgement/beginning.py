@@ -7,7 +7,17 @@ from genba.domain.loop_state import Gap
 from genba.domain.outcomes import Outcome
 from genba.domain.tasks import Blocker, BlockerKind, Task, TaskStatus
 from genba.judgement import escalating, spending
-from genba.judgement.assigning import Assignment, LeftOpen, Nobody, assign, left_open_by, named, reviewers, taker
+from genba.judgement.assigning import (
+    Assignment,
+    LeftOpen,
+    LeftTo,
+    Nobody,
+    assign,
+    left_open_by,
+    named,
+    reviewers,
+    taker,
+)
 from genba.judgement.attempts import Attempt, GivenUp, next_attempt
 from genba.judgement.moments import holds_off
 from genba.judgement.moves import Block, CreateParts, Move, RejectPlan, Start, Wait, WaitReason
@@ -44,7 +54,8 @@ def _assigned(at: Situation, task: Task, purpose: Purpose) -> Move:
     stages = at.stages(task)
     found = taker(task, at.me.agents, at.settings.work.agent, stages)
     if isinstance(found, Nobody):
-        return Wait(task=task.number, kind=WaitReason.AGENT, why=found.why)
+        kind = WaitReason.PERSON if isinstance(found, LeftTo) else WaitReason.AGENT
+        return Wait(task=task.number, kind=kind, why=found.why)
     if isinstance(found, LeftOpen):
         return _waits_for_a_person(task, found)
     return _try(at, task, purpose, found.agent, found.why)

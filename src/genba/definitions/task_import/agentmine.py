@@ -12,7 +12,7 @@ from genba.definitions.task_import.snapshot import read_only
 from genba.domain.errors import ConfigurationError
 from genba.domain.problems import Problem
 from genba.domain.task_import import ImportableTask, ImportNote, TaskSource
-from genba.domain.tasks import TaskDraft, TaskStatus
+from genba.domain.tasks import PERSON, TaskDraft, TaskStatus
 from genba.domain.texts import cut
 
 TOOL = "agentmine"
@@ -20,9 +20,9 @@ _MOST_TASKS = 10_000
 _MOST_ROWS = 100_000
 _COLUMNS = {
     "id", "parent_id", "title", "description", "status", "priority", "type", "labels", "assignee_type", "assignee_name",
-    "assignee", "requires_review", "reviewer_type", "write_scope", "cancelled_at", "created_at",
+    "assignee", "branch_name", "requires_review", "reviewer_type", "write_scope", "cancelled_at", "created_at",
 }  # fmt: skip
-_NO_EFFECT = {"project_id", "updated_at", "selected_session_id", "complexity", "branch_name", "pr_url"}
+_NO_EFFECT = {"project_id", "updated_at", "selected_session_id", "complexity", "pr_url"}
 _READ = ("tasks", "task_dependencies", "task_goals")
 _ELSEWHERE = {
     "agents": "write agents with: genba agent new NAME",
@@ -62,8 +62,9 @@ class _Reader:
         for number, row in rows.items():
             task = self._task(row, references, waits.get(number, []))
             task = with_criteria(task, criteria_of(goals.get(number, [])))
-            if number in branches and any(note.key == "status" and note.needs_attention for note in task.notes):
-                note = ImportNote("branch", f"its last branch was {branches[number]}", needs_attention=False)
+            branch = branches.get(number) or title_of(row.get("branch_name") or "")
+            if branch and any(note.key == "status" and note.needs_attention for note in task.notes):
+                note = ImportNote("branch", f"its last branch was {branch}", needs_attention=False)
                 task = msgspec.structs.replace(task, notes=(*task.notes, note))
             tasks.append(task)
         return TaskSource(kind=TOOL, tasks=tuple(tasks), notes=(*self._other_columns(columns), *self._other_tables()))
@@ -96,14 +97,17 @@ class _Reader:
         parent = row.get("parent_id")
         if parent is not None and parent not in references:
             notes.append(ImportNote("parent", f"there is no task {parent}: it was left out"))
-        name = title_of(row.get("assignee_name") or row.get("assignee") or "")
+        name = title_of(row.get("assignee_name") or row.get("assignee") or "").lstrip(PERSON)
+        of_person = row.get("assignee_type") == "human"
+        if of_person and not name:
+            notes.append(ImportNote("assignee", "it was a person's, who has no name there: any agent may take it"))
         draft = TaskDraft(
             title=title_of(row["title"]) or f"Task {row['id']} of {TOOL}",
             body=str(row.get("description") or ""),
             type=title_of(row.get("type")) or "task",
             priority=priority_of(row.get("priority"), notes),
             labels=words_of(_json(row.get("labels"))),
-            assignee=f"@{name}" if name and row.get("assignee_type") == "human" else name,
+            assignee=f"{PERSON}{name}" if name and of_person else name,
             requires_review=bool(row.get("requires_review")),
             reviewer_type="ai" if row.get("reviewer_type") == "ai" else "human",
             scope=words_of(_json(row.get("write_scope"))),
@@ -152,6 +156,9 @@ class _Reader:
         notes += [
             ImportNote(f"tasks.{name}", "is not known and was left out") for name in columns - _COLUMNS - _NO_EFFECT
         ]
+        if "branch_name" in columns:
+            kept = "named with each task whose work begins again"
+            notes.append(ImportNote("tasks.branch_name", kept, needs_attention=False))
         return sorted(notes, key=lambda note: note.key)
 
     def _other_tables(self) -> list[ImportNote]:

@@ -11,7 +11,7 @@ from genba.definitions.task_import import agentmine, markdown
 from genba.definitions.task_import.snapshot import HEADER
 from genba.domain.errors import NotFoundError, UsageError
 from genba.domain.task_import import ImportableTask, ImportNote, TaskSource
-from genba.domain.tasks import TaskStatus
+from genba.domain.tasks import PERSON, TaskStatus
 from genba.domain.texts import cut
 
 _DATABASES = (".agentmine/data.db", "data.db")
@@ -54,7 +54,7 @@ def _fitted(task: ImportableTask, types: dict[str, TaskTypeSettings], agents: Co
     if kind not in types:
         notes.append(ImportNote("type", f"{cut(kind, 80)!r} is no type of this project: task is used"))
         kind = "task"
-    if assignee and not assignee.startswith("@") and assignee not in agents:
+    if assignee and not assignee.startswith(PERSON) and assignee not in agents:
         notes.append(ImportNote("assignee", f"there is no agent {cut(assignee, 80)!r}: any agent may take it"))
         assignee = ""
     if _leads_out(draft.scope):

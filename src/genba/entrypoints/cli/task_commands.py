@@ -21,6 +21,7 @@ from genba.domain.tasks import (
     TaskDraft,
     TaskEdit,
     TaskStatus,
+    at_name,
 )
 from genba.entrypoints.cli.failures import show_hint
 from genba.entrypoints.cli.houses import house_here, house_to_look, run_async
@@ -540,7 +541,7 @@ def _line(task_: Task) -> str:
     elif task_.dependencies and not task_.status.ended:
         parts.append("after " + " ".join(f"#{number}" for number in task_.dependencies))
     if task_.assignee:
-        parts.append(f"@{task_.assignee}")
+        parts.append(at_name(task_.assignee))
     return "  ".join(parts)
 
 

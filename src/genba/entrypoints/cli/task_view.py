@@ -7,7 +7,7 @@ import msgspec
 
 from genba.domain.goals import Goal, goal_type
 from genba.domain.sessions import SessionStart
-from genba.domain.tasks import Comment, Task, TaskEvent, TaskStatus
+from genba.domain.tasks import Comment, Task, TaskEvent, TaskStatus, at_name
 from genba.domain.tracking import TrackedPullRequest
 from genba.domain.verification import Verification
 from genba.entrypoints.cli.printable import in_one_line, printable
@@ -34,7 +34,7 @@ def task_lines(
     for name, value in (*_more(task, last, session, any(name == "pull request" for name, _ in outside)), *outside):
         yield in_one_line(f"   {name:<12} {value}")
     for part in parts:
-        whose = f"  @{part.assignee}" if part.assignee else ""
+        whose = f"  {at_name(part.assignee)}" if part.assignee else ""
         yield in_one_line(
             f"   {'step' if part.in_plan else 'part':<12} #{part.number} {part.status}  {part.title}{whose}"
         )
@@ -95,7 +95,7 @@ def _facts(task: Task) -> Iterator[str]:
     if task.labels:
         yield ", ".join(task.labels)
     if task.assignee:
-        yield f"@{task.assignee}"
+        yield at_name(task.assignee)
     if task.tracker == "local" and task.tracker_reference:
         yield f"imported from {task.tracker_reference}"
 
