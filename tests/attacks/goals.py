@@ -5,7 +5,6 @@
 import shutil
 import socket
 import sys
-from pathlib import Path
 from typing import Any
 
 from tests.attacks.catalogue import SANDBOXES, WORKTREE, Attack, Evidence, Scene, Surface
@@ -404,13 +403,12 @@ def play_reports(field: Field, scene: Scene) -> Evidence:
     field.write("product.py", "def value():\n    return 0\n")
     goal: dict[str, Any] = {
         "type": "tests_pass",
-        "command": "python3 -m pytest -q -p no:cacheprovider",
+        "command": f"{sys.executable} -m pytest -q -p no:cacheprovider",
         "timeout_seconds": 15,
     }
     field.settle(dod=[goal], verification={"network": "none"})
     field.commit("Tests")
     kept = field.canaries / "report.xml"
-    field.environment["PATH"] = f"{Path(sys.executable).parent}:{field.environment['PATH']}"
     seen = {}
     for each in scene.attacks:
         kept.write_text(GREEN)
