@@ -494,3 +494,27 @@ def test_the_facilitator_leaves_a_review_of_the_fleet_to_the_fleet(small_yard: Y
 
     assert "genba work" in told
     assert "genba approve 1" not in told
+
+
+# ── others who come to a task in review ──────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("kind", "way"), [("human", "genba approve 1   or: genba reject 1 --reason TEXT"), ("ai", "genba approve 1   appr")]
+)
+def test_a_command_that_a_task_in_review_refuses_names_what_it_waits_for(small_yard: Yard, kind: str, way: str) -> None:
+    yard = small_yard
+    yard.set()
+    author(yard)
+    reviewer(yard, APPROVE)
+    made(yard, reviewed_by=kind)
+
+    refused = yard.genba("run", "worker", "--issue", "1", check=5)
+
+    assert "task #1 is in review: its verified work waits for a review" in refused.err
+    for words in (
+        ("run", "worker", "--issue", "1"),
+        ("task", "reopen", "1"),
+        ("task", "edit", "1", "--status", "open"),
+    ):
+        assert way in yard.genba(*words, check=5).err, words

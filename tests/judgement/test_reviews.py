@@ -14,10 +14,12 @@ from genba.judgement.reviews import (
     Severity,
     finding_line,
     findings_gap,
+    next_of_review,
     read_verdict,
     verdict_check,
     verdict_gap,
 )
+from tests.judgement.fleets import task
 
 
 def verdict(raw: dict[str, Any]) -> ReviewVerdict:
@@ -146,3 +148,11 @@ def test_a_verdict_that_cannot_be_used_is_a_check_that_fails() -> None:
         CheckStatus.FAILED,
         "verdict: is required and missing",
     )
+
+
+def test_a_task_in_review_that_needs_no_review_waits_to_be_merged() -> None:
+    waits, ways = next_of_review(task(3, requires_review=True, approved="c" * 40))
+
+    assert waits == "its verified work waits to be merged"
+    assert ways.splitlines()[1].startswith("genba task done 3")
+    assert next_of_review(task(3)) == (waits, ways)

@@ -15,7 +15,7 @@ from genba.domain.tasks import Actor, ActorKind, Blocker, BlockerKind, StatusCha
 from genba.domain.workspaces import MergeStatus, Workspace
 from genba.execution.verifying import evidence
 from genba.judgement.closure import ends_task, moves_on, stage_of
-from genba.judgement.reviews import findings_gap
+from genba.judgement.reviews import findings_gap, next_of_review
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -83,11 +83,17 @@ class TaskKeeper:
         hints = {
             TaskStatus.BACKLOG: f"genba task edit {self.number} --status open",
             TaskStatus.BLOCKED: f"genba task unblock {self.number}",
-            TaskStatus.REVIEW: f"genba task show {self.number}",
         }
-        why = f": {task.blocker.reason}" if task.blocker is not None and task.blocker.reason else ""
+        status, why = str(task.status), ""
+        if task.blocker is not None and task.blocker.reason:
+            why = f": {task.blocker.reason}"
+        elif task.status is TaskStatus.REVIEW:
+            waits, hints[task.status] = next_of_review(task)
+            status, why = "in review", f": {waits}"
+        elif task.status is TaskStatus.BACKLOG:
+            status = "in the backlog"
         raise StateConflictError(
-            f"task #{self.number} is {task.status}{why}",
+            f"task #{self.number} is {status}{why}",
             unchanged="nothing was started, nothing was changed.",
             hint=hints.get(task.status, f"genba task reopen {self.number}"),
         )

@@ -15,6 +15,7 @@ from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.loop_state import Gap
 from genba.domain.problems import Problem
 from genba.domain.shapes import shape
+from genba.domain.tasks import Task
 from genba.judgement.paths import shown
 from genba.judgement.sentences import problem_in
 from genba.judgement.wording import say
@@ -150,6 +151,20 @@ def findings_gap(
         attempt=round,
         max_attempts=max(rounds, round),
     )
+
+
+def next_of_review(task: Task) -> tuple[str, str]:
+    """What a task in review waits for, and the commands that go on with it."""
+    number = task.number
+    if task.approved or not task.requires_review:
+        ways = (
+            f"genba work   merges it, or names what it waits for\ngenba task done {number}   if you merged it yourself"
+        )
+        return "its verified work waits to be merged", ways
+    if task.reviewer_type == "ai":
+        ways = f"genba work   has it reviewed, and merges it\ngenba approve {number}   approves it yourself"
+        return "its verified work waits for a review", ways
+    return "its verified work waits for a review", f"genba approve {number}   or: genba reject {number} --reason TEXT"
 
 
 def verdict_check(raw: Mapping[str, Any] | None, language: str = "en") -> CheckResult | None:

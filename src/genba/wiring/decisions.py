@@ -16,6 +16,7 @@ from genba.domain.errors import StateConflictError, UsageError
 from genba.domain.fleet import Escalation, EscalationKind
 from genba.domain.pictures import Told
 from genba.domain.tasks import Actor, ActorKind, StatusChange, TaskStatus
+from genba.judgement.reviews import next_of_review
 from genba.wiring.review_runs import WORK, onward_after_review
 
 if TYPE_CHECKING:
@@ -150,10 +151,11 @@ class Decisions:
         before = board.get(number)
         if before.status not in only_from:
             words = " or ".join(only_from)
+            in_review = before.status is TaskStatus.REVIEW
             raise StateConflictError(
                 f"task #{number} is {before.status}, not {words}",
                 unchanged="nothing was changed.",
-                hint=f"genba task show {number}",
+                hint=next_of_review(before)[1] if in_review else f"genba task show {number}",
             )
         change = StatusChange(to=to, actor=self.actor, reason=reason, version=before.version)
         after = board.change_status(number, change)

@@ -30,6 +30,7 @@ from genba.entrypoints.cli.printable import in_one_line
 from genba.entrypoints.cli.tables import table
 from genba.entrypoints.cli.task_import import import_tasks
 from genba.entrypoints.cli.task_view import outside_facts, stage_facts, task_lines
+from genba.judgement.reviews import next_of_review
 from genba.wiring import House
 from genba.wiring.outside import outside_of
 
@@ -422,6 +423,8 @@ def _not_by_edit(task_: Task, status: TaskStatus) -> StateConflictError:
     hint = f"genba task {verb} {task_.number}" if verb else f"genba run AGENT --issue {task_.number}"
     if status is TaskStatus.OPEN and task_.status is TaskStatus.BLOCKED:
         hint = f"genba task unblock {task_.number}"
+    if task_.status is TaskStatus.REVIEW and status is not TaskStatus.CANCELLED:
+        hint = next_of_review(task_)[1]
     return StateConflictError(
         f"task #{task_.number} is {task_.status}: it does not become {status} by an edit",
         unchanged="nothing was changed.",
