@@ -9,8 +9,13 @@ from typing import Any
 
 import pytest
 
+from genba.coordination.workflow.looking import ABOUT
 from genba.domain.goals import GUARDS, goal_type
+from genba.entrypoints.mcp.server import INSTRUCTIONS
+from genba.entrypoints.mcp.shapes import listed
+from genba.entrypoints.mcp.tools import TOOLS, ToolEntry
 from genba.judgement import sentences, wording, wording_en
+from genba.judgement.sentences import tool_text
 from tests.fleet.yard import Yard
 from tests.project import Project
 
@@ -105,6 +110,56 @@ def test_the_built_in_prompt_and_a_refused_answer_are_japanese(project: Project)
     for words in ("# あなたのタスク", "完了の条件", "## 回答の形式", "後のステップに必要な項目"):
         assert words in prompt
     assert [line for line in english_lines(prompt) if line != "An agent of the tests"] == []
+
+
+def test_a_reason_to_stop_is_in_one_language(project: Project) -> None:
+    project.write(".genba/config.yaml", "workflow: {language: ja}\n")
+    step = {"completionConditions": [{"validator": "commits-exist"}], "transitions": {"next": None}}
+    project.agent(
+        completion={"type": "stepMachine"},
+        script={"turns": [{"reply": "まだ"}], "repeat": True},
+        steps={"work": step},
+    )
+    result = project.run("worker", check=None)
+    assert result["reason"] == (
+        "進展がありません: commits-exist: ブランチにベースより新しいコミットがありません。"
+        "同じ失敗の繰り返しで、ツリーは変わっていません"
+    )
+
+
+def test_an_answer_that_never_fits_its_schema_is_told_in_one_sentence(project: Project) -> None:
+    """What the library of JSON Schema says of it stays English."""
+    project.write(".genba/config.yaml", "workflow: {language: ja}\n")
+    project.agent(**answering("summary"), script={"turns": [{"reply": "```json\n{}\n```"}], "repeat": True})
+    reason = project.run("worker", check=None)["reason"]
+    assert 'JSON がスキーマに適合していません: "summary" is a required property' in reason
+    assert re.findall(r"[A-Za-z]{2,}", reason.replace('"summary" is a required property', "")) == ["JSON"]
+
+
+def texts_of(value: Any) -> Iterator[str]:
+    """Every text for readers in a tool that is listed."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if (key in ("title", "description", "next") and isinstance(inner, str)) or (
+                key == "default" and isinstance(inner, str) and " " in inner
+            ):
+                yield inner
+            else:
+                yield from texts_of(inner)
+    for inner in value if isinstance(value, list) else ():
+        yield from texts_of(inner)
+
+
+@pytest.mark.parametrize("entry", TOOLS, ids=lambda entry: entry.name)
+def test_every_tool_is_described_in_japanese(entry: ToolEntry[Any]) -> None:
+    """A new description without a translation fails here."""
+    told = [*texts_of(listed(entry, "ja").model_dump(by_alias=True, mode="json"))]
+    assert len(told) > 2
+    assert [text for text in told if not JAPANESE.search(text)] == []
+
+
+def test_help_and_instructions_of_the_server_are_in_japanese() -> None:
+    assert [text for text in (INSTRUCTIONS, *ABOUT.values()) if not JAPANESE.search(tool_text("ja", text))] == []
 
 
 def test_what_a_person_is_asked_is_japanese(project: Project) -> None:

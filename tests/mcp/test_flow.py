@@ -1,5 +1,6 @@
 """The whole flow of a worker through real HTTP, with clients of both eras of the protocol."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,9 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult
 
+from genba.definitions.fleet_file import FleetSettings, WorkflowSettings
 from genba.entrypoints.mcp.http import serve_socket
-from tests.mcp.door import MODES, Door, error, told
+from tests.mcp.door import MODES, Door, error, open_house, told
 from tests.workflow.house import House
 
 
@@ -168,3 +170,24 @@ async def test_a_server_that_dies_is_replaced_between_any_two_calls(house: House
             await Asker(client, token).told(tool, **arguments)
 
     assert house.children(task) == ["Cut it: open"]
+
+
+async def test_everything_that_tools_say_is_in_the_language_of_the_project(tmp_path: Path) -> None:
+    settings = FleetSettings(workflow=WorkflowSettings(language="ja"))
+    japanese = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
+    async with open_house(tmp_path, settings) as house, Door.opened(house) as door:
+        secret = await door.credential(house.task())
+        async with door.client(Authorization=f"Bearer {secret}") as client:
+            assert japanese.search(str(client.instructions))
+            listed = (await client.list_tools()).tools
+            assert all(japanese.search(str(tool.title)) and japanese.search(str(tool.description)) for tool in listed)
+            seated = told(await client.call_tool("authenticate", {}))
+            asker = Asker(client, seated["session_token"])
+            await asker.next()
+            answers = [seated, await asker.told("get_my_task"), await asker.told("save_context", progress="p")]
+            one = {"session_token": asker.token, "tool": "logout"}
+            helped = [await asker.told("help"), told(await client.call_tool("help", one))]
+            answers += [await asker.told("report_blocked", reason="x"), await asker.told("logout")]
+    assert [answer["next"] for answer in answers if not japanese.search(answer["next"])] == []
+    said = [text for answer in helped for text in (answer["text"], *answer["tools"].values())]
+    assert [text for text in said if not japanese.search(text)] == []

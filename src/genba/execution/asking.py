@@ -38,6 +38,7 @@ from genba.execution.world import World
 from genba.judgement.budgets import time_left
 from genba.judgement.claims import ClaimKind, read_claim
 from genba.judgement.retrying import wait_before_retry
+from genba.judgement.sentences import in_language
 from genba.judgement.structured_output import last_block, whole_reply
 from genba.judgement.transitions import Move, Refusal, follow, gate_move
 from genba.judgement.wording import say
@@ -290,11 +291,15 @@ class Asking:
         step: Step = self.definition.step(state.step)
         gate = step.structured_gate
         if gate is None or gate.fallback_intent is None:
-            raise SchemaViolationError(f"no reply fitted after {self.limits.reasks + 1} questions: {refusal.reason}")
+            raise self._unfit(f"no reply fitted after {self.limits.reasks + 1} questions: {refusal.reason}")
         move = follow(state.step, step, gate.fallback_intent)
         if isinstance(move, Refusal):
-            raise SchemaViolationError(f"the fallback intent leads nowhere: {move.reason}")
+            raise self._unfit(f"the fallback intent leads nowhere: {move.reason}")
         return Answer(reply=reply, structured={}, move=move, usage=self.spent, asks=asks, unfit=refusal.reason)
+
+    def _unfit(self, told: str) -> SchemaViolationError:
+        """The error for replies that never fit. What is wrong with them is in the language of the project already."""
+        return SchemaViolationError(in_language(self.definition.language, told))
 
     def _check_tools(self, step_id: str, reply: Reply) -> None:
         allowed = self.definition.tools_for(step_id)

@@ -28,6 +28,7 @@ from genba.execution.proving import Proof
 from genba.execution.world import World
 from genba.judgement.budgets import exhausted
 from genba.judgement.instructions import control_prompt
+from genba.judgement.sentences import in_language
 from genba.judgement.wording import say
 
 _RESULT = "result"
@@ -113,7 +114,10 @@ class StateDrivenLoop:
         system, sections = self.prompts.told(state, messages)
         text = control_prompt(control.language, control.agent_id, control.project_id, system)
         if state.previous_summary:
-            sections = (*sections, f"{say(control.language, 'stopped_before')}\n\n{state.previous_summary}")
+            sections = (
+                *sections,
+                f"{say(control.language, 'stopped_before')}\n\n{in_language(control.language, state.previous_summary)}",
+            )
         source = self.definition.system_prompt.source
         return ResolvedPrompt(source, "\n\n".join((text.rstrip(), *sections)) + "\n", "", "")
 
@@ -175,7 +179,7 @@ class StateDrivenLoop:
         failure = Failure(f"{_RESULT}: {standing.last_action}", facts.tree)
         if failure == after.last_failure and not self.definition.manages:
             why = f"no progress: {told}, again, and nothing changed in the tree"
-            return after.end(Outcome.INCOMPLETE, why)
+            return after.end(Outcome.INCOMPLETE, in_language(self.definition.language, why))
         again = {"attempts": after.with_failed_attempt(), "last_failure": failure}
         return msgspec.structs.replace(after, previous_summary=told, reason=told, **again)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from genba.judgement import sentences_ja
+from genba.judgement import sentences_ja, tool_texts_ja
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from genba.domain.workflow import Evidence
 
 CATALOGUES: dict[str, ModuleType] = {"ja": sentences_ja}
+TOOL_TEXTS: dict[str, dict[str, str]] = {"ja": tool_texts_ja.TEXTS}
 _OWN = "own_"
 """How the name of a part begins that is Genba's own: it is translated too."""
 _LONGEST, _DEEPEST = 2_000, 6
@@ -47,6 +48,11 @@ def in_language(language: str, text: str) -> str:
     if language not in CATALOGUES:
         return text
     return "\n".join(_sentence(language, line) for line in text.split("\n"))
+
+
+def tool_text(language: str, text: str) -> str:
+    """What a tool of the workflow says of itself, in this language."""
+    return TOOL_TEXTS.get(language, {}).get(text, text)
 
 
 def detail_in(language: str, check: str, detail: str) -> str:

@@ -120,6 +120,14 @@ SENTENCES: dict[str, str] = {
     "the agent was not allowed to use {tools}, and did nothing; {own_detail}": (
         "エージェントは {tools} の使用を許可されず、何もしませんでした。{own_detail}"
     ),
+    "the instance ended, and had never authenticated": "インスタンスは認証しないまま終了しました",
+    "the instance ended without a result, after {number} calls; it was last told: {action}": (
+        "インスタンスは {number} 回の呼び出しの後、結果を出さずに終了しました。最後の action: {action}"
+    ),
+    "no reply fitted after {number} questions: {own_why}": (
+        "{number} 回質問しましたが、形式に合う回答がありませんでした: {own_why}"
+    ),
+    "the fallback intent leads nowhere: {own_why}": "fallbackIntent の行き先がありません: {own_why}",
     "the agent escalated to a human": "エージェントが人間の判断を求めました",
     "{own_detail} ({attempt} of {most} attempts)": "{own_detail}({most} 回中 {attempt} 回目の試行)",
     "{count} of {most} iterations are used": "{most} 回中 {count} 回のイテレーションを使いました",

@@ -23,6 +23,7 @@ from genba.domain.outcomes import FORWARD_INTENTS, Outcome, StepKind
 from genba.domain.texts import cut
 from genba.judgement.claims import Claim, ClaimKind, explanation
 from genba.judgement.completion import Handlers, SchemaFit, Snapshot, judge_completion
+from genba.judgement.sentences import in_language
 from genba.judgement.transitions import Move, ungated_move
 
 _OUTPUT_IN_PROMPT = 4000
@@ -258,7 +259,8 @@ class Judge:
         return None
 
     def _stop(self, state: LoopState, outcome: Outcome, reason: str) -> Verdict:
-        return Verdict(kind=VerdictKind.STOP, reason=cut(reason), step=state.step, outcome=outcome)
+        reason = in_language(self.definition.language, cut(reason))
+        return Verdict(kind=VerdictKind.STOP, reason=reason, step=state.step, outcome=outcome)
 
 
 def _said(failed: CheckResult) -> str:

@@ -9,6 +9,8 @@ from genba.domain.problems import did_you_mean
 from genba.domain.tasks import TaskStatus
 from genba.domain.workflow import ALWAYS, ErrorCode, Phase, Piece, Seat, Tool, WorkflowError
 from genba.judgement.next_action import TOOLS, decide
+from genba.judgement.sentences import tool_text
+from genba.judgement.wording import say
 
 ABOUT: dict[Tool, str] = {
     Tool.AUTHENTICATE: "Get a session token. Called once, before everything else.",
@@ -90,19 +92,20 @@ class Looking:
         snapshot = await self._boards.snapshot(seat)
         action = decide(snapshot)
         now = tuple(dict.fromkeys((*action.tools, *ALWAYS)))
+        language = self._boards.settings.workflow.language
+        about = {one: tool_text(language, ABOUT[one]) for one in now}
         if not tool:
-            text = f"You are a {seat.hierarchy}. The next action is {action.action}; get_next_action says how to do it."
-            return Help(
-                hierarchy=seat.hierarchy, action=action.action, tools={one: ABOUT[one] for one in now}, text=text
-            )
+            text = say(language, "help_role", role=seat.hierarchy, action=action.action)
+            return Help(hierarchy=seat.hierarchy, action=action.action, tools=about, text=text)
         if tool not in {one.value for one in Tool}:
             hint = did_you_mean(tool, [one.value for one in Tool]) or "help without a tool lists them"
             raise WorkflowError(ErrorCode.NOT_FOUND, f'there is no tool "{tool[:40]}"', hint=hint)
         asked = Tool(tool)
         ever = asked in ALWAYS or asked in TOOLS[seat.hierarchy]
-        when = "You may call it now." if asked in now else "Not now." if ever else f"A {seat.hierarchy} never calls it."
-        text = f"{asked}: {ABOUT[asked]} {when}"
-        return Help(hierarchy=seat.hierarchy, action=action.action, tools={asked: ABOUT[asked]}, text=text)
+        when = "help_now" if asked in now else "help_later" if ever else "help_never"
+        told = tool_text(language, ABOUT[asked])
+        text = f"{asked}: {told} {say(language, when, role=seat.hierarchy)}"
+        return Help(hierarchy=seat.hierarchy, action=action.action, tools={asked: told}, text=text)
 
     async def _gather(self, number: int, found: list[Piece]) -> None:
         for piece in await self._boards.read(lambda: self._board.pieces(number)):

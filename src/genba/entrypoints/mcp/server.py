@@ -23,6 +23,7 @@ from genba.domain.errors import GenbaError
 from genba.domain.workflow import Action, ErrorCode, Tool, WorkflowError
 from genba.entrypoints.mcp.shapes import answered, input_schema, listed, refused
 from genba.entrypoints.mcp.tools import TOOLS, ToolEntry
+from genba.judgement.sentences import tool_text
 
 logger = logging.getLogger("genba.mcp")
 
@@ -77,7 +78,7 @@ def build(service: WorkflowService, line: Line, tools: Sequence[ToolEntry[Any]] 
         version=__version__,
         title="Genba",
         description="Leads agents through the tasks of a project.",
-        instructions=INSTRUCTIONS,
+        instructions=tool_text(service.settings.workflow.language, INSTRUCTIONS),
         on_list_tools=desk.list_tools,
         on_call_tool=desk.call_tool,
         get_tool_input_schema=desk.input_schema,
@@ -87,6 +88,7 @@ def build(service: WorkflowService, line: Line, tools: Sequence[ToolEntry[Any]] 
 class _Calls:
     def __init__(self, service: WorkflowService, line: Line, tools: Sequence[ToolEntry[Any]]) -> None:
         self._service = service
+        self._language = service.settings.workflow.language
         self._line = line
         self._tools = {entry.name: entry for entry in tools}
         self._listed: ListToolsResult | None = None
@@ -95,7 +97,7 @@ class _Calls:
 
     async def list_tools(self, _: Context, __: PaginatedRequestParams | None) -> ListToolsResult:
         if self._listed is None:
-            self._listed = ListToolsResult(tools=[listed(entry) for entry in self._tools.values()])
+            self._listed = ListToolsResult(tools=[listed(entry, self._language) for entry in self._tools.values()])
         return self._listed
 
     def input_schema(self, name: str) -> Mapping[str, Any] | None:
@@ -137,7 +139,7 @@ class _Calls:
         value = await entry.call(self._service, Caller(token=secret, door=self._line.door), taken)
         if isinstance(value, Seated):
             self._line.seated(value.session_token)
-        return self._kept(value) if isinstance(value, Action) else answered(value)
+        return self._kept(value) if isinstance(value, Action) else answered(value, self._language)
 
     def _kept(self, action: Action) -> CallToolResult:
         """The service gives the same action as long as nothing has changed: then it is not written out again."""

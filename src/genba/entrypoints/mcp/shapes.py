@@ -8,6 +8,7 @@ from mcp.types import Tool as ListedTool
 
 from genba.domain.workflow import ErrorCode, WorkflowError
 from genba.entrypoints.mcp.tools import ToolEntry
+from genba.judgement.sentences import tool_text
 
 REFUSAL = {
     "type": "object",
@@ -23,14 +24,14 @@ REFUSAL = {
 _EMPTY: tuple[Any, ...] = (None, "", (), {}, [])
 
 
-def listed(entry: ToolEntry[Any]) -> ListedTool:
-    """A tool as clients see it."""
+def listed(entry: ToolEntry[Any], language: str = "en") -> ListedTool:
+    """A tool as clients see it, in the language of the project."""
     return ListedTool(
         name=entry.name,
-        title=entry.title,
-        description=entry.description,
-        input_schema=input_schema(entry),
-        output_schema=output_schema(entry.answers),
+        title=tool_text(language, entry.title),
+        description=tool_text(language, entry.description),
+        input_schema=_described(input_schema(entry), language),
+        output_schema=_described(output_schema(entry.answers), language),
         annotations=ToolAnnotations(
             read_only_hint=entry.reads_only,
             destructive_hint=False,
@@ -58,9 +59,11 @@ def output_schema(answers: type[msgspec.Struct]) -> dict[str, Any]:
     return shown
 
 
-def answered(value: msgspec.Struct) -> CallToolResult:
+def answered(value: msgspec.Struct, language: str = "en") -> CallToolResult:
     """What a tool came to: structured, and the same as text for a client that knows no structure."""
     plain: dict[str, Any] = lean(value)
+    if isinstance(plain.get("next"), str):
+        plain["next"] = tool_text(language, plain["next"])
     return CallToolResult(
         content=[TextContent(type="text", text=msgspec.json.encode(plain).decode())], structured_content=plain
     )
@@ -87,6 +90,17 @@ def lean(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(key): lean(inner) for key, inner in value.items()}
     return msgspec.to_builtins(value)
+
+
+def _described(schema: Any, language: str) -> Any:
+    """The same with its descriptions, and the texts that answers have by default, in a language."""
+    if isinstance(schema, dict):
+        spoken = {key for key in ("description", "default") if isinstance(schema.get(key), str)}
+        return {
+            key: tool_text(language, inner) if key in spoken else _described(inner, language)
+            for key, inner in schema.items()
+        }
+    return [_described(each, language) for each in schema] if isinstance(schema, list) else schema
 
 
 def _without_titles(schema: Any) -> Any:
