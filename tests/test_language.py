@@ -153,9 +153,9 @@ def texts_of(value: Any) -> Iterator[str]:
 @pytest.mark.parametrize("entry", TOOLS, ids=lambda entry: entry.name)
 def test_every_tool_is_described_in_japanese(entry: ToolEntry[Any]) -> None:
     """A new description without a translation fails here."""
-    told = [*texts_of(listed(entry, "ja").model_dump(by_alias=True, mode="json"))]
-    assert len(told) > 2
-    assert [text for text in told if not JAPANESE.search(text)] == []
+    texts = [*texts_of(listed(entry, "ja").model_dump(by_alias=True, mode="json"))]
+    assert len(texts) > 2
+    assert [text for text in texts if not JAPANESE.search(text)] == []
 
 
 def test_help_and_instructions_of_the_server_are_in_japanese() -> None:

@@ -110,9 +110,9 @@ def test_a_branch_of_the_task_itself_is_named(project: Project, tmp_path: Path) 
         for task in tasks:
             made.execute(f"INSERT INTO tasks ({', '.join(task)}) VALUES (?, ?, ?, ?)", [*task.values()])
         made.commit()
-    told = project.genba("task", "import", str(database), check=0).out
-    assert "its last branch was task-1" in told
-    assert "its last branch was task-2" not in told
+    report = project.genba("task", "import", str(database), check=0).out
+    assert "its last branch was task-1" in report
+    assert "its last branch was task-2" not in report
 
 
 @pytest.mark.parametrize("name", ["bob", "@bob", "@@bob"])

@@ -297,9 +297,9 @@ class Asking:
             raise self._unfit(f"the fallback intent leads nowhere: {move.reason}")
         return Answer(reply=reply, structured={}, move=move, usage=self.spent, asks=asks, unfit=refusal.reason)
 
-    def _unfit(self, told: str) -> SchemaViolationError:
+    def _unfit(self, message: str) -> SchemaViolationError:
         """The error for replies that never fit. What is wrong with them is in the language of the project already."""
-        return SchemaViolationError(in_language(self.definition.language, told))
+        return SchemaViolationError(in_language(self.definition.language, message))
 
     def _check_tools(self, step_id: str, reply: Reply) -> None:
         allowed = self.definition.tools_for(step_id)

@@ -103,9 +103,9 @@ class Looking:
         asked = Tool(tool)
         ever = asked in ALWAYS or asked in TOOLS[seat.hierarchy]
         when = "help_now" if asked in now else "help_later" if ever else "help_never"
-        told = tool_text(language, ABOUT[asked])
-        text = f"{asked}: {told} {say(language, when, role=seat.hierarchy)}"
-        return Help(hierarchy=seat.hierarchy, action=action.action, tools={asked: told}, text=text)
+        purpose = tool_text(language, ABOUT[asked])
+        text = f"{asked}: {purpose} {say(language, when, role=seat.hierarchy)}"
+        return Help(hierarchy=seat.hierarchy, action=action.action, tools={asked: purpose}, text=text)
 
     async def _gather(self, number: int, found: list[Piece]) -> None:
         for piece in await self._boards.read(lambda: self._board.pieces(number)):
