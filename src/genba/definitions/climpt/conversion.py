@@ -25,6 +25,7 @@ Look at your work once more. When everything that was asked for is committed, an
 otherwise finish it and answer with `repeat`.
 """
 _WORK = "Go on with the work. Commit what you change.\n"
+_RETRIES = "/retry/"
 _LEFT_BEHIND = "no file of Genba's refers to it"
 
 
@@ -82,9 +83,8 @@ class _Conversion:
         self.files[_REGISTRY] = _text({key: value for key, value in flow_file.items() if value})
         for source, value in (("agent.json", raw), ("config.json", config), (_REGISTRY, raw_registry)):
             self.report.complete(source, value)
-        retries = f"{self._prompts_base(raw_registry)}/retry/"
         for left in sorted(set(self.agent.files) - self.agent.read):
-            if left.startswith(retries):
+            if _RETRIES in left:
                 self.report.attention(left, "", "no step that checks something has a failure pattern for it")
             else:
                 self.report.no_effect(left, "", _LEFT_BEHIND)
@@ -166,7 +166,7 @@ class _Conversion:
 
     def _no_retry_prompt(self, key: str, base: str, file: str) -> None:
         """Say why a failure pattern is left out: it has no prompt, or one that belongs to no step."""
-        there = [path for path in self.agent.files if path.startswith(base) and path.endswith(f"/{file}")]
+        there = [path for path in self.agent.files if _RETRIES in path and path.endswith(f"/{file}")]
         if there:
             what = f"{there[0]} is not at the c3 of a step that checks something: it was left out"
             self.report.attention(_REGISTRY, key, what, whole=True)
