@@ -8,9 +8,9 @@ import tempfile
 from pathlib import Path
 
 from bench.measuring import Row, clean_environment, side_by_side
-from genba.blackboard.board import Blackboard
-from genba.blackboard.ready import READY
-from genba.domain.tasks import Actor, ActorKind, Priority, StatusChange, TaskDraft, TaskStatus
+from genba.blackboard.tasks.board import Blackboard
+from genba.blackboard.tasks.ready import READY
+from genba.domain.tasks.task import Actor, ActorKind, Priority, StatusChange, TaskDraft, TaskStatus
 
 HUMAN, ORCHESTRATOR = Actor(ActorKind.HUMAN, "bench"), Actor(ActorKind.ORCHESTRATOR, "bench")
 CHANGES = 400

@@ -9,17 +9,17 @@ import time
 from pathlib import Path
 
 from bench.measuring import Row
-from genba.blackboard.store import Statement, Transaction
-from genba.connections.git.trash import delete_later
-from genba.coordination.facilitator import Look
+from genba.blackboard.database.store import Statement, Transaction
+from genba.connections.git.worktrees.trash import delete_later
+from genba.coordination.facilitator.facilitator import Look
 from genba.domain.facilitation import How, IssueFacts, SeenCommit
-from genba.judgement.assessing import assess_all
-from genba.judgement.health import health_of
-from genba.judgement.maintaining import Keeping, Known, actions
-from genba.judgement.recommending import Surroundings, recommend
-from genba.judgement.stranding import stranded
-from genba.wiring.facilitating import facilitator
-from genba.wiring.house import House
+from genba.judgement.triage.assessment import assess_all
+from genba.judgement.triage.health import health_of
+from genba.judgement.triage.maintenance import Keeping, Known, actions
+from genba.judgement.triage.orphaned_work import stranded
+from genba.judgement.triage.recommendations import Surroundings, recommend
+from genba.wiring.facilitator.facilitator import facilitator
+from genba.wiring.project.project_context import House
 
 ISSUES, COMMITS = 10_000, 100_000
 ROUNDS = 5

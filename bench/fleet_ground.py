@@ -8,11 +8,11 @@ from typing import Any
 
 import yaml
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
-from genba.definitions.goal_text import read_goal_line
-from genba.domain.fleet import MergeEntry
-from genba.domain.tasks import Actor, ActorKind, TaskDraft, TaskStatus
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.tasks.board import Blackboard
+from genba.definitions.project.goal_text import read_goal_line
+from genba.domain.fleet.records import MergeEntry
+from genba.domain.tasks.task import Actor, ActorKind, TaskDraft, TaskStatus
 from genba.testing.conformance import a_move, a_verification
 
 HUMAN = Actor(ActorKind.HUMAN, "bench")

@@ -22,15 +22,15 @@ from bench.fleet_ground import HUMAN, Ground
 from bench.history import Past
 from bench.measuring import Measured, Row, clean_environment
 from bench.slopes import slope
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
-from genba.blackboard.workflow import WorkflowBoard
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.tasks.board import Blackboard
+from genba.blackboard.workflow.workflow_board import WorkflowBoard
 from genba.coordination.workflow.answers import Caller
 from genba.coordination.workflow.runs import RunWorkflow
 from genba.coordination.workflow.service import WorkflowService
-from genba.definitions.fleet_file import FleetSettings, WorkflowSettings
-from genba.domain.fleet import PartOrder
-from genba.domain.tasks import Actor, ActorKind, Priority, StatusChange, TaskDraft, TaskStatus
+from genba.definitions.project.work_sections import FleetSettings, WorkflowSettings
+from genba.domain.fleet.records import PartOrder
+from genba.domain.tasks.task import Actor, ActorKind, Priority, StatusChange, TaskDraft, TaskStatus
 from genba.testing.workflow_doubles import ScriptedDesk
 
 SIZES = (10, 30, 100, 300, 1_000, 3_000, 10_000)

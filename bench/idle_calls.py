@@ -23,10 +23,10 @@ import yaml
 from bench.fleet import until
 from bench.fleet_ground import HUMAN
 from bench.measuring import Measured, Row, clean_environment
-from genba.blackboard.board import Blackboard
-from genba.domain.tasks import TaskDraft, TaskStatus
+from genba.blackboard.tasks.board import Blackboard
+from genba.domain.tasks.task import TaskDraft, TaskStatus
 from genba.testing.model_server import ModelServer, Run, Say
-from genba.wiring.walls import SANDBOX_VARIABLE
+from genba.wiring.sandbox.sandbox_choice import SANDBOX_VARIABLE
 
 BIN = Path(sys.executable).parent
 HERE = Path(__file__).parent

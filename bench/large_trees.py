@@ -9,13 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.measuring import Row, side_by_side
-from genba.connections.git.layout import RepositoryLayout
-from genba.connections.git.mounting import overlay_problem
-from genba.connections.git.trash import delete_later
-from genba.connections.git.walled import WalledTrees
-from genba.connections.process.supervisor import ProcessSupervisor
-from genba.connections.sandbox.bubblewrap import BubblewrapSandbox
-from genba.domain.workspaces import Workspace, WorkspaceRequest
+from genba.connections.git.private.sandboxed_worktrees import WalledTrees
+from genba.connections.git.repository.layout import RepositoryLayout
+from genba.connections.git.worktrees.overlay_mount import overlay_problem
+from genba.connections.git.worktrees.trash import delete_later
+from genba.connections.processes.supervisor import ProcessSupervisor
+from genba.connections.sandbox.bubblewrap.bubblewrap import BubblewrapSandbox
+from genba.domain.sessions.workspaces import Workspace, WorkspaceRequest
 
 FILES = 50_000
 ROUNDS = 2

@@ -8,7 +8,7 @@ from pathlib import Path
 from sqlalchemy import MetaData, inspect, select
 
 from bench.fleet_ground import Ground
-from genba.blackboard.store import Store
+from genba.blackboard.database.store import Store
 
 WORDS = re.compile(
     r"database (?:table )?is locked|SQLITE_BUSY|deadlock detected|could not serialize|lock timeout"

@@ -15,15 +15,15 @@ from urllib.parse import urlsplit
 
 from bench.bare_mcp import SCHEMA
 from bench.measuring import Row, clean_environment
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
-from genba.blackboard.workflow import WorkflowBoard
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.tasks.board import Blackboard
+from genba.blackboard.workflow.workflow_board import WorkflowBoard
 from genba.coordination.workflow.answers import Caller
 from genba.coordination.workflow.runs import RunWorkflow
 from genba.coordination.workflow.service import WorkflowService
-from genba.definitions.fleet_file import FleetSettings
-from genba.domain.fleet import PartOrder
-from genba.domain.tasks import Actor, ActorKind, TaskDraft
+from genba.definitions.project.work_sections import FleetSettings
+from genba.domain.fleet.records import PartOrder
+from genba.domain.tasks.task import Actor, ActorKind, TaskDraft
 from genba.testing.workflow_doubles import ScriptedDesk
 
 BIN = Path(sys.executable).parent

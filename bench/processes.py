@@ -6,7 +6,7 @@ from pathlib import Path
 
 KINDS = ("orchestrator", "nursery", "supervisors", "agents", "others")
 _PROC = Path("/proc")
-_NURSERY, _PLAYER = "genba.wiring.nursery", "genba.connections.agents.player"
+_NURSERY, _PLAYER = "genba.wiring.sessions.fork_server", "genba.connections.agents.player"
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import msgspec
 
-from genba.blackboard.fleet import FleetBoard
-from genba.coordination.engine import MERGES, Engine
-from genba.coordination.merge_queue import MergeTurn
-from genba.domain.merge_queue import TurnOrder
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.coordination.engine.durable_engine import MERGES, Engine
+from genba.coordination.merge_queue.queue import MergeTurn
+from genba.domain.fleet.merge_queue import TurnOrder
 from genba.domain.ports import Steps
-from genba.wiring.house import House
-from genba.wiring.merging import Proving, target_of
+from genba.wiring.project.project_context import House
+from genba.wiring.verification.merge_verification import Proving, target_of
 
 
 async def main() -> None:

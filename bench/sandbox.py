@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 
 from bench.measuring import Row
-from genba.connections.process.supervisor import ProcessSupervisor
-from genba.connections.sandbox.bubblewrap import BubblewrapSandbox
+from genba.connections.processes.supervisor import ProcessSupervisor
+from genba.connections.sandbox.bubblewrap.bubblewrap import BubblewrapSandbox
 from genba.domain.ports import Processes
 from genba.domain.processes import Command
-from genba.domain.walls import Cell, Gate, WallLimits
+from genba.domain.sessions.sandbox import Cell, Gate, WallLimits
 
 ROUNDS = 20
 LIMIT_MS = 30.0

@@ -36,7 +36,7 @@ from bench.soak_ground import (
     rows_of,
     tracker,
 )
-from genba.domain.tasks import TaskDraft
+from genba.domain.tasks.task import TaskDraft
 
 DATABASES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 SPEED = 300.0

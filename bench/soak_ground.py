@@ -20,9 +20,9 @@ from tests.faketime import Clock
 
 from bench import postgres
 from bench.measuring import clean_environment
-from genba.blackboard.board import Blackboard
+from genba.blackboard.tasks.board import Blackboard
 from genba.testing.github.server import GitHub
-from genba.wiring.walls import SANDBOX_VARIABLE
+from genba.wiring.sandbox.sandbox_choice import SANDBOX_VARIABLE
 
 GENBA = Path(sys.executable).parent / "genba"
 TOKEN = "operator-of-the-soak"

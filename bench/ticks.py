@@ -12,9 +12,9 @@ import sys
 import time
 from pathlib import Path
 
-from genba.domain.fleet import Field
-from genba.wiring.fleet import Fleet
-from genba.wiring.house import House
+from genba.domain.fleet.records import Field
+from genba.wiring.project.project_context import House
+from genba.wiring.sessions.fleet import Fleet
 
 WARM = 2
 """Looks before those that count: the first one reads everything."""

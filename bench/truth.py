@@ -26,7 +26,7 @@ from tests.project import Project, ordinary_environment
 
 from bench.headlines import bound, of
 from bench.measuring import Measured, Row
-from genba.domain.tasks import TaskStatus
+from genba.domain.tasks.task import TaskStatus
 
 GENBA, REPORT, TREE, COMMIT = "genba", "report", "tree", "commit"
 JUDGES = {

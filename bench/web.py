@@ -22,18 +22,18 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bench.measuring import Row, clean_environment
-from genba.blackboard.fleet import FleetBoard
-from genba.blackboard.store import Statement, Transaction
-from genba.connections.git.trash import delete_later
+from genba.blackboard.database.store import Statement, Transaction
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.connections.git.worktrees.trash import delete_later
 from genba.domain import events as told
-from genba.domain.tasks import Actor, ActorKind, Priority, TaskDraft
-from genba.domain.workspaces import Workspace
-from genba.wiring.house import House
+from genba.domain.sessions.workspaces import Workspace
+from genba.domain.tasks.task import Actor, ActorKind, Priority, TaskDraft
+from genba.wiring.project.project_context import House
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-    from genba.blackboard.board import Blackboard
+    from genba.blackboard.tasks.board import Blackboard
 
 TASKS, LINES, EVENTS = 1_000, 100_000, 10_000
 ROUNDS = 9

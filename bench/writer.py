@@ -2,8 +2,8 @@
 
 import sys
 
-from genba.blackboard.board import Blackboard
-from genba.domain.tasks import Actor, ActorKind, StatusChange, TaskEdit, TaskStatus
+from genba.blackboard.tasks.board import Blackboard
+from genba.domain.tasks.task import Actor, ActorKind, StatusChange, TaskEdit, TaskStatus
 
 
 def main() -> None:

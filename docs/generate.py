@@ -14,9 +14,9 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import msgspec
 import yaml
 
-from genba.blackboard import history
+from genba.blackboard.tasks import history
 from genba.definitions.schemas import FILES
-from genba.domain.fleet_picture import FleetEventKind
+from genba.domain.fleet.progress import FleetEventKind
 from genba.entrypoints.web.api import OPERATIONS
 from genba.entrypoints.web.openapi import _REFUSALS as REFUSALS
 from genba.entrypoints.web.operations import Nothing, Operation

@@ -19,8 +19,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from genba.connections.git.access import TOKEN_VARIABLE
-from genba.connections.git.environment import _LOCAL, _REMOTE
+from genba.connections.git.repository.access import TOKEN_VARIABLE
+from genba.connections.git.repository.environment import _LOCAL, _REMOTE
 
 NOT_RUN = "not run: there is no C compiler to make the recording git with (Debian: apt-get install gcc libc6-dev)"
 HARDENED = "genba.hardened=true"

@@ -16,9 +16,9 @@ from typing import Any
 
 import yaml
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.opening import open_store
-from genba.domain.tasks import Actor, ActorKind, StatusChange, Task, TaskDraft, TaskStatus
+from genba.blackboard.database.connect import open_store
+from genba.blackboard.tasks.board import Blackboard
+from genba.domain.tasks.task import Actor, ActorKind, StatusChange, Task, TaskDraft, TaskStatus
 from tests import preloaded
 from tests.fleet import engine_tables
 from tests.preloaded import GENBA, ordinary_environment

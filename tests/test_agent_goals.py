@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.tasks.board import Blackboard
 from genba.domain.errors import StateConflictError, UsageError
-from genba.domain.fleet import Plan, Subtask
-from genba.domain.goals import (
+from genba.domain.fleet.records import Plan, Subtask
+from genba.domain.goals.goal import (
     GOAL_TYPES,
     CustomScript,
     EndpointResponds,
@@ -23,8 +23,8 @@ from genba.domain.goals import (
     Words,
     what_it_runs,
 )
-from genba.domain.tasks import Actor, ActorKind, Task, TaskDraft, TaskEdit
-from genba.judgement.plans import PlanLimits, plan_check
+from genba.domain.tasks.task import Actor, ActorKind, Task, TaskDraft, TaskEdit
+from genba.judgement.scheduling.plans import PlanLimits, plan_check
 from tests.project import TESTER, Project
 
 EXECUTE: tuple[Goal, ...] = (

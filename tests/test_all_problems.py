@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from genba.definitions.loading import load_definition
+from genba.definitions.agent.loading import load_definition
 from genba.domain.errors import ConfigurationError
 from tests.project import Project
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from genba.connections.process.supervisor import ProcessSupervisor
-from genba.domain.loop_state import Gap
+from genba.connections.processes.supervisor import ProcessSupervisor
 from genba.domain.processes import AWAITED, Command
-from genba.execution.prompting import gap_section
+from genba.domain.sessions.loop_state import Gap
+from genba.execution.loop.prompts import gap_section
 from tests.fleet.conftest import small_yard  # noqa: F401  (a fixture)
 from tests.fleet.yard import Yard
 from tests.project import Project

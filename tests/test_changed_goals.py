@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from genba.domain.goals import FileExists
-from genba.domain.tasks import TaskStatus
+from genba.domain.goals.goal import FileExists
+from genba.domain.tasks.task import TaskStatus
 from tests.project import GENBA, Project
 
 WORK = "echo x > x.txt && git add -A && git commit -qm x"

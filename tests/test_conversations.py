@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from genba.connections.process.supervisor import ProcessSupervisor
+from genba.connections.processes.supervisor import ProcessSupervisor
 from genba.domain.errors import UnrecoverableError
 from genba.domain.processes import Command, Ending, Send
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from genba.domain.tasks import TaskStatus
+from genba.domain.tasks.task import TaskStatus
 from tests.project import GENBA, Project, ordinary_environment, until
 
 

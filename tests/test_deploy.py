@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import yaml
 
-from genba.blackboard.board import Blackboard
-from genba.domain.tasks import TaskStatus
-from genba.domain.walls import SandboxKind
+from genba.blackboard.tasks.board import Blackboard
+from genba.domain.sessions.sandbox import SandboxKind
+from genba.domain.tasks.task import TaskStatus
 from tests import local_base_image
 from tests.blackboard.conftest import Postgres, postgres  # noqa: F401  (a fixture)
 from tests.coordination.waiting import until

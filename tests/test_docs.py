@@ -13,45 +13,45 @@ import msgspec
 import pytest
 import yaml
 
-from genba.blackboard.schema import metadata
-from genba.connections.agents.acp import AcpSettings
-from genba.connections.agents.acp_known import KNOWN
+from genba.blackboard.database.schema import metadata
+from genba.connections.agents.acp.adapter import AcpSettings
+from genba.connections.agents.acp.known_agents import KNOWN
 from genba.connections.agents.catalogue import ADAPTERS, adapter_class
-from genba.connections.agents.claude_code import ClaudeCodeSettings
-from genba.connections.agents.codex import CodexSettings
+from genba.connections.agents.cli_tools.claude_code import ClaudeCodeSettings
+from genba.connections.agents.cli_tools.codex import CodexSettings
+from genba.connections.agents.cli_tools.opencode import OpenCodeSettings
 from genba.connections.agents.custom import CustomSettings, ReplyFile
-from genba.connections.agents.opencode import OpenCodeSettings
 from genba.connections.agents.scripted import Script
-from genba.definitions.agent_file import AgentFile, Parameter
-from genba.definitions.completion import COMPLETION_TYPES
-from genba.definitions.cross_checks import BUILTIN_HANDLERS
-from genba.definitions.fleet_file import FleetSettings
-from genba.definitions.goal_text import rules_written
-from genba.definitions.loading import load_definition
-from genba.definitions.parameters import RUN_OPTIONS, option_name
-from genba.definitions.project_file import ProjectFile
-from genba.definitions.registry import BUILTIN_FOLDER
-from genba.definitions.rules_file import RulesFile
-from genba.definitions.scaffold import TEMPLATES
+from genba.definitions.agent.agent_json import AgentFile, Parameter
+from genba.definitions.agent.completion import COMPLETION_TYPES
+from genba.definitions.agent.cross_checks import BUILTIN_HANDLERS
+from genba.definitions.agent.loading import load_definition
+from genba.definitions.agent.parameters import RUN_OPTIONS, option_name
+from genba.definitions.agent.registry import BUILTIN_FOLDER
+from genba.definitions.agent.scaffold import TEMPLATES
+from genba.definitions.project.config_file import ProjectFile
+from genba.definitions.project.goal_sections import RulesFile
+from genba.definitions.project.goal_text import rules_written
+from genba.definitions.project.work_sections import FleetSettings
 from genba.definitions.schemas import FILES, ConfigFile
-from genba.definitions.steps_file import StepsRegistry
-from genba.definitions.variables import ALWAYS, IN_RETRY, WITH_ISSUE
+from genba.definitions.steps.steps_registry import StepsRegistry
+from genba.definitions.steps.variables import ALWAYS, IN_RETRY, WITH_ISSUE
+from genba.domain.convert import shape
 from genba.domain.errors import ConfigurationError, GenbaError
 from genba.domain.events import Event
-from genba.domain.evidence import BUILTIN_CHECKS, Check, CheckStatus
-from genba.domain.goals import GOAL_TYPES, Goal, GoalLevel, goal_type
-from genba.domain.outcomes import Intent, Outcome, StepKind
-from genba.domain.replies import Usage
-from genba.domain.shapes import shape
-from genba.domain.statuses import RULES
-from genba.domain.tasks import ActorKind, BlockerKind, Priority, TaskStatus
-from genba.domain.verification import ArtifactType, RejectionReason, VerdictStatus
-from genba.domain.workspaces import MergeStatus
+from genba.domain.goals.goal import GOAL_TYPES, Goal, GoalLevel, goal_type
+from genba.domain.goals.verification import ArtifactType, RejectionReason, VerdictStatus
+from genba.domain.sessions.evidence import BUILTIN_CHECKS, Check, CheckStatus
+from genba.domain.sessions.outcomes import Intent, Outcome, StepKind
+from genba.domain.sessions.replies import Usage
+from genba.domain.sessions.workspaces import MergeStatus
+from genba.domain.tasks.statuses import RULES
+from genba.domain.tasks.task import ActorKind, BlockerKind, Priority, TaskStatus
 from genba.entrypoints.cli.commands import COMMANDS, cli
-from genba.entrypoints.cli.run_command import exit_code
-from genba.execution.policies import EXPECTED, MAY_CHANGE, TYPE_RULES
-from genba.execution.running import RunResult
-from genba.judgement.paths import PROTECTED
+from genba.entrypoints.cli.work.run_command import exit_code
+from genba.execution.run import RunResult
+from genba.execution.verification.policy import EXPECTED, MAY_CHANGE, TYPE_RULES
+from genba.judgement.verification.paths import PROTECTED
 from genba.wiring import adapter_files
 
 ROOT = Path(__file__).parent.parent

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.drafts import put, writer_of
+from genba.connections.atomic_write import put, writer_of
 
 
 def test_a_file_is_put_in_the_place_of_a_link_and_what_the_link_led_to_stays(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from genba.blackboard.fleet import FleetBoard
-from genba.coordination.executor_lock import FileLock
-from genba.domain.fleet import (
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.coordination.engine.executor_lock import FileLock
+from genba.domain.fleet.records import (
     Cause,
     EntryStatus,
     Escalation,
@@ -28,7 +28,7 @@ from genba.domain.fleet import (
     Subtask,
     WaitsFor,
 )
-from genba.domain.tasks import Blocker, BlockerKind, TaskStatus
+from genba.domain.tasks.task import Blocker, BlockerKind, TaskStatus
 from tests.blackboard.fleets import begin, to_review
 from tests.project import GENBA, Project, ordinary_environment, until
 
@@ -602,8 +602,8 @@ def test_what_cannot_be_worked_with_is_refused_before_anything_starts(
 
 SCRIPTED = textwrap.dedent("""
     import asyncio, contextlib, json, signal, sys
-    from genba.domain.fleet_picture import Ended, FleetEvent, FleetEventKind, FleetPicture, WorkerPicture, WorkSummary
-    from genba.entrypoints.cli.work_command import drive, exit_code, tell, watching
+    from genba.domain.fleet.progress import Ended, FleetEvent, FleetEventKind, FleetPicture, WorkerPicture, WorkSummary
+    from genba.entrypoints.cli.work.work_command import drive, exit_code, tell, watching
 
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests may run under nohup
 

@@ -10,16 +10,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from rich.console import Console
 
-from genba.domain.fleet import (
-    EntryStatus,
-    Escalation,
-    EscalationKind,
-    FleetSession,
-    MergeEntry,
-    Purpose,
-    WaitsFor,
-)
-from genba.domain.fleet_picture import (
+from genba.domain.fleet.progress import (
     Ended,
     EntryPicture,
     FleetEvent,
@@ -33,19 +24,27 @@ from genba.domain.fleet_picture import (
     WorkSummary,
     command_for,
 )
-from genba.domain.housekeeping import Collected
-from genba.domain.tasks import Task, TaskStatus
-from genba.entrypoints.cli.columns import cell, cut, fit, width
-from genba.entrypoints.cli.fleet_views import (
+from genba.domain.fleet.records import (
+    EntryStatus,
+    Escalation,
+    EscalationKind,
+    FleetSession,
+    MergeEntry,
+    Purpose,
+    WaitsFor,
+)
+from genba.domain.tasks.housekeeping import Collected
+from genba.domain.tasks.task import Task, TaskStatus
+from genba.entrypoints.cli.admin.gc_command import collected_lines
+from genba.entrypoints.cli.rendering.columns import cell, cut, fit, width
+from genba.entrypoints.cli.rendering.fleet_views import (
     ago,
     escalation_lines,
     escalation_page,
     queue_lines,
     session_lines,
 )
-from genba.entrypoints.cli.gc_command import collected_lines
-from genba.entrypoints.cli.work_command import exit_code
-from genba.entrypoints.cli.work_view import (
+from genba.entrypoints.cli.rendering.work_view import (
     ENTRY_MARKS,
     EVENT_MARKS,
     ending_line,
@@ -53,6 +52,7 @@ from genba.entrypoints.cli.work_view import (
     picture_lines,
     summary_lines,
 )
+from genba.entrypoints.cli.work.work_command import exit_code
 
 NOW = datetime(2026, 1, 5, 14, 30, tzinfo=UTC)
 HOSTILE = [
@@ -744,7 +744,7 @@ def test_a_screen_that_is_too_low_tells_how_many_are_not_shown() -> None:
 
 @pytest.mark.parametrize("columns", [80, 100])
 def test_the_live_view_reads_the_same_without_colour(columns: int) -> None:
-    from genba.entrypoints.cli.work_live import LiveFleetView
+    from genba.entrypoints.cli.rendering.work_live import LiveFleetView
 
     screen = io.StringIO()
     console = Console(file=screen, width=columns, height=50, force_terminal=True, no_color=True, color_system=None)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from genba.connections.git.locks import FileLock
-from genba.domain.tasks import StatusChange, TaskStatus
+from genba.connections.git.repository.locks import FileLock
+from genba.domain.tasks.task import StatusChange, TaskStatus
 from tests.fleet.yard import Yard
 from tests.project import GENBA, TESTER, Project, ordinary_environment, until
 

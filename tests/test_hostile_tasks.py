@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genba.judgement.paths import _compiled, _walk, matches
+from genba.judgement.verification.paths import _compiled, _walk, matches
 from tests.project import GENBA, Project, ordinary_environment
 
 _PARTS = st.sampled_from(("*", "**", "**/", "a", "b", "/", "?", "{a,b}", "{ab,a}", "a/", "."))

@@ -13,10 +13,10 @@ HEAVY = (
     "detect_secrets",
     "genba.blackboard",
     "genba.connections.github",
-    "genba.domain.goals",
-    "genba.execution.verifying",
-    "genba.judgement.goals",
-    "genba.wiring.judging",
+    "genba.domain.goals.goal",
+    "genba.execution.verification.verify",
+    "genba.judgement.verification.goal_results",
+    "genba.wiring.verification.verifier",
     "githubkit",
     "jsonpath_rfc9535",
     "mcp",
@@ -72,7 +72,7 @@ def test_a_task_needs_no_migration_and_no_scanner(project: Project) -> None:
     found = loaded(project.root, "task", "add", "x")
 
     assert "sqlalchemy" in found
-    assert found & {"alembic", "detect_secrets", "psycopg", "genba.execution.verifying"} == set()
+    assert found & {"alembic", "detect_secrets", "psycopg", "genba.execution.verification.verify"} == set()
 
 
 def test_imports_point_one_way() -> None:

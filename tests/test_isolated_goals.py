@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from genba.domain.walls import SandboxKind
+from genba.domain.sessions.sandbox import SandboxKind
 from tests.project import Project
 from tests.sandbox.engines import engine_of
 from tests.walls import needs_bubblewrap

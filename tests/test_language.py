@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from genba.coordination.workflow.looking import ABOUT
-from genba.domain.goals import GUARDS, goal_type
+from genba.coordination.workflow.visibility import ABOUT
+from genba.domain.goals.goal import GUARDS, goal_type
+from genba.entrypoints.mcp.schemas import listed
 from genba.entrypoints.mcp.server import INSTRUCTIONS
-from genba.entrypoints.mcp.shapes import listed
 from genba.entrypoints.mcp.tools import TOOLS, ToolEntry
-from genba.judgement import sentences, wording, wording_en
-from genba.judgement.sentences import tool_text
+from genba.judgement.language import sentences, wording, wording_en
+from genba.judgement.language.sentences import tool_text
 from tests.fleet.yard import Yard
 from tests.project import Project
 

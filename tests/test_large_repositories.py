@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.git.layout import RepositoryLayout, is_folder
-from genba.connections.git.merging import GitRepository
-from genba.connections.git.mounting import overlay_problem
-from genba.connections.git.walled import WalledTrees
-from genba.connections.git.worktrees import GitWorkingTrees
-from genba.connections.process.supervisor import ProcessSupervisor
-from genba.connections.sandbox.bubblewrap import BubblewrapSandbox
-from genba.domain.workspaces import Workspace
+from genba.connections.git.merging.merge import GitRepository
+from genba.connections.git.private.sandboxed_worktrees import WalledTrees
+from genba.connections.git.repository.layout import RepositoryLayout, is_folder
+from genba.connections.git.worktrees.overlay_mount import overlay_problem
+from genba.connections.git.worktrees.worktrees import GitWorkingTrees
+from genba.connections.processes.supervisor import ProcessSupervisor
+from genba.connections.sandbox.bubblewrap.bubblewrap import BubblewrapSandbox
+from genba.domain.sessions.workspaces import Workspace
 from tests.git.conftest import Floor
 from tests.project import Project, until
 

@@ -7,19 +7,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from genba.definitions.agent_file import Limits
-from genba.definitions.definition import AgentDefinition
-from genba.definitions.loading import load_definition
+from genba.definitions.agent.agent_json import Limits
+from genba.definitions.agent.definition import AgentDefinition
+from genba.definitions.agent.loading import load_definition
 from genba.domain.errors import AgentUnavailable, GenbaError, RateLimited
 from genba.domain.events import AskRetried, LoopEnded
-from genba.domain.issues import Issue
-from genba.domain.outcomes import Outcome
 from genba.domain.ports import AgentInstance
 from genba.domain.processes import Heard
-from genba.domain.replies import Ask, Reply, Usage
-from genba.domain.workspaces import MergeResult, MergeStatus
-from genba.execution.resuming import read_resumption
-from genba.execution.running import Run, RunPlan, RunResult
+from genba.domain.sessions.outcomes import Outcome
+from genba.domain.sessions.replies import Ask, Reply, Usage
+from genba.domain.sessions.workspaces import MergeResult, MergeStatus
+from genba.domain.tracker.issues import Issue
+from genba.execution.loop.resume import read_resumption
+from genba.execution.run import Run, RunPlan, RunResult
 from genba.testing.doubles import (
     ManualClock,
     MemoryJournal,

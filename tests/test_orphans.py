@@ -13,8 +13,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="not run: there 
 
 _BEGIN = """
 import os, subprocess, sys
-from genba.connections.process.orphans import end_orphans, take_in_orphans
-from genba.connections.process.tree import environment_of
+from genba.connections.processes.orphans import end_orphans, take_in_orphans
+from genba.connections.processes.tree import environment_of
 take_in_orphans()
 
 def hiding(*words):

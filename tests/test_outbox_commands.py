@@ -6,8 +6,8 @@ from contextlib import contextmanager
 import pytest
 import yaml
 
-from genba.blackboard.outbox import Outbox
-from genba.domain.outbox import (
+from genba.blackboard.tracker.outbox import Outbox
+from genba.domain.tracker.outbox import (
     CloseIssue,
     Deed,
     DeedStatus,

@@ -14,9 +14,9 @@ from genba.connections.own_processes import LostProcessError, exit_code
 from tests.project import Project
 
 STARTERS = {"run", "Popen", "check_output", "check_call", "call", "create_subprocess_exec", "create_subprocess_shell"}
-WITH_THE_WHOLE_ENVIRONMENT = {"wiring/starting.py"}
+WITH_THE_WHOLE_ENVIRONMENT = {"wiring/dashboard/start_session.py"}
 """They hand on what this process was started with, the mark among it."""
-WITH_A_MARK_OF_ANOTHER_KIND = {"connections/process/supervisor.py"}
+WITH_A_MARK_OF_ANOTHER_KIND = {"connections/processes/supervisor.py"}
 
 
 def test_a_slow_git_is_not_ended_as_an_orphan(project: Project, tmp_path: Path) -> None:
@@ -28,8 +28,8 @@ def test_a_slow_git_is_not_ended_as_an_orphan(project: Project, tmp_path: Path) 
     script = """
         import asyncio, sys, threading
         from pathlib import Path
-        from genba.connections.process.orphans import end_orphans, take_in_orphans
-        from genba.connections.git.commands import Git
+        from genba.connections.processes.orphans import end_orphans, take_in_orphans
+        from genba.connections.git.repository.commands import Git
 
         take_in_orphans()
         ended = []

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from genba.judgement.plans import PlanLimits, plan_check
-from genba.judgement.reviews import verdict_check
+from genba.judgement.scheduling.plans import PlanLimits, plan_check
+from genba.judgement.verification.reviews import verdict_check
 from tests.project import Project
 
 PLAN = {

@@ -6,13 +6,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from genba.definitions.definition import AgentDefinition
-from genba.definitions.loading import load_definition
-from genba.domain.loop_state import LoopState
-from genba.domain.workspaces import Workspace
-from genba.execution.prompting import Prompts
-from genba.judgement.handovers import answer_gap
-from genba.judgement.reviews import findings_gap
+from genba.definitions.agent.definition import AgentDefinition
+from genba.definitions.agent.loading import load_definition
+from genba.domain.sessions.loop_state import LoopState
+from genba.domain.sessions.workspaces import Workspace
+from genba.execution.loop.prompts import Prompts
+from genba.judgement.verification.reviews import findings_gap
+from genba.judgement.workflow.handovers import answer_gap
 
 PLACE = Workspace(
     run="run-1", path="/w", git_dir="/w/.git", branch="genba/7-seven", base="b" * 40, base_branch="main", isolated=True

@@ -10,17 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from genba.connections.journal.redaction import HIDDEN, Redactor
-from genba.definitions.agent_file import AgentFile
-from genba.definitions.layers import Layer, leaves, merge
-from genba.definitions.loading import load_definition
-from genba.definitions.steps_file import StepsRegistry
-from genba.definitions.templates import fill
-from genba.domain.evidence import CheckResult, CheckStatus
-from genba.domain.outcomes import Outcome
-from genba.domain.replies import Reply
-from genba.domain.shapes import shape
-from genba.execution.running import Run, RunPlan
-from genba.judgement.structured_output import last_block
+from genba.definitions.agent.agent_json import AgentFile
+from genba.definitions.agent.layers import Layer, leaves, merge
+from genba.definitions.agent.loading import load_definition
+from genba.definitions.steps.steps_registry import StepsRegistry
+from genba.definitions.steps.templates import fill
+from genba.domain.convert import shape
+from genba.domain.sessions.evidence import CheckResult, CheckStatus
+from genba.domain.sessions.outcomes import Outcome
+from genba.domain.sessions.replies import Reply
+from genba.execution.run import Run, RunPlan
+from genba.judgement.loop.structured_output import last_block
 from genba.testing.doubles import MemoryTrees, ReplyingAgent, ScriptedChecks, facts
 from genba.testing.worlds import world_of_doubles
 

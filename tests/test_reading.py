@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from genba.domain.reading import fitted, leniently_read, reader
-from genba.domain.workspaces import MergeStatus, Proposal
+from genba.domain.decoding import fitted, leniently_read, reader
+from genba.domain.sessions.workspaces import MergeStatus, Proposal
 from tests.preloaded import ROOT, ordinary_environment
 
 FINDS_OUT = {"msgspec.json.Decoder", "msgspec.convert", "msgspec.yaml.decode", "msgspec.toml.decode"}
@@ -16,7 +16,7 @@ FINDS_OUT = {"msgspec.json.Decoder", "msgspec.convert", "msgspec.yaml.decode", "
 _MANY_AT_ONCE = """
 import sys, threading, types
 import msgspec
-from genba.domain.reading import fitted, reader
+from genba.domain.decoding import fitted, reader
 
 def shapes():
     lines = ["import msgspec"]

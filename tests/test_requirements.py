@@ -131,7 +131,7 @@ def test_the_page_has_every_row() -> None:
 GOOD = {
     "id": "F01",
     "requirement": "It works",
-    "where": ["judgement.assessing", "genba task show"],
+    "where": ["judgement.triage.assessment", "genba task show"],
     "tests": ["test_requirements.py::test_the_page_has_every_row"],
 }
 

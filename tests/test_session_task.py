@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from genba.domain.goals import FileExists
+from genba.domain.goals.goal import FileExists
 from tests.fields.flows import EXTERNAL_STATE, ISSUE
 from tests.project import COMMIT, Project, says
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from genba.domain.tasks import TaskStatus
+from genba.domain.tasks.task import TaskStatus
 from tests.project import Project, ordinary_environment
 from tests.python_tools import linked_genba
 from tests.test_docs import ROOT, blocks, labelled, text_of, typed_commands

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.process.ports import reserved_ports
-from genba.connections.process.supervisor import ProcessSupervisor
-from genba.connections.process.tree import MARK
-from genba.connections.process.tree import living as marked
+from genba.connections.processes.ports import reserved_ports
+from genba.connections.processes.supervisor import ProcessSupervisor
+from genba.connections.processes.tree import MARK
+from genba.connections.processes.tree import living as marked
 from genba.domain.processes import Command, Ending
 from tests.project import COMMIT, GENBA, Project, ordinary_environment, until
 

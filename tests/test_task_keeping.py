@@ -3,9 +3,9 @@
 import pytest
 
 from genba.domain.errors import StateConflictError
-from genba.domain.outcomes import Outcome
-from genba.domain.tasks import StatusChange, Task, TaskStatus
-from genba.execution.task_keeping import TaskKeeper
+from genba.domain.sessions.outcomes import Outcome
+from genba.domain.tasks.task import StatusChange, Task, TaskStatus
+from genba.execution.delivery.task_updates import TaskKeeper
 from genba.testing.doubles import MemoryJournal, MemoryLedger
 
 

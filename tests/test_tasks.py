@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from genba.domain.tasks import BlockerKind, Priority, TaskDraft, TaskStatus
+from genba.domain.tasks.task import BlockerKind, Priority, TaskDraft, TaskStatus
 from tests.project import TESTER, Project
 
 

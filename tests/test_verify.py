@@ -11,7 +11,7 @@ import psutil
 import pytest
 import yaml
 
-from genba.domain.tasks import TaskStatus
+from genba.domain.tasks.task import TaskStatus
 from tests.project import COMMIT, GENBA, Project, ordinary_environment, until
 from tests.walls import needs_bubblewrap
 

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from genba.definitions.goal_text import read_goal_line, read_goals
-from genba.definitions.project import rules_from
-from genba.definitions.rules_file import RulesFile
+from genba.definitions.project.goal_sections import RulesFile
+from genba.definitions.project.goal_text import read_goal_line, read_goals
+from genba.definitions.project.project import rules_from
 from genba.domain.errors import ConfigurationError, GenbaError
-from genba.domain.evidence import CheckResult, CheckStatus
-from genba.domain.goals import GOAL_TYPES, Goal, goal_type
-from genba.domain.tasks import Task
-from genba.domain.verification import GoalResult, Subject, Verification
-from genba.execution.policies import Policy, Rulebook
-from genba.execution.verifying import Verifier, evidence
+from genba.domain.goals.goal import GOAL_TYPES, Goal, goal_type
+from genba.domain.goals.verification import GoalResult, Subject, Verification
+from genba.domain.sessions.evidence import CheckResult, CheckStatus
+from genba.domain.tasks.task import Task
+from genba.execution.verification.policy import Policy, Rulebook
+from genba.execution.verification.verify import Verifier, evidence
 from genba.testing.doubles import ManualClock
 from genba.testing.goal_doubles import ScriptedGoals
 from genba.testing.verification_doubles import MemoryCheckouts, MemoryHistory, MemoryResults

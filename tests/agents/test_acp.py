@@ -11,10 +11,10 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from genba.connections.agents.acp import AcpAdapter, AcpSettings, ProviderSettings
-from genba.connections.agents.acp_errors import refused
-from genba.connections.process.supervisor import ProcessSupervisor
-from genba.connections.sandbox.bubblewrap import BubblewrapSandbox
+from genba.connections.agents.acp.adapter import AcpAdapter, AcpSettings, ProviderSettings
+from genba.connections.agents.acp.errors import refused
+from genba.connections.processes.supervisor import ProcessSupervisor
+from genba.connections.sandbox.bubblewrap.bubblewrap import BubblewrapSandbox
 from genba.domain.errors import (
     AgentTimeout,
     AgentUnavailable,
@@ -25,10 +25,10 @@ from genba.domain.errors import (
     RecoverableError,
     UnrecoverableError,
 )
-from genba.domain.outcomes import PermissionMode
 from genba.domain.ports import AgentAdapter
-from genba.domain.replies import AgentSession, Ask, Reply, Usage
-from genba.domain.walls import Cell, McpServer
+from genba.domain.sessions.outcomes import PermissionMode
+from genba.domain.sessions.replies import AgentSession, Ask, Reply, Usage
+from genba.domain.sessions.sandbox import Cell, McpServer
 from genba.testing.conformance import AgentAdapterSuite, an_ask
 from tests.walls import needs_bubblewrap
 
@@ -700,7 +700,7 @@ def test_the_time_to_come_back_is_found_in_the_words(said: str, seconds: float) 
 
 
 def test_the_library_is_only_imported_for_a_conversation() -> None:
-    code = "import sys, genba.connections.agents.acp; print('acp' in sys.modules, 'pydantic' in sys.modules)"
+    code = "import sys, genba.connections.agents.acp.adapter; print('acp' in sys.modules, 'pydantic' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
 
     assert done.stdout.split() == ["False", "False"]

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from genba.connections.agents.claude_code import ClaudeCodeAdapter, ClaudeCodeSettings
-from genba.connections.agents.claude_events import ClaudeReading
+from genba.connections.agents.cli_tools.claude_code import ClaudeCodeAdapter, ClaudeCodeSettings
+from genba.connections.agents.cli_tools.claude_events import ClaudeReading
 from genba.connections.agents.command_line import Invocation, Totals
 from genba.connections.agents.model_errors import ConversationLost
 from genba.connections.agents.shared_files import read_shared, write_shared
-from genba.connections.process.supervisor import ProcessSupervisor
+from genba.connections.processes.supervisor import ProcessSupervisor
 from genba.domain.errors import (
     AgentUnavailable,
     BoundaryViolationError,
@@ -25,10 +25,10 @@ from genba.domain.errors import (
     RateLimited,
     UnrecoverableError,
 )
-from genba.domain.outcomes import PermissionMode
 from genba.domain.processes import Ending, Exit
-from genba.domain.replies import AgentSession, Reply, Usage
-from genba.domain.walls import McpServer
+from genba.domain.sessions.outcomes import PermissionMode
+from genba.domain.sessions.replies import AgentSession, Reply, Usage
+from genba.domain.sessions.sandbox import McpServer
 from genba.testing.conformance import an_ask
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts" / "claude"

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genba.connections.agents.codex import CodexAdapter, CodexSettings, toml
-from genba.connections.agents.codex_events import CodexReading
+from genba.connections.agents.cli_tools.codex import CodexAdapter, CodexSettings, toml
+from genba.connections.agents.cli_tools.codex_events import CodexReading
 from genba.connections.agents.command_line import Totals
 from genba.connections.agents.model_errors import told_wait
-from genba.connections.process.supervisor import ProcessSupervisor
+from genba.connections.processes.supervisor import ProcessSupervisor
 from genba.domain.errors import AgentUnavailable, BoundaryViolationError, RateLimited, UnrecoverableError
 from genba.domain.processes import Ending, Exit
-from genba.domain.replies import AgentSession, Ask, Reply
+from genba.domain.sessions.replies import AgentSession, Ask, Reply
 from genba.testing.conformance import an_ask
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts" / "codex"

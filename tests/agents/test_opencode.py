@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genba.connections.agents.opencode import OpenCodeAdapter, OpenCodeSettings, permissions
-from genba.connections.agents.opencode_events import OpenCodeReading
-from genba.connections.process.supervisor import ProcessSupervisor
+from genba.connections.agents.cli_tools.opencode import OpenCodeAdapter, OpenCodeSettings, permissions
+from genba.connections.agents.cli_tools.opencode_events import OpenCodeReading
+from genba.connections.processes.supervisor import ProcessSupervisor
 from genba.domain.errors import AgentUnavailable, BoundaryViolationError, GenbaError, RateLimited, UnrecoverableError
-from genba.domain.outcomes import PermissionMode
 from genba.domain.processes import Ending, Exit
-from genba.domain.replies import AgentSession, Reply
-from genba.domain.walls import McpServer
+from genba.domain.sessions.outcomes import PermissionMode
+from genba.domain.sessions.replies import AgentSession, Reply
+from genba.domain.sessions.sandbox import McpServer
 from genba.testing.conformance import an_ask
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts" / "opencode"

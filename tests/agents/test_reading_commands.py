@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genba.connections.agents.reading_commands import only_reads, pattern
+from genba.connections.agents.read_only_commands import only_reads, pattern
 
 READING = [
     "ls",

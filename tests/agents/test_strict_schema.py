@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from genba.connections.agents.strict_schema import strict, without_nulls
+from genba.connections.agents.cli_tools.strict_schema import strict, without_nulls
 
 NESTED: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",

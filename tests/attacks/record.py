@@ -9,7 +9,7 @@ import traceback
 from contextlib import ExitStack
 from pathlib import Path
 
-from genba.domain.walls import SandboxKind
+from genba.domain.sessions.sandbox import SandboxKind
 from tests.attacks import field as fields
 from tests.attacks.catalogue import SANDBOXES, Scene, succeeded
 from tests.attacks.scenes import ALL_SCENES

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from genba.domain.walls import SandboxKind
+from genba.domain.sessions.sandbox import SandboxKind
 from tests.attacks import page
 from tests.attacks.catalogue import BUBBLEWRAP, WORKTREE, Scene, succeeded
 from tests.attacks.field import Field, clear, made

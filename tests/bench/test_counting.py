@@ -13,7 +13,7 @@ from bench.fleet_ground import HUMAN, Ground
 from bench.lock_errors import errors_in, errors_of
 from bench.processes import Process
 from bench.workers import Looked, Width
-from genba.domain.tasks import TaskDraft
+from genba.domain.tasks.task import TaskDraft
 
 
 def test_an_error_of_a_lock_is_found_whatever_database_says_it() -> None:
@@ -63,8 +63,8 @@ def test_every_process_of_a_fleet_is_told_from_the_others() -> None:
     python = "/usr/bin/python3"
     family = {
         "orchestrator": Process(10, 1, f"{python} /usr/bin/genba work"),
-        "nursery": Process(11, 10, f"{python} -m genba.wiring.nursery 7"),
-        "supervisors": Process(12, 11, f"{python} -m genba.wiring.nursery 7"),
+        "nursery": Process(11, 10, f"{python} -m genba.wiring.sessions.fork_server 7"),
+        "supervisors": Process(12, 11, f"{python} -m genba.wiring.sessions.fork_server 7"),
         "agents": Process(13, 12, f"{python} -P -m genba.connections.agents.player"),
         "others": Process(14, 10, "git status"),
     }

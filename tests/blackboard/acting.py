@@ -1,7 +1,7 @@
 """Who acts in these tests, and the shortest ways to the states they begin in."""
 
-from genba.blackboard.board import Blackboard
-from genba.domain.tasks import (
+from genba.blackboard.tasks.board import Blackboard
+from genba.domain.tasks.task import (
     Actor,
     ActorKind,
     Blocker,

@@ -10,8 +10,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.opening import open_store
+from genba.blackboard.database.connect import open_store
+from genba.blackboard.tasks.board import Blackboard
 from tests.fleet import engine_tables
 from tests.project import furnish
 

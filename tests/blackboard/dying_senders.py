@@ -16,13 +16,13 @@ from typing import Any
 
 import msgspec
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.outbox import Outbox
+from genba.blackboard.tasks.board import Blackboard
+from genba.blackboard.tracker.outbox import Outbox
 from genba.connections.clock import SystemClock
-from genba.coordination.sending import Sender
-from genba.definitions.tracker_file import GitHubSettings
+from genba.coordination.tracker.outbox_sender import Sender
+from genba.definitions.project.tracker_section import GitHubSettings
 from genba.domain.errors import RemoteUnavailable
-from genba.domain.outbox import CloseIssue, Deed, PostComment, Relabel
+from genba.domain.tracker.outbox import CloseIssue, Deed, PostComment, Relabel
 from genba.testing.doubles import ManualClock
 from genba.testing.outbox_doubles import Fault, MemoryDeeds
 from tests.blackboard.outboxes import NOON

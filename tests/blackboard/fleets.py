@@ -1,9 +1,9 @@
 """The shortest ways to the states of a fleet that these tests begin in."""
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
-from genba.domain.fleet import Cause, FleetSession, PartEnd, PartOrder, Purpose, WaitsFor
-from genba.domain.tasks import StatusChange, TaskDraft, TaskStatus
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.tasks.board import Blackboard
+from genba.domain.fleet.records import Cause, FleetSession, PartEnd, PartOrder, Purpose, WaitsFor
+from genba.domain.tasks.task import StatusChange, TaskDraft, TaskStatus
 from genba.testing.conformance import a_verification
 from tests.blackboard.acting import HUMAN, ORCHESTRATOR
 

@@ -9,10 +9,10 @@ import signal
 import sys
 from pathlib import Path
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.notices import NoticeBoard
-from genba.coordination.notifying import Notifier
-from genba.definitions.notify_file import NotifySettings
+from genba.blackboard.fleet.notifications import NoticeBoard
+from genba.blackboard.tasks.board import Blackboard
+from genba.coordination.scheduler.notifications import Notifier
+from genba.definitions.project.notify_section import NotifySettings
 from genba.testing.notice_doubles import MemoryChannel
 
 

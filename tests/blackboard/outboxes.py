@@ -2,12 +2,12 @@
 
 from datetime import UTC, datetime, timedelta
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.outbox import Outbox
-from genba.coordination.sending import Sender
-from genba.definitions.tracker_file import GitHubSettings
-from genba.domain.outbox import PostComment
+from genba.blackboard.tasks.board import Blackboard
+from genba.blackboard.tracker.outbox import Outbox
+from genba.coordination.tracker.outbox_sender import Sender
+from genba.definitions.project.tracker_section import GitHubSettings
 from genba.domain.ports import Deeds
+from genba.domain.tracker.outbox import PostComment
 from genba.testing.doubles import ManualClock
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)

@@ -2,12 +2,12 @@
 
 import itertools
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
-from genba.blackboard.workflow import WorkflowBoard
-from genba.domain.fleet import FleetSession, Purpose
-from genba.domain.tasks import TaskDraft
-from genba.domain.workflow import Hierarchy, Phase, Seat
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.tasks.board import Blackboard
+from genba.blackboard.workflow.workflow_board import WorkflowBoard
+from genba.domain.fleet.records import FleetSession, Purpose
+from genba.domain.tasks.task import TaskDraft
+from genba.domain.workflow.actions import Hierarchy, Phase, Seat
 from tests.blackboard.acting import HUMAN
 from tests.blackboard.fleets import order
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.workflow import WorkflowBoard
+from genba.blackboard.tasks.board import Blackboard
+from genba.blackboard.workflow.workflow_board import WorkflowBoard
 from genba.domain.errors import NotFoundError, StateConflictError, UsageError
-from genba.domain.tasks import TaskDraft
-from genba.domain.workflow import Hierarchy, RegisteredAgent
+from genba.domain.tasks.task import TaskDraft
+from genba.domain.workflow.actions import Hierarchy, RegisteredAgent
 from tests.blackboard.acting import HUMAN
 from tests.blackboard.seating import at_work, begin, guest
 

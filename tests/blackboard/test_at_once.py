@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.history import CHANGES
+from genba.blackboard.tasks.board import Blackboard
+from genba.blackboard.tasks.history import CHANGES
 from genba.domain.errors import GenbaError, StateConflictError
-from genba.domain.tasks import (
+from genba.domain.tasks.task import (
     Blocker,
     BlockerKind,
     StatusChange,
@@ -128,7 +128,7 @@ def test_eight_processes_lose_no_update(open_board: Opening, address: str) -> No
 
 
 def test_eight_processes_open_a_fresh_blackboard(address: str) -> None:
-    line = "import sys; from tests.blackboard.acting import add; from genba.blackboard.board import Blackboard;"
+    line = "import sys; from tests.blackboard.acting import add; from genba.blackboard.tasks.board import Blackboard;"
     line += "add(Blackboard.open(sys.argv[1], 'a project'))"
     _eight_end_well("-c", line, address)
     with Blackboard.open(address, "a project") as board:
@@ -142,8 +142,8 @@ def test_a_process_that_is_killed_in_the_middle_of_a_change_changes_nothing(open
     line = """
 import os, signal, sys
 from genba.blackboard import gateway
-from genba.blackboard.board import Blackboard
-from genba.domain.tasks import StatusChange, TaskStatus
+from genba.blackboard.tasks.board import Blackboard
+from genba.domain.tasks.task import StatusChange, TaskStatus
 from tests.blackboard.acting import HUMAN
 board = Blackboard.open(sys.argv[1], "a project")
 def change(tx):

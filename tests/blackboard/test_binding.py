@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from genba.blackboard.board import Blackboard
+from genba.blackboard.tasks.board import Blackboard
 from tests.blackboard.conftest import Postgres
 from tests.project import Project
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from genba.coordination.lease_owners import lives, one_here
+from genba.coordination.engine.lease_owners import lives, one_here
 from tests.blackboard.dying_senders import DEEDS, Told
 
 ROOT = Path(__file__).parents[2]

@@ -2,9 +2,9 @@
 
 import pytest
 
-from genba.blackboard.board import Blackboard
+from genba.blackboard.tasks.board import Blackboard
 from genba.domain.errors import GenbaError, NotFoundError, StateConflictError
-from genba.domain.tasks import Actor, ActorKind, TaskDraft
+from genba.domain.tasks.task import Actor, ActorKind, TaskDraft
 from tests.blackboard.acting import HUMAN, add, everything
 
 

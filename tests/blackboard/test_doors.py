@@ -1,6 +1,6 @@
 """The same commands on PostgreSQL: a task is added, worked on, verified, reviewed and done."""
 
-from genba.domain.tasks import TaskStatus
+from genba.domain.tasks.task import TaskStatus
 from tests.blackboard.conftest import Postgres
 from tests.project import Project
 

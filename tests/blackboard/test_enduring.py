@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from genba.blackboard.board import Blackboard
+from genba.blackboard.tasks.board import Blackboard
 from genba.domain.errors import UnavailableError
-from genba.domain.tasks import TaskDraft
+from genba.domain.tasks.task import TaskDraft
 from tests.project import TESTER
 
 

@@ -5,11 +5,11 @@ from functools import partial
 
 import pytest
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.tasks.board import Blackboard
 from genba.domain.errors import NotFoundError, StateConflictError, UsageError
-from genba.domain.fleet import Cause, Escalation, EscalationKind, FleetSession, PartEnd, Plan, Subtask, WaitsFor
-from genba.domain.tasks import Blocker, BlockerKind, StatusChange, TaskStatus
+from genba.domain.fleet.records import Cause, Escalation, EscalationKind, FleetSession, PartEnd, Plan, Subtask, WaitsFor
+from genba.domain.tasks.task import Blocker, BlockerKind, StatusChange, TaskStatus
 from tests.blackboard.acting import HUMAN, REVIEWER, add, cancel, everything, open_
 from tests.blackboard.fleets import begin, fail, go_on, in_review, wait
 from tests.blackboard.test_at_once import at_once

@@ -7,12 +7,12 @@ import msgspec
 import pytest
 from sqlalchemy import event
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
-from genba.blackboard.store import Statement
+from genba.blackboard.database.store import Statement
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.tasks.board import Blackboard
 from genba.domain.errors import UsageError
-from genba.domain.fleet import Executor, Purpose, WaitsFor
-from genba.domain.tasks import Priority, StatusChange, TaskDraft, TaskEdit, TaskStatus
+from genba.domain.fleet.records import Executor, Purpose, WaitsFor
+from genba.domain.tasks.task import Priority, StatusChange, TaskDraft, TaskEdit, TaskStatus
 from tests.blackboard.acting import HUMAN, ORCHESTRATOR, add, block, cancel, complete, open_
 from tests.blackboard.conftest import Postgres
 from tests.blackboard.fleets import begin, fail, order, to_review, wait

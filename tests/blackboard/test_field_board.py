@@ -2,14 +2,14 @@
 
 import msgspec
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.field_board import ENDED, FieldBoard, Ground, Keeps
-from genba.blackboard.outbox import Outbox
+from genba.blackboard.tasks.board import Blackboard
+from genba.blackboard.tracker.outbox import Outbox
+from genba.blackboard.triage.triage_board import ENDED, FieldBoard, Ground, Keeps
 from genba.domain.facilitation import FacilitateAction, IssueAssessment, IssueState
-from genba.domain.outbox import KeepComment
-from genba.domain.outcomes import Outcome
-from genba.domain.sessions import SessionEnd, SessionStart
-from genba.domain.tasks import StatusChange, TaskDraft, TaskEdit, TaskStatus
+from genba.domain.sessions.outcomes import Outcome
+from genba.domain.sessions.session import SessionEnd, SessionStart
+from genba.domain.tasks.task import StatusChange, TaskDraft, TaskEdit, TaskStatus
+from genba.domain.tracker.outbox import KeepComment
 from tests.blackboard.acting import HUMAN, add
 
 COMMIT = "a" * 40

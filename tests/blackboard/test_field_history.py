@@ -1,10 +1,10 @@
 """What the blackboard tells of the past: the same on SQLite and on PostgreSQL."""
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.field_board import FieldBoard
-from genba.blackboard.field_history import history
+from genba.blackboard.tasks.board import Blackboard
+from genba.blackboard.triage.task_events import history
+from genba.blackboard.triage.triage_board import FieldBoard
 from genba.domain.facilitation import FacilitateAction
-from genba.domain.tasks import StatusChange, TaskStatus
+from genba.domain.tasks.task import StatusChange, TaskStatus
 from tests.blackboard.acting import HUMAN, add
 
 

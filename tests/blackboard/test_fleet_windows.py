@@ -1,11 +1,11 @@
 """What those see who only watch a fleet, on both databases."""
 
-from genba.blackboard import windows_fleet, windows_graph
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
-from genba.domain.fleet import Cause, EntryStatus, MergeEntry, PartEnd, Spending, WaitsFor
-from genba.domain.pictures_agents import AgentRecord
-from genba.domain.tasks import TaskDraft
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.tasks.board import Blackboard
+from genba.blackboard.views import fleet_views, graph_views
+from genba.domain.fleet.records import Cause, EntryStatus, MergeEntry, PartEnd, Spending, WaitsFor
+from genba.domain.tasks.task import TaskDraft
+from genba.domain.views.agents import AgentRecord
 from tests.blackboard.acting import HUMAN
 from tests.blackboard.fleets import begin, fail, go_on, in_review, wait
 
@@ -20,7 +20,7 @@ def test_each_part_of_a_session_is_seen_from_its_beginning_to_its_end(board: Bla
     fleet.continue_(go_on(session, Cause.ANSWER), executor="there", host="h")
     fleet.end_part(PartEnd(run=session.run, part=2, outcome="completed"))
 
-    marks = fleet.store.read(lambda tx: windows_fleet.part_marks(tx, "2000"))
+    marks = fleet.store.read(lambda tx: fleet_views.part_marks(tx, "2000"))
 
     told = [(each.part, each.began, each.executor, each.outcome) for each in marks]
     assert told == [
@@ -29,7 +29,7 @@ def test_each_part_of_a_session_is_seen_from_its_beginning_to_its_end(board: Bla
         (2, True, "there", ""),
         (2, False, "there", "completed"),
     ]
-    assert fleet.store.read(lambda tx: windows_fleet.part_marks(tx, "2999")) == []
+    assert fleet.store.read(lambda tx: fleet_views.part_marks(tx, "2999")) == []
 
 
 def test_the_newest_sessions_of_a_time_are_seen_and_the_others_counted(board: Blackboard) -> None:
@@ -38,10 +38,10 @@ def test_the_newest_sessions_of_a_time_are_seen_and_the_others_counted(board: Bl
         fail(fleet, begin(fleet, added(board)))
     begin(fleet, added(board))
 
-    spans, total = fleet.store.read(lambda tx: windows_fleet.spans(tx, "2000", 2))
+    spans, total = fleet.store.read(lambda tx: fleet_views.spans(tx, "2000", 2))
     assert ([each.task for each in spans], total) == ([4, 3], 4)
     assert spans[0].in_parts
-    spans, total = fleet.store.read(lambda tx: windows_fleet.spans(tx, "2999", 9))
+    spans, total = fleet.store.read(lambda tx: fleet_views.spans(tx, "2999", 9))
     assert ([each.status for each in spans], total) == (["running"], 1)
 
 
@@ -54,7 +54,7 @@ def test_the_record_of_an_agent_counts_what_its_sessions_came_to(board: Blackboa
     begin(fleet, added(board))
     begin(fleet, added(board), agent="other")
 
-    records = fleet.store.read(windows_fleet.records)
+    records = fleet.store.read(fleet_views.records)
 
     assert records["writer"].success == 0.5
     counted = records["writer"]
@@ -62,7 +62,7 @@ def test_the_record_of_an_agent_counts_what_its_sessions_came_to(board: Blackboa
     assert (counted.tokens, counted.cost_usd) == (10, 0.5)
     assert records["other"].success is None
     assert AgentRecord().success is None
-    listed = fleet.store.read(lambda tx: windows_fleet.sessions_of(tx, "writer", 2))
+    listed = fleet.store.read(lambda tx: fleet_views.sessions_of(tx, "writer", 2))
     assert [(each.task, each.status) for each in listed] == [(4, "running"), (3, "waiting")]
 
 
@@ -75,9 +75,9 @@ def test_what_was_spent_is_added_up_by_day_by_agent_and_by_task(board: Blackboar
 
     days, agents, (tasks, count) = fleet.store.read(
         lambda tx: (
-            windows_fleet.days(tx, day),
-            windows_fleet.agents_spent(tx, day),
-            windows_fleet.tasks_spent(tx, 1),
+            fleet_views.days(tx, day),
+            fleet_views.agents_spent(tx, day),
+            fleet_views.tasks_spent(tx, 1),
         )
     )
 
@@ -96,10 +96,10 @@ def test_the_gate_of_an_entry_is_what_was_verified_since_it_was_queued(board: Bl
     entry = fleet.enqueue_merge(
         MergeEntry(task=session.task, run=session.run, branch="genba/1", commit="c1", target="main")
     )
-    assert fleet.store.read(lambda tx: windows_fleet.gate(tx, entry)) is None
+    assert fleet.store.read(lambda tx: fleet_views.gate(tx, entry)) is None
     fleet.take([entry.id])
     fleet.settle(entry.id, EntryStatus.MERGED, landed="l1")
-    (landed,) = fleet.store.read(lambda tx: windows_fleet.landed(tx, 5))
+    (landed,) = fleet.store.read(lambda tx: fleet_views.landed(tx, 5))
     assert (landed.task, landed.landed) == (session.task, "l1")
 
 
@@ -112,13 +112,13 @@ def test_around_a_task_stands_what_it_is_tied_to_and_no_more(board: Blackboard) 
     added(board, "far", dependencies=(7,))
 
     def around(depth: int, most: int = 99) -> list[int]:
-        found = board.store.read(lambda tx: windows_graph.around(tx, 1, depth, most))
+        found = board.store.read(lambda tx: graph_views.around(tx, 1, depth, most))
         return sorted(task.number for task in found)
 
     assert around(1) == [1, 6, 8]
     assert around(2) == [1, 6, 7, 8]
     assert around(6) == [1, 6, 7, 8, 9]
     assert len(around(6, 2)) == 2
-    assert board.store.read(lambda tx: windows_graph.around(tx, 77, 2, 9)) == []
-    newest = board.store.read(lambda tx: windows_graph.newest(tx, 3))
+    assert board.store.read(lambda tx: graph_views.around(tx, 77, 2, 9)) == []
+    newest = board.store.read(lambda tx: graph_views.newest(tx, 3))
     assert len(newest) == 3

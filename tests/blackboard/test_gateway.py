@@ -5,9 +5,10 @@ from functools import partial
 
 import pytest
 
-from genba.blackboard.board import Blackboard
+from genba.blackboard.tasks.board import Blackboard
 from genba.domain.errors import GenbaError, NotFoundError, StateConflictError, UsageError
-from genba.domain.tasks import (
+from genba.domain.goals.verification import VerdictStatus
+from genba.domain.tasks.task import (
     Actor,
     ActorKind,
     Blocker,
@@ -17,7 +18,6 @@ from genba.domain.tasks import (
     TaskEdit,
     TaskStatus,
 )
-from genba.domain.verification import VerdictStatus
 from genba.testing.conformance import a_verification
 from tests.blackboard.acting import (
     HUMAN,

@@ -15,10 +15,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from genba.blackboard.board import Blackboard
+from genba.blackboard.tasks.board import Blackboard
 from genba.domain.errors import GenbaError
-from genba.domain.tasks import Actor, ActorKind, Blocker, BlockerKind, StatusChange, TaskDraft, TaskStatus
-from genba.domain.verification import VerdictStatus
+from genba.domain.goals.verification import VerdictStatus
+from genba.domain.tasks.task import Actor, ActorKind, Blocker, BlockerKind, StatusChange, TaskDraft, TaskStatus
 from genba.testing.conformance import a_verification
 from tests.blackboard.conftest import Postgres
 from tests.project import furnish

@@ -5,11 +5,11 @@ from functools import partial
 
 import pytest
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.tasks.board import Blackboard
 from genba.domain.errors import NotFoundError, StateConflictError
-from genba.domain.fleet import Cause, EntryStatus, FleetSession, MergeEntry
-from genba.domain.tasks import Priority
+from genba.domain.fleet.records import Cause, EntryStatus, FleetSession, MergeEntry
+from genba.domain.tasks.task import Priority
 from tests.blackboard.acting import add, cancel, everything, finish
 from tests.blackboard.fleets import begin, go_on, in_review, to_review
 from tests.blackboard.test_at_once import at_once

@@ -5,14 +5,14 @@ from collections.abc import Callable
 
 import pytest
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
-from genba.blackboard.workflow import WorkflowBoard
-from genba.coordination.session import let_go
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.tasks.board import Blackboard
+from genba.blackboard.workflow.workflow_board import WorkflowBoard
+from genba.coordination.scheduler.session import let_go
 from genba.domain.errors import NotFoundError, StateConflictError, UsageError
-from genba.domain.fleet import FleetSession, PartEnd, PartOrder, Purpose
-from genba.domain.tasks import TaskDraft
-from genba.domain.workflow import BroadcastScope, ErrorCode, Seat, WorkflowError
+from genba.domain.fleet.records import FleetSession, PartEnd, PartOrder, Purpose
+from genba.domain.tasks.task import TaskDraft
+from genba.domain.workflow.actions import BroadcastScope, ErrorCode, Seat, WorkflowError
 from tests.blackboard.acting import HUMAN, add, cancel
 from tests.blackboard.seating import at_work, guest, sit_down
 

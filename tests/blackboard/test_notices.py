@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
-from genba.blackboard.notices import LEASE_SECONDS, NoticeBoard
-from genba.coordination.notifying import MOST_ATTEMPTS, Notifier
-from genba.definitions.notify_file import Kind, NotifySettings
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.fleet.notifications import LEASE_SECONDS, NoticeBoard
+from genba.blackboard.tasks.board import Blackboard
+from genba.coordination.scheduler.notifications import MOST_ATTEMPTS, Notifier
+from genba.definitions.project.notify_section import Kind, NotifySettings
 from genba.domain.errors import RateLimited, RemoteUnavailable, UnrecoverableError
-from genba.domain.fleet import Escalation, EscalationKind
-from genba.domain.notices import NoticeStatus
+from genba.domain.fleet.notifications import NoticeStatus
+from genba.domain.fleet.records import Escalation, EscalationKind
 from genba.domain.ports import Channel
 from genba.testing.notice_doubles import MemoryChannel
 from tests.blackboard.acting import HUMAN, add

@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, create_engine, event, inspect, make_url
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
-from genba.blackboard.opening import bring_to, migrate
-from genba.blackboard.outbox import Outbox
-from genba.blackboard.schema import HEAD, REVISIONS, metadata
-from genba.blackboard.store import Statement, Transaction
+from genba.blackboard.database.connect import bring_to, migrate
+from genba.blackboard.database.schema import HEAD, REVISIONS, metadata
+from genba.blackboard.database.store import Statement, Transaction
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.tasks.board import Blackboard
+from genba.blackboard.tracker.outbox import Outbox
 from genba.domain.errors import ConfigurationError, DiskFullError, GenbaError, StateConflictError
-from genba.domain.fleet import PartEnd, PartOrder, Purpose, WaitsFor
-from genba.domain.outbox import PostComment
-from genba.domain.tasks import Actor, ActorKind, TaskDraft, TaskEdit
+from genba.domain.fleet.records import PartEnd, PartOrder, Purpose, WaitsFor
+from genba.domain.tasks.task import Actor, ActorKind, TaskDraft, TaskEdit
+from genba.domain.tracker.outbox import PostComment
 from genba.testing.conformance import a_session
 from tests.blackboard.acting import HUMAN, add, everything
 from tests.blackboard.conftest import Postgres
@@ -100,7 +100,7 @@ def test_neither_a_fresh_database_nor_one_that_is_up_to_date_pays_for_a_migratio
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     line = (
-        "import sys; from genba.blackboard.board import Blackboard;"
+        "import sys; from genba.blackboard.tasks.board import Blackboard;"
         "Blackboard.open(sys.argv[1], 'x').close(); sys.exit('alembic' in sys.modules)"
     )
     for _ in range(2):
@@ -109,7 +109,7 @@ def test_neither_a_fresh_database_nor_one_that_is_up_to_date_pays_for_a_migratio
 
 
 def test_a_plain_run_does_not_load_the_database(environment: dict[str, str]) -> None:
-    line = "import genba.entrypoints.cli.run_command, sys; sys.exit('sqlalchemy' in sys.modules)"
+    line = "import genba.entrypoints.cli.work.run_command, sys; sys.exit('sqlalchemy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", line], env=environment, check=False).returncode == 0
 
 
@@ -214,7 +214,7 @@ def test_a_server_that_is_not_there_is_told_without_the_password(tmp_path: Path)
 def test_without_its_driver_postgresql_says_what_to_install(tmp_path: Path, environment: dict[str, str]) -> None:
     (tmp_path / "psycopg.py").write_text("raise ImportError('not installed')\n")
     line = (
-        "from genba.blackboard.board import Blackboard\n"
+        "from genba.blackboard.tasks.board import Blackboard\n"
         "from genba.domain.errors import ConfigurationError\n"
         "try:\n    Blackboard.open('postgresql://localhost/x', 'x')\n"
         "except ConfigurationError as error:\n    print(error.hint)\n"

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from genba.blackboard import outbox as rows
-from genba.blackboard.board import Blackboard
-from genba.blackboard.outbox_turns import Turn
-from genba.blackboard.store import Transaction
+from genba.blackboard.database.store import Transaction
+from genba.blackboard.tasks.board import Blackboard
+from genba.blackboard.tracker import outbox as rows
+from genba.blackboard.tracker.outbox_order import Turn
 from genba.domain.errors import (
     AccessRefusedError,
     NotAllowedError,
@@ -24,7 +24,17 @@ from genba.domain.errors import (
     UnrecoverableError,
     UsageError,
 )
-from genba.domain.outbox import CloseIssue, Deed, DeedStatus, KeepComment, Made, OutboxEntry, Pace, PostComment, Relabel
+from genba.domain.tracker.outbox import (
+    CloseIssue,
+    Deed,
+    DeedStatus,
+    KeepComment,
+    Made,
+    OutboxEntry,
+    Pace,
+    PostComment,
+    Relabel,
+)
 from genba.testing.outbox_conformance import DeedsSuite
 from genba.testing.outbox_doubles import Fault, MemoryDeeds
 from tests.blackboard.acting import HUMAN, add

@@ -10,13 +10,22 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, make_url, text
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
-from genba.blackboard.store import Statement
+from genba.blackboard.database.store import Statement
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.tasks.board import Blackboard
 from genba.domain.errors import GenbaError, NotFoundError, StateConflictError
-from genba.domain.fleet import Cause, EntryStatus, FleetSession, MergeEntry, PartEnd, Purpose, Spending, WaitsFor
-from genba.domain.sessions import SessionStart
-from genba.domain.tasks import StatusChange, TaskStatus
+from genba.domain.fleet.records import (
+    Cause,
+    EntryStatus,
+    FleetSession,
+    MergeEntry,
+    PartEnd,
+    Purpose,
+    Spending,
+    WaitsFor,
+)
+from genba.domain.sessions.session import SessionStart
+from genba.domain.tasks.task import StatusChange, TaskStatus
 from genba.testing.conformance import a_session, a_verification, an_end
 from tests import preloaded
 from tests.blackboard.acting import HUMAN, ORCHESTRATOR, add, block, cancel, everything, open_
@@ -95,8 +104,8 @@ def test_whoever_is_killed_between_the_row_and_its_enqueue_leaves_neither(
     before = everything(board)
     line = """
 import os, signal, sys
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
+from genba.blackboard.tasks.board import Blackboard
+from genba.blackboard.fleet.fleet_board import FleetBoard
 from tests.blackboard.fleets import order
 from tests.blackboard.test_parts import enqueue
 def die(connection):

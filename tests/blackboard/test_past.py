@@ -6,11 +6,11 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import event
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
-from genba.blackboard.store import Statement, Transaction
-from genba.domain.fleet import PartOrder, Spending
-from genba.domain.tasks import Actor, ActorKind, TaskDraft
+from genba.blackboard.database.store import Statement, Transaction
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.tasks.board import Blackboard
+from genba.domain.fleet.records import PartOrder, Spending
+from genba.domain.tasks.task import Actor, ActorKind, TaskDraft
 
 HUMAN = Actor(ActorKind.HUMAN, "tester")
 _AT = "2026-01-01T00:00:00.000000Z"

@@ -5,12 +5,12 @@ from functools import partial
 
 import pytest
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.tasks.board import Blackboard
 from genba.domain.errors import NotFoundError, StateConflictError
-from genba.domain.fleet import Plan, Subtask
-from genba.domain.goals import FileExists
-from genba.domain.tasks import Priority, TaskDraft
+from genba.domain.fleet.records import Plan, Subtask
+from genba.domain.goals.goal import FileExists
+from genba.domain.tasks.task import Priority, TaskDraft
 from tests.blackboard.acting import HUMAN, ORCHESTRATOR, add, cancel, everything
 from tests.blackboard.test_at_once import at_once, check_laws
 

@@ -10,12 +10,12 @@ import pytest
 
 import genba.blackboard
 import genba.coordination
-from genba.blackboard.board import Blackboard
-from genba.blackboard.field_board import FieldBoard
-from genba.blackboard.schema import metadata
-from genba.blackboard.store import Statement
-from genba.domain.sessions import SessionStart
-from genba.domain.tasks import StatusChange, TaskStatus
+from genba.blackboard.database.schema import metadata
+from genba.blackboard.database.store import Statement
+from genba.blackboard.tasks.board import Blackboard
+from genba.blackboard.triage.triage_board import FieldBoard
+from genba.domain.sessions.session import SessionStart
+from genba.domain.tasks.task import StatusChange, TaskStatus
 from tests.blackboard.acting import HUMAN, add
 from tests.blackboard.conftest import Postgres
 from tests.blackboard.test_field_board import at_rest
@@ -29,8 +29,8 @@ ROWS = re.compile(
 )
 """One row, or the rows of one task or run: whoever names it has found it in its own project."""
 WHOLE = {
-    "genba.blackboard.binding._ALL": "whom an SQLite file belongs to, before any project is known",
-    "genba.blackboard.spending._NEWEST": "a mark that changes with any row, and tells none",
+    "genba.blackboard.database.repository_binding._ALL": "whom an SQLite file belongs to, before any project is known",
+    "genba.blackboard.fleet.spending._NEWEST": "a mark that changes with any row, and tells none",
 }
 
 

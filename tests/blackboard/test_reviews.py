@@ -5,11 +5,11 @@ from functools import partial
 
 import pytest
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.tasks.board import Blackboard
 from genba.domain.errors import StateConflictError, UsageError
-from genba.domain.fleet import Cause, Purpose, Review
-from genba.domain.tasks import Actor, ActorKind, StatusChange, TaskDraft, TaskStatus
+from genba.domain.fleet.records import Cause, Purpose, Review
+from genba.domain.tasks.task import Actor, ActorKind, StatusChange, TaskDraft, TaskStatus
 from tests.blackboard.acting import HUMAN, ORCHESTRATOR, REVIEWER, add, cancel, everything, finish, statuses
 from tests.blackboard.fleets import begin, go_on, in_review, order, to_review
 from tests.blackboard.test_at_once import at_once, check_laws

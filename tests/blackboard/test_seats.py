@@ -6,12 +6,12 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
-from genba.blackboard.workflow import WorkflowBoard
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.tasks.board import Blackboard
+from genba.blackboard.workflow.workflow_board import WorkflowBoard
 from genba.domain.errors import NotFoundError, StateConflictError
-from genba.domain.fleet import PartEnd, Purpose, WaitsFor
-from genba.domain.workflow import ExitReason, Hierarchy, Phase, Seat
+from genba.domain.fleet.records import PartEnd, Purpose, WaitsFor
+from genba.domain.workflow.actions import ExitReason, Hierarchy, Phase, Seat
 from genba.testing.conformance import a_verification
 from tests.blackboard.fleets import go_on
 from tests.blackboard.seating import LATER, LONG_AGO, begin, guest, seat_for, sit_down

@@ -2,13 +2,13 @@
 
 import pytest
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.store import Statement
+from genba.blackboard.database.store import Statement
+from genba.blackboard.tasks.board import Blackboard
 from genba.domain.errors import NotFoundError, StateConflictError, UsageError
-from genba.domain.outcomes import Outcome
-from genba.domain.sessions import SessionEnd
-from genba.domain.tasks import StatusChange, TaskDraft, TaskStatus
-from genba.domain.verification import VerdictStatus
+from genba.domain.goals.verification import VerdictStatus
+from genba.domain.sessions.outcomes import Outcome
+from genba.domain.sessions.session import SessionEnd
+from genba.domain.tasks.task import StatusChange, TaskDraft, TaskStatus
 from genba.testing.conformance import a_session, a_verification, an_end
 from tests.blackboard.acting import (
     HUMAN,

@@ -5,17 +5,17 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
-from genba.blackboard.seat_values import Limits
-from genba.blackboard.workflow import WorkflowBoard
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.tasks.board import Blackboard
+from genba.blackboard.workflow.connection_values import Limits
+from genba.blackboard.workflow.workflow_board import WorkflowBoard
 from genba.domain.errors import NotFoundError
-from genba.domain.evidence import CheckResult, CheckStatus
-from genba.domain.fleet import Executor, PartEnd, Purpose, WaitsFor
-from genba.domain.goals import FrozenGoal, GoalLevel, GoalSource, TestsPass
-from genba.domain.tasks import Blocker, BlockerKind, StatusChange, TaskDraft, TaskStatus
-from genba.domain.verification import GoalResult, RejectionReason, VerdictStatus, Verification
-from genba.domain.workflow import ExitReason, Hierarchy, Note, Phase, SubtaskDraft
+from genba.domain.fleet.records import Executor, PartEnd, Purpose, WaitsFor
+from genba.domain.goals.goal import FrozenGoal, GoalLevel, GoalSource, TestsPass
+from genba.domain.goals.verification import GoalResult, RejectionReason, VerdictStatus, Verification
+from genba.domain.sessions.evidence import CheckResult, CheckStatus
+from genba.domain.tasks.task import Blocker, BlockerKind, StatusChange, TaskDraft, TaskStatus
+from genba.domain.workflow.actions import ExitReason, Hierarchy, Note, Phase, SubtaskDraft
 from genba.testing.conformance import a_verification
 from tests.blackboard.acting import HUMAN, MANAGER, ORCHESTRATOR, WORKER, add, complete
 from tests.blackboard.fleets import begin as start_part

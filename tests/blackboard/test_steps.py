@@ -5,15 +5,15 @@ from functools import partial
 
 import pytest
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
-from genba.blackboard.workflow import WorkflowBoard
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.tasks.board import Blackboard
+from genba.blackboard.workflow.workflow_board import WorkflowBoard
 from genba.domain.errors import GenbaError, NotFoundError, StateConflictError
-from genba.domain.fleet import Escalation, EscalationKind, FleetSession, PartEnd, Purpose, WaitsFor
-from genba.domain.sessions import SessionStart
-from genba.domain.tasks import Blocker, BlockerKind, StatusChange, TaskDraft, TaskStatus
-from genba.domain.verification import VerdictStatus
-from genba.domain.workflow import SubtaskDraft
+from genba.domain.fleet.records import Escalation, EscalationKind, FleetSession, PartEnd, Purpose, WaitsFor
+from genba.domain.goals.verification import VerdictStatus
+from genba.domain.sessions.session import SessionStart
+from genba.domain.tasks.task import Blocker, BlockerKind, StatusChange, TaskDraft, TaskStatus
+from genba.domain.workflow.actions import SubtaskDraft
 from genba.testing.conformance import a_verification
 from tests.blackboard.acting import HUMAN, MANAGER, ORCHESTRATOR, WORKER, everything, finish, statuses
 from tests.blackboard.fleets import begin, fail

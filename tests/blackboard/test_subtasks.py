@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
-from genba.blackboard.seat_values import Limits, PlannedAlreadyError
-from genba.blackboard.workflow import WorkflowBoard
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.tasks.board import Blackboard
+from genba.blackboard.workflow.connection_values import Limits, PlannedAlreadyError
+from genba.blackboard.workflow.workflow_board import WorkflowBoard
 from genba.domain.errors import GenbaError, StateConflictError
-from genba.domain.fleet import Purpose
-from genba.domain.goals import FileExists
-from genba.domain.tasks import Priority, TaskDraft, TaskStatus
-from genba.domain.workflow import ErrorCode, Piece, SubtaskDraft, WorkflowError
+from genba.domain.fleet.records import Purpose
+from genba.domain.goals.goal import FileExists
+from genba.domain.tasks.task import Priority, TaskDraft, TaskStatus
+from genba.domain.workflow.actions import ErrorCode, Piece, SubtaskDraft, WorkflowError
 from tests.blackboard.acting import HUMAN, MANAGER, WORKER, add, cancel, everything, start
 from tests.blackboard.seating import at_work
 

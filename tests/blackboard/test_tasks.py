@@ -2,10 +2,10 @@
 
 import pytest
 
-from genba.blackboard.board import Blackboard
+from genba.blackboard.tasks.board import Blackboard
 from genba.domain.errors import NotFoundError, StateConflictError, UsageError
-from genba.domain.goals import EndpointResponds, FileExists, ResponseContains, TestsPass
-from genba.domain.tasks import Actor, ActorKind, Priority, StatusChange, TaskDraft, TaskEdit, TaskStatus
+from genba.domain.goals.goal import EndpointResponds, FileExists, ResponseContains, TestsPass
+from genba.domain.tasks.task import Actor, ActorKind, Priority, StatusChange, TaskDraft, TaskEdit, TaskStatus
 from genba.testing.conformance import a_session
 from tests.blackboard.acting import (
     HUMAN,

@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.store import Statement
-from genba.coordination.outbox_forge import OutboxForge
-from genba.coordination.tracked import OutboxTracker
+from genba.blackboard.database.store import Statement
+from genba.blackboard.tasks.board import Blackboard
+from genba.coordination.tracker.outbox_forge import OutboxForge
+from genba.coordination.tracker.outbox_tracker import OutboxTracker
 from genba.domain.errors import (
     AccessRefusedError,
     RateLimited,
@@ -14,11 +14,11 @@ from genba.domain.errors import (
     StateConflictError,
     UnrecoverableError,
 )
-from genba.domain.issues import IssueChange
-from genba.domain.outbox import CloseIssue, DeedStatus, MergePullRequest, OpenPullRequest, PostComment, Relabel
-from genba.domain.tasks import Actor, ActorKind, TaskDraft, TaskStatus
-from genba.domain.tracking import PullRequestState, TrackedPullRequest
-from genba.domain.workspaces import PullRequest
+from genba.domain.sessions.workspaces import PullRequest
+from genba.domain.tasks.task import Actor, ActorKind, TaskDraft, TaskStatus
+from genba.domain.tracker.issues import IssueChange
+from genba.domain.tracker.outbox import CloseIssue, DeedStatus, MergePullRequest, OpenPullRequest, PostComment, Relabel
+from genba.domain.tracker.remote import PullRequestState, TrackedPullRequest
 from genba.testing.conformance import ForgeSuite, TrackerSuite
 from genba.testing.outbox_doubles import Fault, MemoryDeeds
 from tests.blackboard.acting import HUMAN, add, review

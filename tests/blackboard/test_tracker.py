@@ -2,12 +2,12 @@
 
 import pytest
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.tracker import BlackboardTracker
+from genba.blackboard.tasks.board import Blackboard
+from genba.blackboard.tracker.local_tracker import BlackboardTracker
 from genba.domain.errors import GenbaError, StateConflictError
-from genba.domain.issues import IssueChange
 from genba.domain.ports import Tracker
-from genba.domain.tasks import TaskDraft, TaskStatus
+from genba.domain.tasks.task import TaskDraft, TaskStatus
+from genba.domain.tracker.issues import IssueChange
 from genba.testing.conformance import TrackerSuite
 from tests.blackboard.acting import HUMAN, add, cancel, everything, review
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from genba.blackboard import tasks
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.tasks import task_records
+from genba.blackboard.tasks.board import Blackboard
 from genba.domain.errors import StateConflictError, UsageError
-from genba.domain.fleet import WaitsFor
-from genba.domain.issues import FIRST_OWN_NUMBER
-from genba.domain.tasks import Actor, ActorKind, StatusChange, Task, TaskDraft, TaskStatus
+from genba.domain.fleet.records import WaitsFor
+from genba.domain.tasks.task import Actor, ActorKind, StatusChange, Task, TaskDraft, TaskStatus
+from genba.domain.tracker.issues import FIRST_OWN_NUMBER
 from tests.blackboard.acting import ORCHESTRATOR, add, block, open_, review, start
 from tests.blackboard.fleets import begin, fail, wait
 
@@ -85,7 +85,7 @@ def test_an_issue_that_is_reopened_below_a_blocked_one_is_blocked_together_with_
 
 @pytest.mark.parametrize("to", [TaskStatus.DONE, TaskStatus.CANCELLED])
 def test_with_an_issue_end_the_tasks_of_genba_below_it_and_no_other_issue(board: Blackboard, to: TaskStatus) -> None:
-    board.store.write(tasks.leave_numbers_to_tracker)
+    board.store.write(task_records.leave_numbers_to_tracker)
     issue(board, 12)
     part = add(board, "A part", 12)
     deeper = add(board, "A part of a part", part)
@@ -125,7 +125,7 @@ def test_the_work_on_an_issue_that_ended_on_its_tracker_waits_for_nothing_any_mo
 def test_own_tasks_of_a_project_with_a_tracker_never_get_the_number_of_an_issue(board: Blackboard) -> None:
     first = add(board)
     for _ in range(2):
-        board.store.write(tasks.leave_numbers_to_tracker)
+        board.store.write(task_records.leave_numbers_to_tracker)
     issue(board, 12)
     issue(board, 999_999)
     assert (first, add(board), add(board)) == (1, FIRST_OWN_NUMBER, FIRST_OWN_NUMBER + 1)

@@ -3,13 +3,11 @@
 import msgspec
 import pytest
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.store import Statement
+from genba.blackboard.database.store import Statement
+from genba.blackboard.tasks.board import Blackboard
 from genba.domain.errors import NotFoundError
-from genba.domain.evidence import CheckResult, CheckStatus
-from genba.domain.goals import CommitsExist, FrozenGoal, GoalLevel, GoalSource, ResponseContains, TestsPass
-from genba.domain.tasks import TaskDraft
-from genba.domain.verification import (
+from genba.domain.goals.goal import CommitsExist, FrozenGoal, GoalLevel, GoalSource, ResponseContains, TestsPass
+from genba.domain.goals.verification import (
     BranchArtifact,
     CommitArtifact,
     FileArtifact,
@@ -19,6 +17,8 @@ from genba.domain.verification import (
     VerdictStatus,
     Verification,
 )
+from genba.domain.sessions.evidence import CheckResult, CheckStatus
+from genba.domain.tasks.task import TaskDraft
 from genba.testing.conformance import a_session, a_verification
 from tests.blackboard.acting import HUMAN, add, everything
 

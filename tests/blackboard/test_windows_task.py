@@ -1,11 +1,11 @@
 """What is looked at of one task, and of what was decided: bounded, and the same on both databases."""
 
-from genba.blackboard import windows_task as windows
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
-from genba.domain.fleet import EntryStatus, Escalation, EscalationKind, MergeEntry
-from genba.domain.tasks import TaskDraft
-from genba.domain.verification import VerdictStatus
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.tasks.board import Blackboard
+from genba.blackboard.views import task_views as windows
+from genba.domain.fleet.records import EntryStatus, Escalation, EscalationKind, MergeEntry
+from genba.domain.goals.verification import VerdictStatus
+from genba.domain.tasks.task import TaskDraft
 from genba.testing.conformance import a_verification
 from tests.blackboard.acting import HUMAN
 from tests.blackboard.fleets import begin, to_review

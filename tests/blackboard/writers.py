@@ -3,8 +3,8 @@
 import os
 import sys
 
-from genba.blackboard.board import Blackboard
-from genba.domain.tasks import StatusChange, TaskEdit, TaskStatus
+from genba.blackboard.tasks.board import Blackboard
+from genba.domain.tasks.task import StatusChange, TaskEdit, TaskStatus
 from tests.blackboard.acting import HUMAN, ORCHESTRATOR, add
 
 SWITCH = (TaskStatus.IN_PROGRESS, TaskStatus.OPEN)

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from genba.connections.detached.places import questions
-from genba.connections.git.layout import RepositoryLayout
+from genba.connections.detached.job_dir import questions
+from genba.connections.git.repository.layout import RepositoryLayout
 from tests.fleet.chaos import parent, processes
 
 _TASK = re.compile(rb"\0GENBA_ISSUE=(\d+)\0")
@@ -48,7 +48,7 @@ class Crowd:
         return [
             pid
             for pid, environment, command in processes()
-            if mark in environment and b"genba.wiring.nursery" in command and pid not in holders
+            if mark in environment and b"genba.wiring.sessions.fork_server" in command and pid not in holders
         ]
 
     def anybody(self) -> list[str]:

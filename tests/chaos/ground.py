@@ -12,10 +12,10 @@ import msgspec
 import psycopg
 import yaml
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
-from genba.domain.goals import FileExists
-from genba.domain.tasks import TaskDraft
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.tasks.board import Blackboard
+from genba.domain.goals.goal import FileExists
+from genba.domain.tasks.task import TaskDraft
 from tests.chaos import cast
 from tests.chaos.plan import Kind, Part, Plan
 from tests.project import TESTER, furnish

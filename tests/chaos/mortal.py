@@ -10,8 +10,8 @@ from pathlib import Path
 
 from genba.domain.errors import GenbaError
 from genba.entrypoints.cli.failures import show_error
-from genba.entrypoints.cli.work_command import PlainFleetView, _door, drive
-from genba.wiring.house import House
+from genba.entrypoints.cli.work.work_command import PlainFleetView, _door, drive
+from genba.wiring.project.project_context import House
 from tests.fleet.dying import Fate, MortalFleet
 
 

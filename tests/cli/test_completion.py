@@ -8,8 +8,8 @@ import click
 import pytest
 
 from genba.definitions.schemas import FILES
+from genba.entrypoints.cli.admin.completion_values import ARGUMENTS, SCHEMAS
 from genba.entrypoints.cli.commands import COMMANDS, SUMMARIES, cli
-from genba.entrypoints.cli.completion_values import ARGUMENTS, SCHEMAS
 from genba.wiring import adapter_files
 from tests.project import GENBA, Project, ordinary_environment
 

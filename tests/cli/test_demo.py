@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from genba.entrypoints.cli.demo_story import Attempted, Story, Told
-from genba.entrypoints.cli.demo_view import next_lines, story_lines
+from genba.entrypoints.cli.start.demo_story import Attempted, Story, Told
+from genba.entrypoints.cli.start.demo_view import next_lines, story_lines
 from tests.project import Project
 
 TOLD = [

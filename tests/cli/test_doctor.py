@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from genba.wiring.ground import in_the_way, remedy
+from genba.wiring.project.preflight import in_the_way, remedy
 from tests.project import Project
 from tests.test_doctor import Machine
 

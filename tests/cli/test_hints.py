@@ -9,7 +9,7 @@ import pytest
 from genba.domain import errors
 from genba.domain.problems import Problem
 from genba.entrypoints.cli.commands import COMMANDS, cli
-from genba.entrypoints.cli.next_commands import next_command
+from genba.entrypoints.cli.rendering.next_commands import next_command
 from tests.project import Project
 
 

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from genba.entrypoints.cli.progress import Progress
+from genba.entrypoints.cli.rendering.progress import Progress
 
 
 class Screen:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.ledger import BlackboardLedger
+from genba.blackboard.fleet.session_ledger import BlackboardLedger
+from genba.blackboard.tasks.board import Blackboard
 from genba.domain.ports import TaskLedger
-from genba.domain.tasks import Actor, ActorKind, Task, TaskDraft
+from genba.domain.tasks.task import Actor, ActorKind, Task, TaskDraft
 from genba.testing.conformance import LedgerConformance
 from genba.testing.doubles import MemoryLedger
 

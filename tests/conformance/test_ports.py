@@ -10,27 +10,27 @@ from uuid import uuid4
 import pytest
 import yaml
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.tracker import BlackboardTracker
+from genba.blackboard.tasks.board import Blackboard
+from genba.blackboard.tracker.local_tracker import BlackboardTracker
 from genba.connections.agents.custom import CustomAdapter, CustomSettings
 from genba.connections.agents.scripted import ScriptedAdapter, ScriptedSettings
 from genba.connections.clock import SystemClock
 from genba.connections.forge.command import CommandForge
-from genba.connections.git.layout import RepositoryLayout
-from genba.connections.git.merging import GitRepository
-from genba.connections.git.worktrees import GitWorkingTrees
+from genba.connections.git.merging.merge import GitRepository
+from genba.connections.git.repository.layout import RepositoryLayout
+from genba.connections.git.worktrees.worktrees import GitWorkingTrees
 from genba.connections.goals.runner import GoalEngine
 from genba.connections.goals.validators import ValidatorRunner
-from genba.connections.process.supervisor import ProcessSupervisor
-from genba.domain.evidence import CheckResult, CheckStatus
-from genba.domain.issues import Issue
+from genba.connections.processes.supervisor import ProcessSupervisor
+from genba.domain.goals.verification import Subject, VerdictStatus, Verification
 from genba.domain.ports import AgentAdapter, Checks, Clock, Forge, Processes, Repository, Tracker, WorkingTrees
 from genba.domain.processes import Command
-from genba.domain.replies import AgentSession, Reply
-from genba.domain.sessions import SessionStart
-from genba.domain.tasks import Actor, ActorKind, StatusChange, TaskDraft, TaskStatus
-from genba.domain.verification import Subject, VerdictStatus, Verification
-from genba.domain.workspaces import Workspace, WorkspaceRequest
+from genba.domain.sessions.evidence import CheckResult, CheckStatus
+from genba.domain.sessions.replies import AgentSession, Reply
+from genba.domain.sessions.session import SessionStart
+from genba.domain.sessions.workspaces import Workspace, WorkspaceRequest
+from genba.domain.tasks.task import Actor, ActorKind, StatusChange, TaskDraft, TaskStatus
+from genba.domain.tracker.issues import Issue
 from genba.testing.conformance import (
     AgentAdapterSuite,
     ChecksSuite,
@@ -218,5 +218,5 @@ class TestChecks(ChecksSuite):
 
 
 def test_the_product_never_loads_its_doubles() -> None:
-    line = "import genba.wiring, genba.entrypoints.cli.run_command, sys; sys.exit('genba.testing' in sys.modules)"
+    line = "import genba.wiring, genba.entrypoints.cli.work.run_command, sys; sys.exit('genba.testing' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", line], check=False).returncode == 0

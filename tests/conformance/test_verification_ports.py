@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.git.checkouts import GitCheckouts
-from genba.connections.git.history import GitHistory
-from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.private.checkouts import GitCheckouts
+from genba.connections.git.repository.history import GitHistory
+from genba.connections.git.repository.layout import RepositoryLayout
 from genba.connections.goals.results import FileResults
 from genba.domain.ports import Checkouts, History, ResultStore
 from genba.testing.verification_conformance import CheckoutsSuite, HistorySuite, ResultStoreSuite

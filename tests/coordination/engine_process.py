@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from genba.coordination.engine import Engine
-from genba.coordination.engine_news import News
+from genba.coordination.engine.durable_engine import Engine
+from genba.coordination.engine.engine_log import News
 from genba.domain.ports import Steps
 from tests.coordination.waiting import until_so
 

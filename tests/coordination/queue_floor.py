@@ -7,13 +7,13 @@ from typing import TypeVar
 
 import msgspec
 
-from genba.connections.git.layout import RepositoryLayout
-from genba.connections.git.queueing import GitTarget
-from genba.coordination.merge_queue import MergeTurn
-from genba.domain.evidence import CheckResult, CheckStatus
-from genba.domain.fleet import EntryStatus, MergeEntry
-from genba.domain.merge_queue import EntryEnd, MergeHistory, QueueNews, TurnOrder, TurnReport
-from genba.domain.verification import Subject
+from genba.connections.git.merging.merge_target import GitTarget
+from genba.connections.git.repository.layout import RepositoryLayout
+from genba.coordination.merge_queue.queue import MergeTurn
+from genba.domain.fleet.merge_queue import EntryEnd, MergeHistory, QueueNews, TurnOrder, TurnReport
+from genba.domain.fleet.records import EntryStatus, MergeEntry
+from genba.domain.goals.verification import Subject
+from genba.domain.sessions.evidence import CheckResult, CheckStatus
 from tests.project import Project
 
 T = TypeVar("T")

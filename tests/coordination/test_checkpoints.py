@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy.exc import OperationalError
 
-from genba.coordination import checkpoints
+from genba.coordination.engine import checkpoints
 from genba.domain import errors
 from genba.domain.errors import (
     ConfigurationError,
@@ -18,7 +18,7 @@ from genba.domain.errors import (
     RecoverableError,
     UnexpectedError,
 )
-from genba.domain.fleet import PartEnd, WaitsFor
+from genba.domain.fleet.records import PartEnd, WaitsFor
 from genba.domain.problems import Problem
 
 CLASSES = [found for found in vars(errors).values() if isinstance(found, type) and issubclass(found, GenbaError)]

@@ -4,8 +4,8 @@ from typing import Any, cast
 
 import pytest
 
-from genba.blackboard.fleet import FleetBoard
-from genba.coordination.clock_watch import ClockWatch
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.coordination.engine.clock_watch import ClockWatch
 from genba.domain.errors import UnavailableError
 
 

@@ -7,16 +7,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
-from genba.coordination.closing import Closing, closure_of
-from genba.coordination.session import Parts
-from genba.coordination.session_plan import PartState, SessionPlan
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.tasks.board import Blackboard
+from genba.coordination.scheduler.closure import Closing, closure_of
+from genba.coordination.scheduler.session import Parts
+from genba.coordination.scheduler.session_plan import PartState, SessionPlan
 from genba.domain.errors import DiskFullError, GenbaError, GitError, UnavailableError
-from genba.domain.fleet import Cause, FleetSession, PartOrder
-from genba.domain.outcomes import Outcome
+from genba.domain.fleet.records import Cause, FleetSession, PartOrder
 from genba.domain.ports import Steps
-from genba.domain.tasks import StatusChange, TaskDraft, TaskStatus
+from genba.domain.sessions.outcomes import Outcome
+from genba.domain.tasks.task import StatusChange, TaskDraft, TaskStatus
 from genba.wiring import House
 from tests.blackboard.acting import HUMAN, ORCHESTRATOR
 from tests.blackboard.fleets import go_on, in_review, order, to_review

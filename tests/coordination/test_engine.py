@@ -13,12 +13,12 @@ import msgspec
 import pytest
 from sqlalchemy import inspect, text
 
-from genba.blackboard.opening import open_store
-from genba.blackboard.schema import metadata
-from genba.coordination.engine import MERGES, Engine, Handler, Workflow, sessions_queue
-from genba.coordination.engine_database import EngineDatabase
-from genba.coordination.engine_news import News
-from genba.coordination.executor_lock import FileLock
+from genba.blackboard.database.connect import open_store
+from genba.blackboard.database.schema import metadata
+from genba.coordination.engine.durable_engine import MERGES, Engine, Handler, Workflow, sessions_queue
+from genba.coordination.engine.engine_database import EngineDatabase
+from genba.coordination.engine.engine_log import News
+from genba.coordination.engine.executor_lock import FileLock
 from genba.domain.errors import ConfigurationError, RateLimited, StateConflictError, UnexpectedError
 from genba.domain.ports import Steps
 from tests.coordination.waiting import DEADLINE, until_so

@@ -8,7 +8,7 @@ import pytest
 from dbos import error as faults
 from sqlalchemy.exc import OperationalError
 
-from genba.coordination.engine_news import News, quieten
+from genba.coordination.engine.engine_log import News, quieten
 from genba.domain.errors import GitError
 
 CUT = OperationalError("SELECT 1", {}, sqlite3.OperationalError("server closed the connection\nThis probably means"))

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy
 
-from genba.coordination.engine import MERGES, Engine, Workflow, prune, sessions_queue
-from genba.coordination.engine_database import EngineDatabase
-from genba.coordination.engine_pace import SELDOM_SECONDS
+from genba.coordination.engine.durable_engine import MERGES, Engine, Workflow, prune, sessions_queue
+from genba.coordination.engine.engine_database import EngineDatabase
+from genba.coordination.engine.queue_polling import SELDOM_SECONDS
 from genba.domain.ports import Steps
 from tests.coordination.waiting import until_so
 

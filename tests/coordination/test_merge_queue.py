@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from genba.domain.errors import GitError
-from genba.domain.fleet import EntryStatus
-from genba.domain.merge_queue import MergeHistory, Work
+from genba.domain.fleet.merge_queue import MergeHistory, Work
+from genba.domain.fleet.records import EntryStatus
 from tests.coordination.queue_floor import QueueFloor, Remembered, number
 from tests.project import Project
 
@@ -519,7 +519,7 @@ async def test_an_entry_of_another_target_is_left_alone(floor: QueueFloor) -> No
 
 
 async def test_a_target_that_somebody_works_on_is_waited_for(floor: QueueFloor) -> None:
-    from genba.connections.git.locks import held
+    from genba.connections.git.repository.locks import held
 
     floor.project.git("branch", "genba/9-parent", "main")
     floor.entry(1, {"one.txt": "1\n"}, target="genba/9-parent")

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
-from genba.coordination.merge_queue import MergeTurn
-from genba.domain.fleet import EntryStatus, MergeEntry
-from genba.domain.merge_queue import TurnOrder, TurnReport
-from genba.domain.tasks import Priority, StatusChange, TaskDraft, TaskStatus
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.tasks.board import Blackboard
+from genba.coordination.merge_queue.queue import MergeTurn
+from genba.domain.fleet.merge_queue import TurnOrder, TurnReport
+from genba.domain.fleet.records import EntryStatus, MergeEntry
+from genba.domain.tasks.task import Priority, StatusChange, TaskDraft, TaskStatus
 from genba.testing.conformance import a_verification
 from tests.blackboard.acting import HUMAN, ORCHESTRATOR
 from tests.coordination.queue_floor import Killed, QueueFloor, Remembered, number

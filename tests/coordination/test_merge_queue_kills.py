@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from genba.domain.fleet import EntryStatus
-from genba.domain.merge_queue import MergeHistory
+from genba.domain.fleet.merge_queue import MergeHistory
+from genba.domain.fleet.records import EntryStatus
 from tests.coordination.queue_floor import Killed, MemoryQueue, QueueFloor, Remembered, number
 from tests.project import Project
 

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genba.domain.fleet import EntryStatus, MergeEntry
-from genba.domain.tasks import Priority
-from genba.judgement.queueing import LONGEST_AGEING, TURNS_PER_RANK, halves, in_order, next_batch
+from genba.domain.fleet.records import EntryStatus, MergeEntry
+from genba.domain.tasks.task import Priority
+from genba.judgement.scheduling.queue_order import LONGEST_AGEING, TURNS_PER_RANK, halves, in_order, next_batch
 from tests.coordination.queue_floor import QueueFloor
 from tests.project import Project
 

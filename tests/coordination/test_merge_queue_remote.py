@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from genba.domain.fleet import EntryStatus
-from genba.domain.merge_queue import MergeHistory
+from genba.domain.fleet.merge_queue import MergeHistory
+from genba.domain.fleet.records import EntryStatus
 from tests.coordination.queue_floor import QueueFloor, clone
 from tests.project import Project
 

@@ -6,16 +6,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
-from genba.coordination.planning import finish_plan, limits_of, plan_parameters
-from genba.definitions.fleet_file import DecomposeSettings
-from genba.domain.fleet import PartOrder, Purpose
-from genba.domain.goals import FileExists, TestsPass
-from genba.domain.outcomes import Outcome
-from genba.domain.replies import Usage
-from genba.domain.tasks import StatusChange, Task, TaskDraft, TaskStatus
-from genba.execution.running import RunResult
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.tasks.board import Blackboard
+from genba.coordination.scheduler.planning import finish_plan, limits_of, plan_parameters
+from genba.definitions.project.work_sections import DecomposeSettings
+from genba.domain.fleet.records import PartOrder, Purpose
+from genba.domain.goals.goal import FileExists, TestsPass
+from genba.domain.sessions.outcomes import Outcome
+from genba.domain.sessions.replies import Usage
+from genba.domain.tasks.task import StatusChange, Task, TaskDraft, TaskStatus
+from genba.execution.run import RunResult
 from tests.blackboard.acting import HUMAN, ORCHESTRATOR
 
 SETTINGS = DecomposeSettings(max_parts=3)

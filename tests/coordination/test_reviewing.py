@@ -6,18 +6,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
-from genba.coordination.handing_over import leave_note, note_for
-from genba.coordination.reviewing import finish_review, goals_told, review_parameters
-from genba.domain.evidence import CheckResult, CheckStatus
-from genba.domain.fleet import Escalation, EscalationKind, PartEnd, PartOrder, Purpose, Review
-from genba.domain.goals import FrozenGoal, GoalLevel, GoalSource, TestsPass
-from genba.domain.outcomes import Outcome
-from genba.domain.replies import Usage
-from genba.domain.tasks import Actor, ActorKind, Blocker, BlockerKind, StatusChange, TaskDraft, TaskStatus
-from genba.domain.verification import GoalResult
-from genba.execution.running import RunResult
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.tasks.board import Blackboard
+from genba.coordination.scheduler.handover_notes import leave_note, note_for
+from genba.coordination.scheduler.reviews import finish_review, goals_told, review_parameters
+from genba.domain.fleet.records import Escalation, EscalationKind, PartEnd, PartOrder, Purpose, Review
+from genba.domain.goals.goal import FrozenGoal, GoalLevel, GoalSource, TestsPass
+from genba.domain.goals.verification import GoalResult
+from genba.domain.sessions.evidence import CheckResult, CheckStatus
+from genba.domain.sessions.outcomes import Outcome
+from genba.domain.sessions.replies import Usage
+from genba.domain.tasks.task import Actor, ActorKind, Blocker, BlockerKind, StatusChange, TaskDraft, TaskStatus
+from genba.execution.run import RunResult
 from genba.testing.conformance import a_verification
 from tests.blackboard.acting import HUMAN, ORCHESTRATOR
 

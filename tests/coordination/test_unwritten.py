@@ -1,6 +1,6 @@
 """What ended here and could not be written down begins again, and nothing else does."""
 
-from genba.coordination.unwritten import Unwritten
+from genba.coordination.engine.stalled_workflows import Unwritten
 
 
 def test_what_ended_long_ago_and_is_still_held_for_being_carried_out_begins_again() -> None:

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
-from genba.coordination.watching import Watch
-from genba.domain.fleet_picture import Ended
-from genba.domain.merge_queue import QueueNews
-from genba.domain.tasks import StatusChange, TaskDraft, TaskStatus
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.tasks.board import Blackboard
+from genba.coordination.scheduler.progress import Watch
+from genba.domain.fleet.merge_queue import QueueNews
+from genba.domain.fleet.progress import Ended
+from genba.domain.tasks.task import StatusChange, TaskDraft, TaskStatus
 from tests.blackboard.acting import HUMAN, ORCHESTRATOR
 from tests.blackboard.fleets import begin, fail, in_review
 

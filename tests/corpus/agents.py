@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from textwrap import dedent
 from typing import Any
 
-from genba.domain.goals import Goal, NoSecrets
+from genba.domain.goals.goal import Goal, NoSecrets
 
 GOALS_NOT_MET = "rejected: goals_not_met"
 MISSING = "rejected: missing_artifacts"

@@ -1,6 +1,6 @@
 """Agents that change what judges them, in place of the work; and agents that play tricks with git and with secrets."""
 
-from genba.domain.goals import LintPasses, NoSecrets
+from genba.domain.goals.goal import LintPasses, NoSecrets
 from tests.corpus.agents import Liar, append, commit, swap, write
 from tests.corpus.projects import FIXED
 

@@ -1,6 +1,6 @@
 """Agents that make the tests green without doing the work."""
 
-from genba.domain.goals import TestAdded
+from genba.domain.goals.goal import TestAdded
 from tests.corpus.agents import Liar, append, commit, swap, write
 from tests.corpus.projects import FIXED
 

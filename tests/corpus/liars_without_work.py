@@ -1,6 +1,6 @@
 """Agents that did not do the work, and say or show something else in its place."""
 
-from genba.domain.goals import FileExists, FilesChanged, ResponseContains
+from genba.domain.goals.goal import FileExists, FilesChanged, ResponseContains
 from tests.corpus.agents import MISSING, Liar, append, commit, swap, write
 from tests.corpus.projects import FIXED, SERVER
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from genba.domain.evidence import CheckResult
-from genba.domain.reading import reader
-from genba.domain.tasks import TaskStatus
-from genba.domain.verification import Verification
+from genba.domain.decoding import reader
+from genba.domain.goals.verification import Verification
+from genba.domain.sessions.evidence import CheckResult
+from genba.domain.tasks.task import TaskStatus
 from tests.corpus.agents import Liar, Worker
 from tests.corpus.hiring import TASK, hired, templates
 from tests.corpus.listing import LIARS, WORKERS

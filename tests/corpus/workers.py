@@ -1,6 +1,6 @@
 """Honest agents: what they do must land, whatever they say."""
 
-from genba.domain.goals import BuildSucceeds, CustomScript, FileExists, FilesChanged, ResponseContains, TestAdded
+from genba.domain.goals.goal import BuildSucceeds, CustomScript, FileExists, FilesChanged, ResponseContains, TestAdded
 from tests.corpus.agents import Worker, append, commit, swap, write
 from tests.corpus.projects import CONFTEST, FIXED, PYTEST
 

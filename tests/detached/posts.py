@@ -11,17 +11,17 @@ from pathlib import Path
 import msgspec
 
 from genba.connections.detached.adapter import DetachedAdapter
-from genba.connections.detached.nursery import Nursery
-from genba.connections.detached.places import Question, questions
-from genba.connections.git.layout import RepositoryLayout
-from genba.definitions.project import load_project
+from genba.connections.detached.fork_server_client import Nursery
+from genba.connections.detached.job_dir import Question, questions
+from genba.connections.git.repository.layout import RepositoryLayout
+from genba.definitions.project.project import load_project
 from genba.domain.events import Event, Notice
-from genba.domain.outcomes import PermissionMode
-from genba.domain.replies import Ask, Reply
-from genba.domain.workspaces import Workspace, WorkspaceRequest
-from genba.execution.running import RunPlan
-from genba.wiring.house import House, PreparedRun, new_run_id
-from genba.wiring.supervising import detached, nursery_of, sparing
+from genba.domain.sessions.outcomes import PermissionMode
+from genba.domain.sessions.replies import Ask, Reply
+from genba.domain.sessions.workspaces import Workspace, WorkspaceRequest
+from genba.execution.run import RunPlan
+from genba.wiring.project.project_context import House, PreparedRun, new_run_id
+from genba.wiring.sessions.supervisor import detached, nursery_of, sparing
 from tests.project import Project
 
 

@@ -26,7 +26,7 @@ from genba.domain.errors import (
 from genba.domain.ports import Processes
 from genba.domain.problems import Problem
 from genba.domain.processes import Command
-from genba.domain.replies import AgentSession, Reply, Usage
+from genba.domain.sessions.replies import AgentSession, Reply, Usage
 from genba.testing.conformance import AgentAdapterSuite, ProcessesSuite
 from tests.detached.conftest import MakePost
 from tests.detached.posts import Post

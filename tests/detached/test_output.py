@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.detached.hearing import Hearing, Recorder
-from genba.connections.detached.places import Attempt
+from genba.connections.detached.job_dir import Attempt
+from genba.connections.detached.output_log import Hearing, Recorder
 from genba.domain.errors import DiskFullError, StateConflictError
 from genba.domain.events import Event, GateUsed
 from genba.domain.processes import Heard

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from genba.connections.process.orphans import take_in_orphans
+from genba.connections.processes.orphans import take_in_orphans
 from tests.detached.posts import Memory, posted
 
 

@@ -10,8 +10,8 @@ from genba.domain.facilitation import (
     SeenCommit,
     SeenSession,
 )
-from genba.domain.tracking import TrackedPullRequest
-from genba.judgement.assessing import assess_all
+from genba.domain.tracker.remote import TrackedPullRequest
+from genba.judgement.triage.assessment import assess_all
 
 NOW = "2026-01-08T08:00:00.000000Z"
 

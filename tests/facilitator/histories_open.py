@@ -1,7 +1,7 @@
 """Issues that nobody has begun, that somebody works on, and that wait for a review."""
 
 from genba.domain.facilitation import IssueState
-from genba.domain.tracking import PullRequestState, ReviewVerdict
+from genba.domain.tracker.remote import PullRequestState, ReviewVerdict
 from tests.facilitator.corpus import history
 from tests.facilitator.stories import Story, check, review
 

@@ -1,7 +1,7 @@
 """Issues that something stands in the way of, and issues of which nobody can say how they stand."""
 
 from genba.domain.facilitation import IssueState
-from genba.domain.tracking import PullRequestState
+from genba.domain.tracker.remote import PullRequestState
 from tests.facilitator.corpus import history
 from tests.facilitator.stories import Story
 

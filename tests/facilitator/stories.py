@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from genba.blackboard.field_board import Ended, Ground, SessionSeen, TaskSeen
-from genba.connections.git.layout import RepositoryLayout
-from genba.connections.git.scanning import GitScan
-from genba.coordination.grasping import Reverts, Sight, facts_of, together, told_of
+from genba.blackboard.triage.triage_board import Ended, Ground, SessionSeen, TaskSeen
+from genba.connections.git.repository.layout import RepositoryLayout
+from genba.connections.git.scanning.issue_scan import GitScan
+from genba.coordination.facilitator.issue_facts import Reverts, Sight, facts_of, together, told_of
 from genba.domain.facilitation import IssueFacts
-from genba.domain.tracking import (
+from genba.domain.tracker.remote import (
     PullRequestState,
     RemoteCheck,
     RemoteReview,
@@ -21,7 +21,7 @@ from genba.domain.tracking import (
     TrackedIssue,
     TrackedPullRequest,
 )
-from genba.judgement.moments import written
+from genba.judgement.timestamps import written
 
 BEGIN = datetime(2026, 1, 5, 8, tzinfo=UTC)
 HEADS = "refs/heads/"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from genba.domain.tasks import TaskDraft
+from genba.domain.tasks.task import TaskDraft
 from tests.project import TESTER, Project
 
 

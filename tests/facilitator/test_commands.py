@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from genba.blackboard.field_board import FieldBoard
-from genba.coordination.facilitator import Eyes, Facilitator
-from genba.definitions.json_schema import problems_in_value
+from genba.blackboard.triage.triage_board import FieldBoard
+from genba.coordination.facilitator.facilitator import Eyes, Facilitator
+from genba.definitions.agent.json_schema import problems_in_value
 from tests.project import Project
 
 

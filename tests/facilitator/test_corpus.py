@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from genba.domain.facilitation import IssueState
-from genba.judgement.assessing import assess_all
-from genba.judgement.evidence_ja import in_japanese
+from genba.judgement.language.evidence_ja import in_japanese
+from genba.judgement.triage.assessment import assess_all
 from tests.facilitator import histories_done, histories_open, histories_stuck  # noqa: F401  (they fill the corpus)
 from tests.facilitator.corpus import CORPUS, Labelled
 from tests.facilitator.stories import History, Story

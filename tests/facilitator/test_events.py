@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from genba.domain.tasks import StatusChange, TaskStatus
+from genba.domain.tasks.task import StatusChange, TaskStatus
 from tests.project import TESTER, Project
 
 

@@ -19,15 +19,15 @@ from genba.domain.facilitation import (
     SeenCommit,
     SeenSession,
 )
-from genba.domain.tasks import Priority, TaskStatus
-from genba.domain.tracking import PullRequestState, RemoteCheck, RemoteReview, ReviewVerdict, TrackedPullRequest
-from genba.judgement.assessing import assess_all
-from genba.judgement.freshness import Ages, freshness_of
-from genba.judgement.health import health_of
-from genba.judgement.maintaining import Keeping, Known, actions
-from genba.judgement.recommending import Surroundings, recommend
-from genba.judgement.stranding import stranded
-from genba.judgement.text_fit import fit, words_of
+from genba.domain.tasks.task import Priority, TaskStatus
+from genba.domain.tracker.remote import PullRequestState, RemoteCheck, RemoteReview, ReviewVerdict, TrackedPullRequest
+from genba.judgement.triage.assessment import assess_all
+from genba.judgement.triage.freshness import Ages, freshness_of
+from genba.judgement.triage.health import health_of
+from genba.judgement.triage.maintenance import Keeping, Known, actions
+from genba.judgement.triage.orphaned_work import stranded
+from genba.judgement.triage.recommendations import Surroundings, recommend
+from genba.judgement.triage.text_similarity import fit, words_of
 from tests.facilitator.fields import NOW, REVIEWER, agent, at, field, issue, judged, landed
 
 NUMBERS = st.integers(1, 5)

@@ -10,18 +10,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.field_board import FieldBoard, Ground, Keeps
-from genba.blackboard.store import Statement
-from genba.blackboard.texts import now as written_now
-from genba.coordination.facilitator import Facilitator, Look, Scope
+from genba.blackboard.database.sanitize import now as written_now
+from genba.blackboard.database.store import Statement
+from genba.blackboard.tasks.board import Blackboard
+from genba.blackboard.triage.triage_board import FieldBoard, Ground, Keeps
+from genba.coordination.facilitator.facilitator import Facilitator, Look, Scope
 from genba.domain.errors import GenbaError
-from genba.domain.outcomes import Outcome
-from genba.domain.sessions import SessionEnd, SessionStart
-from genba.domain.tasks import Actor, ActorKind, Priority, StatusChange, TaskDraft, TaskEdit, TaskStatus
-from genba.judgement.moments import written
-from genba.wiring.facilitating import facilitator
-from genba.wiring.house import House
+from genba.domain.sessions.outcomes import Outcome
+from genba.domain.sessions.session import SessionEnd, SessionStart
+from genba.domain.tasks.task import Actor, ActorKind, Priority, StatusChange, TaskDraft, TaskEdit, TaskStatus
+from genba.judgement.timestamps import written
+from genba.wiring.facilitator.facilitator import facilitator
+from genba.wiring.project.project_context import House
 from tests.project import Project
 
 SOMEBODY = Actor(ActorKind.HUMAN, "kim")

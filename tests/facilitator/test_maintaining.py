@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from genba.domain.facilitation import FacilitateAction, IssueAssessment, IssueFacts, IssueState
-from genba.domain.tasks import TaskStatus
-from genba.judgement.assessing import assess_all
-from genba.judgement.maintaining import Keeping, Known, Said, actions, comment_of, digest_of
-from genba.judgement.recommending import Recommender, Surroundings
+from genba.domain.tasks.task import TaskStatus
+from genba.judgement.triage.assessment import assess_all
+from genba.judgement.triage.maintenance import Keeping, Known, Said, actions, comment_of, digest_of
+from genba.judgement.triage.recommendations import Recommender, Surroundings
 from tests.facilitator.fields import NOW, agent, field, issue, judged, landed, request, session
 
 

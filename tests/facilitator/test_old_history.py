@@ -5,9 +5,9 @@ import subprocess
 
 import pytest
 
-from genba.domain.tasks import TaskStatus
-from genba.domain.verification import Subject, VerdictStatus, Verification
-from genba.judgement.own_evidence import texts_are_ours
+from genba.domain.goals.verification import Subject, VerdictStatus, Verification
+from genba.domain.tasks.task import TaskStatus
+from genba.judgement.triage.evidence_ownership import texts_are_ours
 from tests.project import COMMIT, Project
 
 LONG_AGO = "2016-05-04T03:02:01+00:00"

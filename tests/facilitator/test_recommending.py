@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from genba.domain.facilitation import IssueFacts, RecommendAction
-from genba.domain.tasks import Priority, TaskStatus
+from genba.domain.tasks.task import Priority, TaskStatus
 from genba.entrypoints.cli.commands import cli
-from genba.judgement.recommending import IN_WORK, Recommender, Surroundings, recommend
-from genba.judgement.stranding import stranded
+from genba.judgement.triage.orphaned_work import stranded
+from genba.judgement.triage.recommendations import IN_WORK, Recommender, Surroundings, recommend
 from tests.facilitator.fields import REVIEWER, agent, at, field, issue, judged, landed, request, session
 
 ITERATOR = agent()

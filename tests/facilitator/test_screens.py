@@ -6,12 +6,12 @@ import pytest
 from inline_snapshot import snapshot
 
 from genba.domain.facilitation import FieldReport, IssueFacts
-from genba.entrypoints.cli.columns import width
-from genba.entrypoints.cli.field_views import facilitate_lines, mermaid, status_lines
-from genba.judgement.health import health_of
-from genba.judgement.maintaining import Keeping, Known, actions
-from genba.judgement.recommending import Recommender, Surroundings
-from genba.judgement.stranding import stranded
+from genba.entrypoints.cli.rendering.columns import width
+from genba.entrypoints.cli.rendering.triage_views import facilitate_lines, mermaid, status_lines
+from genba.judgement.triage.health import health_of
+from genba.judgement.triage.maintenance import Keeping, Known, actions
+from genba.judgement.triage.orphaned_work import stranded
+from genba.judgement.triage.recommendations import Recommender, Surroundings
 from tests.facilitator.fields import NOW, REVIEWER, agent, at, field, issue, judged, landed, request, session
 
 LATER = datetime(2026, 1, 8, 8, 4, tzinfo=UTC)

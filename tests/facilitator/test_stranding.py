@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from genba.domain.facilitation import IssueFacts
-from genba.domain.tasks import TaskStatus
-from genba.domain.tracking import RemoteCheck
-from genba.judgement.health import health_of
-from genba.judgement.recommending import Surroundings, recommend
-from genba.judgement.stranding import stranded
+from genba.domain.tasks.task import TaskStatus
+from genba.domain.tracker.remote import RemoteCheck
+from genba.judgement.triage.health import health_of
+from genba.judgement.triage.orphaned_work import stranded
+from genba.judgement.triage.recommendations import Surroundings, recommend
 from tests.facilitator.fields import agent, field, issue, judged, landed, request, session
 
 TREE = "/work/trees/a b"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from genba.blackboard.fleet import FleetBoard
-from genba.domain.tasks import TaskStatus
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.domain.tasks.task import TaskStatus
 from tests.project import COMMIT, Finished, Project
 
 

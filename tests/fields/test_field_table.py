@@ -10,21 +10,21 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import msgspec
 import pytest
 
-from genba.connections.agents.acp import AcpSettings
-from genba.connections.agents.claude_code import ClaudeCodeSettings
-from genba.connections.agents.codex import CodexSettings
+from genba.connections.agents.acp.adapter import AcpSettings
+from genba.connections.agents.cli_tools.claude_code import ClaudeCodeSettings
+from genba.connections.agents.cli_tools.codex import CodexSettings
+from genba.connections.agents.cli_tools.opencode import OpenCodeSettings
 from genba.connections.agents.custom import CustomSettings, ReplyFile
-from genba.connections.agents.opencode import OpenCodeSettings
 from genba.connections.agents.scripted import Deed, Script, ScriptedSettings, Turn
 from genba.connections.agents.tool_settings import ToolSettings
-from genba.definitions.agent_file import AgentFile
-from genba.definitions.completion import Completion
-from genba.definitions.fleet_file import FleetSettings
-from genba.definitions.project_file import ProjectFile
-from genba.definitions.rules_file import RulesFile
-from genba.definitions.steps_file import StepsRegistry
-from genba.domain.evidence import Check
-from genba.domain.goals import Goal
+from genba.definitions.agent.agent_json import AgentFile
+from genba.definitions.agent.completion import Completion
+from genba.definitions.project.config_file import ProjectFile
+from genba.definitions.project.goal_sections import RulesFile
+from genba.definitions.project.work_sections import FleetSettings
+from genba.definitions.steps.steps_registry import StepsRegistry
+from genba.domain.goals.goal import Goal
+from genba.domain.sessions.evidence import Check
 
 ROOT = Path(__file__).parents[2]
 ROW = re.compile(r"^\| `([^`]+)` \| (.+) \| `(tests/(?:\w+/)?test_\w+\.py)::(test_\w+)` \|$")

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from genba.connections.git.layout import RepositoryLayout
-from genba.connections.git.queueing import GitTarget
-from genba.definitions.fleet_file import FleetSettings
-from genba.definitions.project import load_project
+from genba.connections.git.merging.merge_target import GitTarget
+from genba.connections.git.repository.layout import RepositoryLayout
+from genba.definitions.project.project import load_project
+from genba.definitions.project.work_sections import FleetSettings
 from genba.domain.errors import ConfigurationError
-from genba.domain.fleet import EntryStatus, Field, Ledger, Purpose, Resources, Spent, WaitsFor
-from genba.domain.merge_queue import MergeHistory, Work
-from genba.domain.tasks import Priority
-from genba.judgement.moves import AskReview, Continue, CreateParts, Escalate, Move, RejectPlan, Start, Turn
-from genba.judgement.queueing import next_batch
-from genba.judgement.spending import allowance
+from genba.domain.fleet.merge_queue import MergeHistory, Work
+from genba.domain.fleet.records import EntryStatus, Field, Ledger, Purpose, Resources, Spent, WaitsFor
+from genba.domain.tasks.task import Priority
+from genba.judgement.scheduling.actions import AskReview, Continue, CreateParts, Escalate, Move, RejectPlan, Start, Turn
+from genba.judgement.scheduling.queue_order import next_batch
+from genba.judgement.scheduling.spending import allowance
 from tests.judgement.fleets import (
     decide,
     entry,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from genba.domain.tasks import Blocker, BlockerKind
+from genba.domain.tasks.task import Blocker, BlockerKind
 from tests.fields.flows import EXTERNAL_STATE, ISSUE, idle, told, work
 from tests.project import GENBA, Project
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from genba.blackboard.fleet import FleetBoard
-from genba.domain.fleet import Escalation, EscalationKind
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.domain.fleet.records import Escalation, EscalationKind
 from tests.notices.conftest import Desk
 from tests.notices.receiver import Receiver, receiving
 from tests.project import Finished, Project

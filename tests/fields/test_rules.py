@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from genba.domain.tasks import TaskStatus
+from genba.domain.tasks.task import TaskStatus
 from tests.fields.branches import SERVE, SERVICE, branch, hold_to, result_of, verdict
 from tests.fields.flows import EXTERNAL_STATE, ISSUE, configure, work
 from tests.project import Project

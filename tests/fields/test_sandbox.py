@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from genba.domain.walls import SandboxKind
+from genba.domain.sessions.sandbox import SandboxKind
 from tests.project import COMMIT, Project, until
 from tests.sandbox.engines import Engine, engine_of
 from tests.sandbox.test_containers import plain_image

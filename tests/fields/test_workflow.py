@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from genba.blackboard.board import Blackboard
+from genba.blackboard.tasks.board import Blackboard
 from genba.coordination.workflow.answers import Caller
-from genba.definitions.project import load_project
+from genba.definitions.project.project import load_project
 from genba.domain.errors import ConfigurationError
-from genba.domain.workflow import ErrorCode
+from genba.domain.workflow.actions import ErrorCode
 from tests.workflow.house import House
 
 Build = Callable[[str], House]

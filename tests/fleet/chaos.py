@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from genba.connections.detached.places import questions
-from genba.connections.git.layout import RepositoryLayout
-from genba.domain.fleet import EntryStatus
-from genba.domain.tasks import TaskStatus
+from genba.connections.detached.job_dir import questions
+from genba.connections.git.repository.layout import RepositoryLayout
+from genba.domain.fleet.records import EntryStatus
+from genba.domain.tasks.task import TaskStatus
 from tests import preloaded
 from tests.fleet.yard import Yard
 from tests.project import ordinary_environment
@@ -89,7 +89,7 @@ class Chaos:
         return [
             pid
             for pid, environment, command in processes()
-            if mark in environment and b"genba.wiring.nursery" in command and pid not in holders
+            if mark in environment and b"genba.wiring.sessions.fork_server" in command and pid not in holders
         ]
 
     def anybody(self) -> list[str]:

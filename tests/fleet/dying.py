@@ -17,15 +17,15 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
-from genba.coordination.engine import Engine
-from genba.coordination.watching import Watch
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.tasks.board import Blackboard
+from genba.coordination.engine.durable_engine import Engine
+from genba.coordination.scheduler.progress import Watch
 from genba.domain.ports import Steps
-from genba.domain.tasks import StatusChange, Task
-from genba.entrypoints.cli.work_command import PlainFleetView, drive
-from genba.wiring.fleet import Fleet
-from genba.wiring.house import House
+from genba.domain.tasks.task import StatusChange, Task
+from genba.entrypoints.cli.work.work_command import PlainFleetView, drive
+from genba.wiring.project.project_context import House
+from genba.wiring.sessions.fleet import Fleet
 
 T = TypeVar("T")
 

@@ -22,6 +22,6 @@ def make(address: str) -> None:
 if __name__ == "__main__":
     from dbos import DBOS
 
-    from genba.coordination.engine_database import EngineDatabase
+    from genba.coordination.engine.engine_database import EngineDatabase
 
     DBOS.migrate(EngineDatabase(sys.argv[1]).url.render_as_string(hide_password=False))

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from genba.domain.tasks import TaskStatus
+from genba.domain.tasks.task import TaskStatus
 from tests.fleet.chaos import SOON, Chaos, end, on_both
 from tests.fleet.yard import Yard
 from tests.project import until

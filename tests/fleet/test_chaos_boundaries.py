@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from genba.domain.fleet import EntryStatus
-from genba.domain.tasks import TaskStatus
+from genba.domain.fleet.records import EntryStatus
+from genba.domain.tasks.task import TaskStatus
 from tests.fleet.chaos import Chaos, on_both
 from tests.fleet.yard import Yard, summary
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from genba.domain.fleet import WaitsFor
-from genba.domain.tasks import TaskStatus
+from genba.domain.fleet.records import WaitsFor
+from genba.domain.tasks.task import TaskStatus
 from tests.fleet.chaos import WHOLE, Chaos, on_both
 from tests.fleet.yard import Yard
 

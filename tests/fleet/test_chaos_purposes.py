@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from genba.domain.tasks import TaskStatus
+from genba.domain.tasks.task import TaskStatus
 from tests.fleet.chaos import Chaos, on_both
 from tests.fleet.yard import Yard
 

@@ -12,8 +12,8 @@ import time
 
 import pytest
 
-from genba.blackboard.fleet import FleetBoard
-from genba.blackboard.store import Statement
+from genba.blackboard.database.store import Statement
+from genba.blackboard.fleet.fleet_board import FleetBoard
 from tests.fleet.chaos import Chaos, end
 from tests.fleet.yard import Yard
 

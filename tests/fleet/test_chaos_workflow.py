@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from genba.domain.fleet import EntryStatus, Purpose, WaitsFor
-from genba.domain.tasks import TaskStatus
+from genba.domain.fleet.records import EntryStatus, Purpose, WaitsFor
+from genba.domain.tasks.task import TaskStatus
 from tests.fleet.asker import Asker
 from tests.fleet.chaos import SOON, WHOLE, Chaos
 from tests.fleet.yard import Yard, summary

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from genba.domain.fleet import WaitsFor
-from genba.domain.tasks import TaskStatus
+from genba.domain.fleet.records import WaitsFor
+from genba.domain.tasks.task import TaskStatus
 from tests.faketime import NOT_RUN, Clock, library
 from tests.fleet.chaos import WHOLE
 from tests.fleet.test_providers import limited_elsewhere

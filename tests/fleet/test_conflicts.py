@@ -3,8 +3,8 @@
 import signal
 from pathlib import Path
 
-from genba.domain.fleet import EscalationKind
-from genba.domain.tasks import TaskStatus
+from genba.domain.fleet.records import EscalationKind
+from genba.domain.tasks.task import TaskStatus
 from tests.fleet.yard import Yard, summary
 from tests.project import until
 

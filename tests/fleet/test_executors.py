@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import psycopg
 
-from genba.domain.tasks import TaskStatus
+from genba.domain.tasks.task import TaskStatus
 from tests.coordination.waiting import until
 from tests.fleet.yard import Yard
 from tests.project import Project

@@ -1,7 +1,7 @@
 """Agents that fail and agents that hang: attempts, another agent with a note, and in the end a person."""
 
-from genba.domain.fleet import EscalationKind
-from genba.domain.tasks import TaskStatus
+from genba.domain.fleet.records import EscalationKind
+from genba.domain.tasks.task import TaskStatus
 from tests.fleet.yard import Yard, summary
 
 NEVER = {"custom_script": "test -f wanted.txt"}

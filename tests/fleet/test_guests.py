@@ -9,18 +9,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from genba.blackboard.fleet import FleetBoard
-from genba.blackboard.workflow import WorkflowBoard
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.workflow.workflow_board import WorkflowBoard
 from genba.coordination.workflow.answers import Caller
 from genba.coordination.workflow.service import WorkflowService
-from genba.domain.goals import FileExists, Goal
-from genba.domain.tasks import TaskDraft, TaskStatus
-from genba.domain.workflow import ActionKind, ErrorCode, Hierarchy, Seat, SubtaskDraft, WorkflowError
+from genba.domain.goals.goal import FileExists, Goal
+from genba.domain.tasks.task import TaskDraft, TaskStatus
+from genba.domain.workflow.actions import ActionKind, ErrorCode, Hierarchy, Seat, SubtaskDraft, WorkflowError
 from genba.testing.workflow_conformance import GuestDeskSuite
 from genba.wiring import House
-from genba.wiring.guests import GuestDesk
-from genba.wiring.registering import register
-from genba.wiring.workflow_service import open_service
+from genba.wiring.project.agent_registration import register
+from genba.wiring.workflow.external_agents import GuestDesk
+from genba.wiring.workflow.service import open_service
 from tests.fleet.yard import Yard
 from tests.project import TESTER
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from genba.domain.tasks import TaskStatus
+from genba.domain.tasks.task import TaskStatus
 from tests.blackboard.conftest import Postgres
 from tests.coordination.queue_floor import clone
 from tests.coordination.waiting import until

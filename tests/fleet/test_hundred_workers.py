@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from genba.domain.tasks import TaskStatus
+from genba.domain.tasks.task import TaskStatus
 from tests.fleet.chaos import WHOLE
 from tests.fleet.yard import Yard
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from genba.domain.tasks import TaskStatus
+from genba.domain.tasks.task import TaskStatus
 from tests.blackboard.conftest import Postgres, postgres  # noqa: F401  (a fixture)
 from tests.fleet.yard import Yard
 from tests.project import Project

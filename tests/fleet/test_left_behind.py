@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from genba.connections.detached.results import Failure
-from genba.connections.git.layout import RepositoryLayout
-from genba.connections.git.leftovers import sweep_drafts
-from genba.connections.git.locks import FileLock
+from genba.connections.git.repository.layout import RepositoryLayout
+from genba.connections.git.repository.locks import FileLock
+from genba.connections.git.repository.stale_locks import sweep_drafts
 from genba.domain.errors import DiskFullError
-from genba.domain.fleet import EscalationKind
-from genba.domain.tasks import TaskStatus
+from genba.domain.fleet.records import EscalationKind
+from genba.domain.tasks.task import TaskStatus
 from tests.chaos.ground import small_disk
 from tests.fleet.yard import Yard
 from tests.project import Project, until

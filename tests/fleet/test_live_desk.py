@@ -9,24 +9,24 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from genba.blackboard.fleet import FleetBoard
-from genba.blackboard.workflow import WorkflowBoard
-from genba.coordination.session_plan import SessionPlan
-from genba.coordination.watching import Watch
-from genba.coordination.workflow.desk import Desk
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.workflow.workflow_board import WorkflowBoard
+from genba.coordination.scheduler.progress import Watch
+from genba.coordination.scheduler.session_plan import SessionPlan
 from genba.coordination.workflow.runs import RunWorkflow
-from genba.definitions.goal_text import read_goals
-from genba.domain.fleet import PartOrder
-from genba.domain.goals import Goal
-from genba.domain.tasks import TaskDraft
-from genba.domain.workflow import ErrorCode, Hierarchy, Seat, WorkflowError
-from genba.execution.steps import PlainSteps
+from genba.coordination.workflow.work_verifier import Desk
+from genba.definitions.project.goal_text import read_goals
+from genba.domain.fleet.records import PartOrder
+from genba.domain.goals.goal import Goal
+from genba.domain.tasks.task import TaskDraft
+from genba.domain.workflow.actions import ErrorCode, Hierarchy, Seat, WorkflowError
+from genba.execution.loop.journal_steps import PlainSteps
 from genba.testing.workflow_conformance import DeskSuite
-from genba.wiring.house import House
-from genba.wiring.live_parts import Answering, DressedPart, LiveParts
-from genba.wiring.pacing import ProviderGate
-from genba.wiring.supervising import nursery_of
-from genba.wiring.workflow_desk import Landing, LiveDesk
+from genba.wiring.project.project_context import House
+from genba.wiring.sessions.live_segments import Answering, DressedPart, LiveParts
+from genba.wiring.sessions.provider_pauses import ProviderGate
+from genba.wiring.sessions.supervisor import nursery_of
+from genba.wiring.workflow.live_work_verifier import Landing, LiveDesk
 from tests.project import TESTER, Project
 
 

@@ -3,7 +3,7 @@
 import signal
 from functools import partial
 
-from genba.domain.tasks import TaskStatus
+from genba.domain.tasks.task import TaskStatus
 from tests.fleet.yard import Yard
 from tests.project import until
 

@@ -1,6 +1,6 @@
 """Agents that say more than anybody reads."""
 
-from genba.domain.tasks import TaskStatus
+from genba.domain.tasks.task import TaskStatus
 from tests.fleet.yard import Yard
 
 ISSUE = {"issue": {"type": "number"}}

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from genba.domain.fleet import Purpose
-from genba.domain.tasks import TaskStatus
+from genba.domain.fleet.records import Purpose
+from genba.domain.tasks.task import TaskStatus
 from tests.fleet.test_conflicts import RESOLVES
 from tests.fleet.test_reviews import APPROVE, reviewer
 from tests.fleet.test_state_driven import asker, said, told

@@ -7,8 +7,8 @@ from subprocess import TimeoutExpired
 
 import pytest
 
-from genba.domain.fleet import WaitsFor
-from genba.domain.tasks import TaskStatus
+from genba.domain.fleet.records import WaitsFor
+from genba.domain.tasks.task import TaskStatus
 from tests.fleet.yard import Yard, summary
 from tests.project import until
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from genba.domain.fleet import EscalationKind, Purpose
-from genba.domain.goals import FileExists
-from genba.domain.tasks import TaskStatus
+from genba.domain.fleet.records import EscalationKind, Purpose
+from genba.domain.goals.goal import FileExists
+from genba.domain.tasks.task import TaskStatus
 from tests.fleet.yard import Yard, summary
 
 ANSWERS = {"type": "structuredSignal", "config": {"outputSchema": {"type": "object", "required": ["subtasks"]}}}

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from genba.domain.tasks import TaskStatus
+from genba.domain.tasks.task import TaskStatus
 from tests.fleet.yard import Yard, summary
 from tests.project import until
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from genba.domain.fleet import EscalationKind, WaitsFor
-from genba.domain.tasks import TaskStatus
+from genba.domain.fleet.records import EscalationKind, WaitsFor
+from genba.domain.tasks.task import TaskStatus
 from tests.fleet.yard import Yard, summary
 
 

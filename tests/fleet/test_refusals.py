@@ -6,8 +6,8 @@ from subprocess import CalledProcessError
 import pytest
 from sqlalchemy import create_engine, make_url
 
-from genba.blackboard.opening import bring_to
-from genba.blackboard.schema import REVISIONS
+from genba.blackboard.database.connect import bring_to
+from genba.blackboard.database.schema import REVISIONS
 from tests.blackboard.conftest import Postgres
 from tests.fleet.yard import Yard
 from tests.project import Project, until

@@ -3,10 +3,10 @@
 import signal
 import subprocess
 
-from genba.definitions.goal_text import read_goals
-from genba.domain.fleet import Executor, WaitsFor
-from genba.domain.sessions import SessionStart
-from genba.domain.tasks import TaskStatus
+from genba.definitions.project.goal_text import read_goals
+from genba.domain.fleet.records import Executor, WaitsFor
+from genba.domain.sessions.session import SessionStart
+from genba.domain.tasks.task import TaskStatus
 from tests.fleet.yard import Yard, summary
 from tests.project import GENBA, ordinary_environment, until
 

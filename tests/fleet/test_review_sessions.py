@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from genba.domain.tasks import TaskStatus
+from genba.domain.tasks.task import TaskStatus
 from tests.fleet.test_reviews import ANSWERS, APPROVE, CHANGES, author, reviewer, reviews_of
 from tests.fleet.test_reviews_by_command import made, review_branches, worktrees
 from tests.fleet.test_stages import pipeline, worker

@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from genba.domain.fleet import EscalationKind
-from genba.domain.tasks import TaskStatus
+from genba.domain.fleet.records import EscalationKind
+from genba.domain.tasks.task import TaskStatus
 from tests.fleet.yard import Yard, summary
 
 FINDING = {"path": "task-1.txt", "line": 1, "severity": "must", "text": "it says too little"}

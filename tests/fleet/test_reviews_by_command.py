@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from genba.domain.fleet import EscalationKind
-from genba.domain.tasks import TaskStatus
+from genba.domain.fleet.records import EscalationKind
+from genba.domain.tasks.task import TaskStatus
 from tests.fleet.test_reviews import ANSWERS, APPROVE, CHANGES, author, reviewer, reviewer_by_rounds, reviews_of
 from tests.fleet.yard import Yard
 from tests.project import until

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from genba.domain.fleet import EscalationKind
-from genba.domain.tasks import TaskStatus
+from genba.domain.fleet.records import EscalationKind
+from genba.domain.tasks.task import TaskStatus
 from tests.fleet.yard import Yard
 from tests.project import until
 from tests.walls import needs_bubblewrap

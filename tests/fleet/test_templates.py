@@ -1,6 +1,6 @@
 """Agents as `genba agent new` writes them."""
 
-from genba.domain.tasks import TaskStatus
+from genba.domain.tasks.task import TaskStatus
 from tests.fleet.yard import Yard
 
 

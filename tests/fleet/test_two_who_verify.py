@@ -2,13 +2,13 @@
 
 import asyncio
 
-from genba.blackboard.fleet import FleetBoard
-from genba.connections.git.layout import RepositoryLayout
-from genba.definitions.project import load_project
-from genba.domain.fleet import MergeEntry
-from genba.domain.verification import Subject
-from genba.wiring.house import House
-from genba.wiring.merging import Proving
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.connections.git.repository.layout import RepositoryLayout
+from genba.definitions.project.project import load_project
+from genba.domain.fleet.records import MergeEntry
+from genba.domain.goals.verification import Subject
+from genba.wiring.project.project_context import House
+from genba.wiring.verification.merge_verification import Proving
 from tests.project import Project
 
 

@@ -1,6 +1,6 @@
 """Many tasks, many workers: right order, all verified, all merged, each once."""
 
-from genba.domain.tasks import TaskStatus
+from genba.domain.tasks.task import TaskStatus
 from tests.fleet.yard import Yard, summary
 
 DEPENDENCIES = {4: (1, 2), 5: (3,), 6: (4,), 7: (4, 5), 8: (6,), 9: (7,), 10: (8, 9)}

@@ -12,9 +12,9 @@ from typing import Any, Self
 
 import yaml
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
-from genba.domain.tasks import Task, TaskDraft, TaskStatus
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.tasks.board import Blackboard
+from genba.domain.tasks.task import Task, TaskDraft, TaskStatus
 from tests import preloaded
 from tests.project import GENBA, TESTER, Finished, Project, furnish, ordinary_environment
 

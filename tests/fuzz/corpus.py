@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import yaml
 
-from genba.definitions.registry import BUILTIN_FOLDER
-from genba.definitions.scaffold import TEMPLATES, scaffold
+from genba.definitions.agent.registry import BUILTIN_FOLDER
+from genba.definitions.agent.scaffold import TEMPLATES, scaffold
 from genba.definitions.schemas import FILES, json_schema
 
 TRANSCRIPTS = Path(__file__).parents[1] / "agents" / "transcripts"

@@ -4,13 +4,13 @@ import asyncio
 
 import msgspec
 
-from genba.connections.git.branches import branches_beside
-from genba.connections.git.comparing import file_diff, files_changed
-from genba.connections.git.history import GitHistory
-from genba.connections.git.layout import RepositoryLayout
-from genba.connections.git.scanning import GitScan
+from genba.connections.git.merging.diff import file_diff, files_changed
+from genba.connections.git.repository.branches import branches_beside
+from genba.connections.git.repository.history import GitHistory
+from genba.connections.git.repository.layout import RepositoryLayout
+from genba.connections.git.scanning.issue_scan import GitScan
 from genba.domain.errors import GenbaError
-from genba.domain.verification import BranchFacts
+from genba.domain.goals.verification import BranchFacts
 from tests.fuzz.histories import BASE, HistoryPlan, Repository, histories
 from tests.fuzz.targets import Target, folder, told
 

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from genba.definitions.definition import AgentDefinition
-from genba.definitions.loading import load_definition
-from genba.domain.evidence import CheckResult, CheckStatus
-from genba.domain.outcomes import Outcome
-from genba.domain.replies import Reply, Usage
-from genba.execution.running import Run, RunPlan
+from genba.definitions.agent.definition import AgentDefinition
+from genba.definitions.agent.loading import load_definition
+from genba.domain.sessions.evidence import CheckResult, CheckStatus
+from genba.domain.sessions.outcomes import Outcome
+from genba.domain.sessions.replies import Reply, Usage
+from genba.execution.run import Run, RunPlan
 from genba.testing.doubles import MemoryTrees, ReplyingAgent, ScriptedChecks, facts
 from genba.testing.worlds import world_of_doubles
 from tests.fuzz.mutation import as_json, spoilt

@@ -11,39 +11,39 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from genba.connections.agents.acp_turn import Turn
-from genba.connections.agents.claude_events import ClaudeReading
-from genba.connections.agents.codex_events import CodexReading
+from genba.connections.agents.acp.turn import Turn
+from genba.connections.agents.cli_tools.claude_events import ClaudeReading
+from genba.connections.agents.cli_tools.codex_events import CodexReading
+from genba.connections.agents.cli_tools.opencode_events import OpenCodeReading
+from genba.connections.agents.cli_tools.prices import Price
 from genba.connections.agents.command_line import Reading, Totals
 from genba.connections.agents.custom import CustomAdapter, CustomSettings
 from genba.connections.agents.model_errors import told_wait
-from genba.connections.agents.opencode_events import OpenCodeReading
-from genba.connections.agents.prices import Price
-from genba.connections.agents.reading_commands import only_reads
+from genba.connections.agents.read_only_commands import only_reads
 from genba.connections.agents.scripted import read_script
 from genba.connections.detached.results import Failure, Result
 from genba.connections.journal.jsonl import JsonlJournal, read_journal
 from genba.connections.journal.overview import JournalOverview
 from genba.connections.journal.paging import last_lines, line_at, lines_after
 from genba.connections.journal.redaction import Redactor
-from genba.definitions.agent_file import Actions
-from genba.definitions.goal_text import goals_from_yaml, read_goal_line, read_goals
-from genba.definitions.json_schema import problem_in_schema, problems_in_value
-from genba.definitions.loading import load_definition
-from genba.definitions.project import load_project, rules_from
-from genba.definitions.salvaging import usable_project
-from genba.definitions.steps_file import Step
+from genba.definitions.agent.agent_json import Actions
+from genba.definitions.agent.json_schema import problem_in_schema, problems_in_value
+from genba.definitions.agent.loading import load_definition
+from genba.definitions.project.config_recovery import usable_project
+from genba.definitions.project.goal_text import goals_from_yaml, read_goal_line, read_goals
+from genba.definitions.project.project import load_project, rules_from
+from genba.definitions.steps.steps_registry import Step
 from genba.domain.errors import LONGEST_WAIT, ConfigurationError, GenbaError, RecoverableError
 from genba.domain.events import AgentOutput, Notice, ReplyReceived, ToolUsed
 from genba.domain.ports import Processes
 from genba.domain.problems import Problem
 from genba.domain.processes import Command, Ending, Exit, Heard
-from genba.domain.replies import AgentSession, Reply
-from genba.domain.walls import McpServer
-from genba.judgement.action_blocks import find_actions
-from genba.judgement.claims import explanation, read_claim, read_closure
-from genba.judgement.structured_output import last_block, strings_in, whole_reply
-from genba.judgement.transitions import gate_move
+from genba.domain.sessions.replies import AgentSession, Reply
+from genba.domain.sessions.sandbox import McpServer
+from genba.judgement.loop.action_blocks import find_actions
+from genba.judgement.loop.claims import explanation, read_claim, read_closure
+from genba.judgement.loop.structured_output import last_block, strings_in, whole_reply
+from genba.judgement.loop.transitions import gate_move
 from genba.testing.conformance import an_ask
 from tests.fuzz import corpus
 from tests.fuzz.budget import within

@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from genba.connections.gates.broker import Broker
-from genba.connections.gates.proxy import AllowListProxy
-from genba.connections.gates.wire import Patience
-from genba.domain.walls import Network
+from genba.connections.egress.broker import Broker
+from genba.connections.egress.h11_connection import Patience
+from genba.connections.egress.proxy import AllowListProxy
+from genba.domain.sessions.sandbox import Network
 from tests.fuzz.outside import tried
 from tests.gates.brokered import CALLS, KEY, WORD
 from tests.gates.places import SOON, Client, Diary, Far, listening, ok

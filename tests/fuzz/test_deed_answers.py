@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genba.connections.github.deeds import GitHubDeeds
+from genba.connections.github.remote_changes import GitHubDeeds
 from genba.domain.errors import GenbaError
-from genba.domain.outbox import CloseIssue, Deed, KeepComment, OpenPullRequest, PostComment, Relabel, marker
+from genba.domain.tracker.outbox import CloseIssue, Deed, KeepComment, OpenPullRequest, PostComment, Relabel, marker
 from genba.testing.github.server import GitHub
 from tests.fuzz.outside import tried
 from tests.fuzz.test_sync_processes import another

@@ -9,24 +9,24 @@ from typing import Any
 import msgspec
 import pytest
 
-from genba.connections.agents.claude_events import ClaudeReading
-from genba.connections.agents.codex_events import CodexReading
+from genba.connections.agents.cli_tools.claude_events import ClaudeReading
+from genba.connections.agents.cli_tools.codex_events import CodexReading
+from genba.connections.agents.cli_tools.opencode_events import OpenCodeReading
 from genba.connections.agents.command_line import Reading, Totals
-from genba.connections.agents.opencode_events import OpenCodeReading
-from genba.connections.git.layout import RepositoryLayout
+from genba.connections.git.repository.layout import RepositoryLayout
 from genba.connections.journal.jsonl import JsonlJournal, read_journal
 from genba.connections.journal.redaction import Redactor
-from genba.definitions.layers import Layer, merge
-from genba.definitions.loading import load_definition
-from genba.definitions.project import load_project, rules_from
-from genba.definitions.scaffold import scaffold
+from genba.definitions.agent.layers import Layer, merge
+from genba.definitions.agent.loading import load_definition
+from genba.definitions.agent.scaffold import scaffold
+from genba.definitions.project.project import load_project, rules_from
+from genba.domain.convert import LARGEST_FILE, LARGEST_YAML
 from genba.domain.errors import LONGEST_WAIT, AgentUnavailable, ConfigurationError, RateLimited, RecoverableError
 from genba.domain.events import Notice
 from genba.domain.problems import MOST_TOLD
 from genba.domain.processes import Ending, Exit
-from genba.domain.replies import Reply
-from genba.domain.shapes import LARGEST_FILE, LARGEST_YAML
-from genba.judgement.structured_output import last_block
+from genba.domain.sessions.replies import Reply
+from genba.judgement.loop.structured_output import last_block
 from tests.fuzz.budget import within
 from tests.fuzz.histories import BASE, CommitPlan, HistoryPlan, Repository
 from tests.project import Project

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genba.blackboard.board import Blackboard
+from genba.blackboard.tasks.board import Blackboard
 from genba.connections.github.client import GitHubClient
 from genba.connections.github.issues import GitHubIssues
 from genba.connections.github.rest_details import closed_by
-from genba.coordination.syncing import Synchronizer
-from genba.definitions.tracker_file import GitHubSettings
+from genba.coordination.tracker.tracker_sync import Synchronizer
+from genba.definitions.project.tracker_section import GitHubSettings
 from genba.domain.errors import GenbaError, RecoverableError, RemoteUnavailable
 from genba.testing.doubles import ManualClock
 from genba.testing.github.faults import Fault

@@ -18,8 +18,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from genba.domain.tasks import TaskDraft
-from genba.entrypoints.listening import Patience, bound_port, serving
+from genba.domain.tasks.task import TaskDraft
+from genba.entrypoints.listeners import Patience, bound_port, serving
 from tests.fuzz.outside import everything, texts, tried
 from tests.fuzz.spoken import board_file
 from tests.project import Project

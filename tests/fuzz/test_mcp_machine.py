@@ -13,12 +13,12 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from genba.blackboard.history import CHANGES
+from genba.blackboard.tasks.history import CHANGES
 from genba.coordination.workflow.answers import Caller
-from genba.definitions.fleet_file import FleetSettings, WorkflowSettings
-from genba.domain.fleet import PartEnd, Purpose
-from genba.domain.tasks import StatusChange, TaskStatus
-from genba.domain.workflow import ErrorCode, Tool
+from genba.definitions.project.work_sections import FleetSettings, WorkflowSettings
+from genba.domain.fleet.records import PartEnd, Purpose
+from genba.domain.tasks.task import StatusChange, TaskStatus
+from genba.domain.workflow.actions import ErrorCode, Tool
 from genba.testing.conformance import a_verification
 from tests.blackboard.test_laws import BY
 from tests.fuzz.outside import anything, texts, tried

@@ -215,45 +215,45 @@ def test_whoever_looks_for_writes_sees_each_kind(tmp_path: Path, line: str, is_w
 
 
 WRITERS = {
-    "blackboard/opening.py": 1,  # the empty file of a new blackboard: SQLite does the rest
+    "blackboard/database/connect.py": 1,  # the empty file of a new blackboard: SQLite does the rest
     "connections/agents/player.py": 4,  # the scripted agent itself: what it writes is its work
-    "connections/detached/forking.py": 1,  # a log, appended to
-    "connections/detached/hearing.py": 2,  # what was heard, appended to; and a number of one width, written over
-    "connections/detached/holding.py": 3,  # locks
-    "connections/detached/nursery.py": 1,  # a log, appended to
-    "connections/detached/places.py": 3,  # room that is reserved; what is read there is put in place by a move
-    "connections/drafts.py": 2,  # beside, and then moved
-    "connections/git/answering.py": 1,  # in memory
-    "connections/git/beneath.py": 1,  # a copy in a folder that is thrown away, or beside and then moved
-    "connections/git/bundles.py": 1,  # a pack in a folder that is thrown away
-    "connections/git/cells.py": 9,  # a repository in a folder of its own that counts when its state says so
-    "connections/git/checkouts.py": 6,  # a checkout to verify in, thrown away with its folder
-    "connections/git/laying.py": 1,  # a plan in a folder that is thrown away
-    "connections/git/locks.py": 1,  # a lock
-    "connections/git/registering.py": 5,  # in a folder that is moved into place
-    "connections/git/staging.py": 6,  # a repository in a folder that is thrown away
-    "connections/git/templates.py": 2,  # in a cell that counts when its record is there
-    "connections/git/views.py": 1,  # in a checkout that is thrown away
-    "connections/git/writing.py": 2,  # an object, beside and then moved
+    "connections/detached/fork_server.py": 1,  # a log, appended to
+    "connections/detached/output_log.py": 2,  # what was heard, appended to; and a number of one width, written over
+    "connections/detached/process_lock.py": 3,  # locks
+    "connections/detached/fork_server_client.py": 1,  # a log, appended to
+    "connections/detached/job_dir.py": 3,  # room that is reserved; what is read there is put in place by a move
+    "connections/atomic_write.py": 2,  # beside, and then moved
+    "connections/git/repository/run_process.py": 1,  # in memory
+    "connections/git/agent_trees/safe_open.py": 1,  # a copy in a folder that is thrown away, or beside and then moved
+    "connections/git/private/bundles.py": 1,  # a pack in a folder that is thrown away
+    "connections/git/private/private_repositories.py": 9,  # a repository that counts when its state says so
+    "connections/git/private/checkouts.py": 6,  # a checkout to verify in, thrown away with its folder
+    "connections/git/agent_trees/checkout_files.py": 1,  # a plan in a folder that is thrown away
+    "connections/git/repository/locks.py": 1,  # a lock
+    "connections/git/worktrees/registration.py": 5,  # in a folder that is moved into place
+    "connections/git/agent_trees/staging.py": 6,  # a repository in a folder that is thrown away
+    "connections/git/worktrees/templates.py": 2,  # in a cell that counts when its record is there
+    "connections/git/private/views.py": 1,  # in a checkout that is thrown away
+    "connections/git/repository/commit_writer.py": 2,  # an object, beside and then moved
     "connections/journal/jsonl.py": 1,  # appended to; half a line is mended by who opens it again
-    "connections/process/ports.py": 1,  # a lock
+    "connections/processes/ports.py": 1,  # a lock
     "connections/removal.py": 1,  # opened to be removed
-    "connections/sandbox/containers_image.py": 2,  # an archive in a file without a name of ours; a lock
-    "connections/sandbox/launcher.py": 1,  # settings of the kernel
+    "connections/sandbox/containers/image.py": 2,  # an archive in a file without a name of ours; a lock
+    "connections/sandbox/bubblewrap/launcher.py": 1,  # settings of the kernel
     "connections/sandbox/limits.py": 1,  # settings of the kernel
     "connections/sandbox/system_folders.py": 1,  # beside, and then moved
     "connections/secrets/gitleaks.py": 1,  # files that a scanner is shown, in a folder of its own
-    "coordination/executor_lock.py": 1,  # a lock
-    "definitions/scaffold.py": 1,  # in a folder that is moved into place
-    "entrypoints/cli/demo_cast.py": 1,  # the project of the demo, made anew each time
-    "entrypoints/cli/demo_command.py": 1,  # the same
-    "entrypoints/cli/serve_command.py": 2,  # a page that a browser opens once, removed with its server
-    "entrypoints/mcp/pipes.py": 1,  # nothing: the device that keeps none of it
+    "coordination/engine/executor_lock.py": 1,  # a lock
+    "definitions/agent/scaffold.py": 1,  # in a folder that is moved into place
+    "entrypoints/cli/start/demo_agents.py": 1,  # the project of the demo, made anew each time
+    "entrypoints/cli/start/demo_command.py": 1,  # the same
+    "entrypoints/cli/inspect/serve_command.py": 2,  # a page that a browser opens once, removed with its server
+    "entrypoints/mcp/stdio_streams.py": 1,  # nothing: the device that keeps none of it
     "connections/secrets/passed_over.py": 1,  # in a folder of its own, removed after the scan
     "definitions/task_import/snapshot.py": 2,  # a copy in a folder of its own, removed after it was read
-    "wiring/making_ready.py": 1,  # in a folder of its own, copied from there into the tree of an agent
-    "wiring/sandbox_trial.py": 1,  # a repository to try a sandbox with, thrown away
-    "wiring/starting.py": 1,  # a log
-    "wiring/web_keys.py": 2,  # beside, and then moved
+    "wiring/sandbox/worktree_setup.py": 1,  # in a folder of its own, copied from there into the tree of an agent
+    "wiring/project/sandbox_trial.py": 1,  # a repository to try a sandbox with, thrown away
+    "wiring/dashboard/start_session.py": 1,  # a log
+    "wiring/dashboard/keys.py": 2,  # beside, and then moved
 }
 """How many calls of each module write a file, and why nobody finds half of one."""

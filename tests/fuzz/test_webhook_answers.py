@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from genba.connections.notices.webhook import WebhookChannel
+from genba.connections.notifications.webhook import WebhookChannel
 from genba.domain.errors import GenbaError, RecoverableError, UnrecoverableError
 from genba.testing.notice_conformance import a_notice
 from tests.gates.places import listening

@@ -3,9 +3,9 @@
 import contextlib
 from collections.abc import AsyncIterator
 
-from genba.connections.gates.broker import Broker
-from genba.connections.gates.model_calls import ModelCalls, calls_of
-from genba.connections.gates.wire import Patience
+from genba.connections.egress.broker import Broker
+from genba.connections.egress.h11_connection import Patience
+from genba.connections.egress.model_calls import ModelCalls, calls_of
 from tests.gates.places import Client, Diary, Serve, listening
 
 KEY = "sk-real-7d1f0c2b9a"

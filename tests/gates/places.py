@@ -8,7 +8,7 @@ from typing import Any
 
 import h11
 
-from genba.connections.gates.events import GateEvent, Verdict
+from genba.connections.egress.events import GateEvent, Verdict
 
 SOON = 30.0
 """The deadline of everything that must happen. It is never waited for when it does."""

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genba.connections.gates.broker import Broker
-from genba.connections.gates.events import Verdict
-from genba.connections.gates.exchange import Mask
-from genba.connections.gates.model_calls import calls_of
-from genba.connections.gates.wire import Patience
-from genba.connections.gates.words import new_word
+from genba.connections.egress.broker import Broker
+from genba.connections.egress.events import Verdict
+from genba.connections.egress.exchange import Mask
+from genba.connections.egress.h11_connection import Patience
+from genba.connections.egress.model_calls import calls_of
+from genba.connections.egress.session_token import new_word
 from genba.domain.errors import ConfigurationError
 from tests.gates.brokered import CALLS, KEY, WORD, get, post, session
 from tests.gates.places import SOON, Client, Diary, Far, listening, ok, read_request

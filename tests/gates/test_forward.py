@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 
-from genba.connections.gates.events import Verdict
-from genba.connections.gates.forward import Forward
+from genba.connections.egress.events import Verdict
+from genba.connections.egress.port_forward import Forward
 from tests.gates.places import SOON, Client, Diary, listening
 from tests.gates.test_proxy import echo
 

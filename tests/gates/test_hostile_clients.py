@@ -5,9 +5,9 @@ import contextlib
 
 import pytest
 
-from genba.connections.gates.broker import Broker
-from genba.connections.gates.events import GateEvent, Verdict
-from genba.connections.gates.wire import Patience
+from genba.connections.egress.broker import Broker
+from genba.connections.egress.events import GateEvent, Verdict
+from genba.connections.egress.h11_connection import Patience
 from tests.gates.brokered import CALLS, KEY, WORD, get, post, session
 from tests.gates.places import Client, Far, listening, ok
 

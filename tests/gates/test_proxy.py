@@ -11,12 +11,12 @@ import psutil
 import pytest
 import trustme
 
-from genba.connections.gates.addresses import AllowList, Denied, parse_entry
-from genba.connections.gates.events import Verdict
-from genba.connections.gates.proxy import AllowListProxy
-from genba.connections.gates.wire import Patience
+from genba.connections.egress.addresses import AllowList, Denied, parse_entry
+from genba.connections.egress.events import Verdict
+from genba.connections.egress.h11_connection import Patience
+from genba.connections.egress.proxy import AllowListProxy
 from genba.domain.errors import ConfigurationError
-from genba.domain.walls import Network
+from genba.domain.sessions.sandbox import Network
 from tests.gates.places import SOON, Answer, Client, Diary, Far, listening, ok
 
 

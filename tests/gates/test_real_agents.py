@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.gates.broker import Broker
-from genba.connections.gates.events import Verdict
-from genba.connections.gates.model_calls import calls_of
-from genba.connections.gates.words import new_word
+from genba.connections.egress.broker import Broker
+from genba.connections.egress.events import Verdict
+from genba.connections.egress.model_calls import calls_of
+from genba.connections.egress.session_token import new_word
 from genba.testing.model_server import Cut, Fail, ModelServer, Say, Write
 from tests.clis import cli, path_with_clis
 from tests.gates.places import Diary, listening

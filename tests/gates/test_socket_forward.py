@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.gates.events import Verdict
-from genba.connections.gates.socket_forward import SocketForward
-from genba.connections.gates.wire import Patience
+from genba.connections.egress.events import Verdict
+from genba.connections.egress.h11_connection import Patience
+from genba.connections.egress.socket_forward import SocketForward
 from tests.gates.places import SOON, Client, Diary, listening
 from tests.gates.test_proxy import echo
 

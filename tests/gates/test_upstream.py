@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import trustme
 
-from genba.connections.gates.broker import Broker
-from genba.connections.gates.events import Verdict
-from genba.connections.gates.upstream import proxy_for
+from genba.connections.egress.broker import Broker
+from genba.connections.egress.events import Verdict
+from genba.connections.egress.upstream import proxy_for
 from genba.domain.errors import ConfigurationError
 from tests.gates.brokered import CALLS, KEY, WORD, get, post
 from tests.gates.places import Client, Diary, Far, listening, ok

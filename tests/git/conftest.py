@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.git.layout import RepositoryLayout
-from genba.connections.git.walled import WalledTrees
-from genba.connections.process.supervisor import ProcessSupervisor
-from genba.connections.sandbox.bubblewrap import BubblewrapSandbox
+from genba.connections.git.private.sandboxed_worktrees import WalledTrees
+from genba.connections.git.repository.layout import RepositoryLayout
+from genba.connections.processes.supervisor import ProcessSupervisor
+from genba.connections.sandbox.bubblewrap.bubblewrap import BubblewrapSandbox
 from genba.domain.processes import Command, Exit
-from genba.domain.walls import Cell
-from genba.domain.workspaces import Workspace, WorkspaceRequest
+from genba.domain.sessions.sandbox import Cell
+from genba.domain.sessions.workspaces import Workspace, WorkspaceRequest
 from tests.project import Project
 
 AGENT = "worker"

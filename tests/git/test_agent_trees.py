@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.git.commands import Git
-from genba.connections.git.laying import lay_out
-from genba.connections.git.layout import RepositoryLayout
-from genba.connections.git.merging import GitRepository
-from genba.connections.git.staging import stage
-from genba.connections.git.worktrees import GitWorkingTrees
+from genba.connections.git.agent_trees.checkout_files import lay_out
+from genba.connections.git.agent_trees.staging import stage
+from genba.connections.git.merging.merge import GitRepository
+from genba.connections.git.repository.commands import Git
+from genba.connections.git.repository.layout import RepositoryLayout
+from genba.connections.git.worktrees.worktrees import GitWorkingTrees
 from genba.domain.errors import BoundaryViolationError, GitError, StateConflictError
-from genba.domain.workspaces import Workspace
+from genba.domain.sessions.workspaces import Workspace
 from tests.git.conftest import Floor, request
 from tests.project import Project
 

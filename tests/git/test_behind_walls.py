@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from genba.connections.git.layout import is_folder
-from genba.connections.git.merging import GitRepository
+from genba.connections.git.merging.merge import GitRepository
+from genba.connections.git.repository.layout import is_folder
 from genba.domain.errors import StateConflictError
 from tests.git.conftest import Floor, request
 from tests.project import Project

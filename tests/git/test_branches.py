@@ -1,10 +1,10 @@
 """Which branches there are is read from files, and left to git where files do not tell."""
 
-from genba.connections.git.branches import branches_beside
-from genba.connections.git.layout import RepositoryLayout
-from genba.connections.git.merging import GitRepository
-from genba.connections.git.worktrees import GitWorkingTrees
-from genba.domain.workspaces import WorkspaceRequest
+from genba.connections.git.merging.merge import GitRepository
+from genba.connections.git.repository.branches import branches_beside
+from genba.connections.git.repository.layout import RepositoryLayout
+from genba.connections.git.worktrees.worktrees import GitWorkingTrees
+from genba.domain.sessions.workspaces import WorkspaceRequest
 from tests.project import Project
 
 AUTHOR = "worker@agents.invalid"

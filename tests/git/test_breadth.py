@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.git.breadth import Breadth, Objects, whole, widest
-from genba.connections.git.weighing import MOST_COMMITS
+from genba.connections.git.private.size_limits import MOST_COMMITS
+from genba.connections.git.private.tree_size import Breadth, Objects, whole, widest
 from genba.domain.errors import BoundaryViolationError
 from tests.git.conftest import Floor
 

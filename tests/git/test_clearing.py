@@ -11,14 +11,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from genba.connections.git.layout import RepositoryLayout
-from genba.connections.git.locks import FileLock
-from genba.connections.git.making import CLEARING
-from genba.connections.git.queueing import GitRework
-from genba.connections.git.records import read_record, write_record
-from genba.connections.git.worktrees import GitWorkingTrees
+from genba.connections.git.merging.merge_target import GitRework
+from genba.connections.git.repository.layout import RepositoryLayout
+from genba.connections.git.repository.locks import FileLock
+from genba.connections.git.worktrees.records import read_record, write_record
+from genba.connections.git.worktrees.worktree_create import CLEARING
+from genba.connections.git.worktrees.worktrees import GitWorkingTrees
 from genba.domain.errors import GitError, StateConflictError
-from genba.domain.workspaces import WorkspaceRequest
+from genba.domain.sessions.workspaces import WorkspaceRequest
 from tests.preloaded import ROOT, ordinary_environment
 from tests.project import Project
 
@@ -74,10 +74,10 @@ async def test_whoever_has_just_taken_a_branch_and_not_yet_said_its_name_is_no_o
 _OPENS = """
 import asyncio, sys
 from pathlib import Path
-from genba.connections.git.layout import RepositoryLayout
-from genba.connections.git.queueing import GitRework
-from genba.connections.git.records import read_record, write_record
-from genba.connections.git.worktrees import GitWorkingTrees
+from genba.connections.git.repository.layout import RepositoryLayout
+from genba.connections.git.merging.merge_target import GitRework
+from genba.connections.git.worktrees.records import read_record, write_record
+from genba.connections.git.worktrees.worktrees import GitWorkingTrees
 from tests.git.test_clearing import REQUEST
 async def main():
     await GitWorkingTrees(await RepositoryLayout.find(Path(sys.argv[1]))).open(REQUEST)
@@ -210,8 +210,8 @@ async def test_a_tree_that_was_left_on_no_branch_is_put_back_past_a_lock_that_wa
 
 _COMMITS = """
 import asyncio, pathlib, sys
-from genba.connections.git.layout import RepositoryLayout
-from genba.connections.git.worktrees import GitWorkingTrees
+from genba.connections.git.repository.layout import RepositoryLayout
+from genba.connections.git.worktrees.worktrees import GitWorkingTrees
 from tests.git.test_clearing import REQUEST
 async def main():
     trees = GitWorkingTrees(await RepositoryLayout.find(pathlib.Path(sys.argv[1])))

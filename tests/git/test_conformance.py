@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from genba.connections.git.merging import GitRepository
+from genba.connections.git.merging.merge import GitRepository
 from genba.domain.ports import Repository, WorkingTrees
-from genba.domain.workspaces import Workspace, WorkspaceRequest
+from genba.domain.sessions.workspaces import Workspace, WorkspaceRequest
 from genba.testing.conformance import RepositorySuite, WorkingTreesSuite
 from tests.git.conftest import Floor, request
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.git.layout import is_folder
-from genba.connections.git.worktrees import GitWorkingTrees
+from genba.connections.git.repository.layout import is_folder
+from genba.connections.git.worktrees.worktrees import GitWorkingTrees
 from genba.domain.errors import GitError, StateConflictError
-from genba.domain.workspaces import Workspace
+from genba.domain.sessions.workspaces import Workspace
 from tests.git.conftest import Floor
 
 COMMIT = "echo work > work.txt && git add -A && git commit -qm 'Some work'"

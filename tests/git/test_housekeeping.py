@@ -4,11 +4,11 @@ import os
 import time
 from pathlib import Path
 
-from genba.connections.git.housekeeping import GitHousekeeping, Piece
-from genba.connections.git.layout import RepositoryLayout, is_folder
-from genba.connections.git.worktrees import GitWorkingTrees
-from genba.domain.housekeeping import RunFact
-from genba.domain.workspaces import Workspace
+from genba.connections.git.repository.layout import RepositoryLayout, is_folder
+from genba.connections.git.worktrees.housekeeping import GitHousekeeping, Piece
+from genba.connections.git.worktrees.worktrees import GitWorkingTrees
+from genba.domain.sessions.workspaces import Workspace
+from genba.domain.tasks.housekeeping import RunFact
 from tests.git.conftest import Floor, request
 from tests.project import Project
 

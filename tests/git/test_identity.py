@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.git.identity import Identity
-from genba.connections.git.layout import RepositoryLayout
-from genba.connections.git.walled import WalledTrees
-from genba.connections.sandbox.bubblewrap import BubblewrapSandbox
+from genba.connections.git.private.identity import Identity
+from genba.connections.git.private.sandboxed_worktrees import WalledTrees
+from genba.connections.git.repository.layout import RepositoryLayout
+from genba.connections.sandbox.bubblewrap.bubblewrap import BubblewrapSandbox
 from tests.git.conftest import AGENT, Floor
 from tests.project import Project
 

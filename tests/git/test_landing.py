@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.git.landing import Landing, _Record
-from genba.connections.git.layout import RepositoryLayout
-from genba.connections.git.locks import held
-from genba.domain.workspaces import MergeStatus, Proposal
+from genba.connections.git.merging.fast_forward import Landing, _Record
+from genba.connections.git.repository.layout import RepositoryLayout
+from genba.connections.git.repository.locks import held
+from genba.domain.sessions.workspaces import MergeStatus, Proposal
 from tests.project import Project
 
 WRITE = {"write": {"path": "README.md", "text": "from the agent\n"}}

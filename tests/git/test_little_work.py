@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.git.layout import RepositoryLayout
-from genba.connections.git.walled import WalledTrees
+from genba.connections.git.private.sandboxed_worktrees import WalledTrees
+from genba.connections.git.repository.layout import RepositoryLayout
 from genba.domain.errors import BoundaryViolationError
-from genba.domain.walls import Cell
-from genba.domain.workspaces import Workspace
+from genba.domain.sessions.sandbox import Cell
+from genba.domain.sessions.workspaces import Workspace
 from tests.git.conftest import Floor
 from tests.project import Project
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.detached.holding import take
-from genba.connections.git.locks import FileLock, held, is_gone, is_held
+from genba.connections.detached.process_lock import take
+from genba.connections.git.repository.locks import FileLock, held, is_gone, is_held
 from genba.domain.errors import StateConflictError
 
 
@@ -80,7 +80,7 @@ def test_one_that_has_died_and_that_nobody_has_buried_is_gone() -> None:
 
 _LOOKS = """
 import sys, pathlib
-from genba.connections.git.locks import is_held
+from genba.connections.git.repository.locks import is_held
 path = pathlib.Path(sys.argv[1])
 print("looking", flush=True)
 while True:

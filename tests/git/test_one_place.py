@@ -6,7 +6,7 @@ from pathlib import Path
 import genba
 
 SOURCE = Path(genba.__file__).parent
-STARTS = {"connections/git/commands.py", "connections/secrets/scanner.py"}
+STARTS = {"connections/git/repository/commands.py", "connections/secrets/scanner.py"}
 """The second gives git to the supervisor of processes, with the same settings."""
 INSIDE = {"connections/agents/player.py"}
 """Runs in the place of an agent, where the agent runs."""

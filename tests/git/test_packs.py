@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.git.layout import RepositoryLayout
-from genba.connections.git.packs import Packs
+from genba.connections.git.private.packs import Packs
+from genba.connections.git.repository.layout import RepositoryLayout
 from tests.git.conftest import Floor
 from tests.project import Project
 

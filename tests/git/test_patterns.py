@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.git.layout import RepositoryLayout
-from genba.connections.git.staging import stage
-from genba.connections.git.worktrees import GitWorkingTrees
+from genba.connections.git.agent_trees.staging import stage
+from genba.connections.git.repository.layout import RepositoryLayout
+from genba.connections.git.worktrees.worktrees import GitWorkingTrees
 from genba.domain.errors import BoundaryViolationError, GitError
 from tests.git.conftest import Floor, request
 from tests.project import Project

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.git.commands import Git
-from genba.connections.git.history import GitHistory
-from genba.connections.git.layout import RepositoryLayout
-from genba.connections.git.plain_objects import read_blob, read_changes, read_commit, read_span
-from genba.connections.git.remembering import Memory
-from genba.connections.git.spans import parse_changes, parse_rows
+from genba.connections.git.repository.commands import Git
+from genba.connections.git.repository.history import GitHistory
+from genba.connections.git.repository.layout import RepositoryLayout
+from genba.connections.git.repository.loose_objects import read_blob, read_changes, read_commit, read_span
+from genba.connections.git.repository.object_cache import Memory
+from genba.connections.git.scanning.commit_range import parse_changes, parse_rows
 from tests.project import Project
 
 LOG = ("log", "-z", "--boundary", "--format=%m%x00%H%x00%T%x00%P%x00%s")

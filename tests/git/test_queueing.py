@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.git.layout import RepositoryLayout
-from genba.connections.git.queueing import GitRework, GitTarget
-from genba.connections.git.worktrees import GitWorkingTrees
+from genba.connections.git.merging.merge_target import GitRework, GitTarget
+from genba.connections.git.repository.layout import RepositoryLayout
+from genba.connections.git.worktrees.worktrees import GitWorkingTrees
 from genba.domain.errors import StateConflictError
-from genba.domain.merge_queue import MergeHistory, Work
-from genba.domain.workspaces import Workspace
+from genba.domain.fleet.merge_queue import MergeHistory, Work
+from genba.domain.sessions.workspaces import Workspace
 from tests.git.conftest import Floor, request
 from tests.project import Project
 

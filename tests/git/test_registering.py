@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.git.layout import RepositoryLayout, is_folder
-from genba.connections.git.registering import register
-from genba.connections.git.worktrees import GitWorkingTrees
+from genba.connections.git.repository.layout import RepositoryLayout, is_folder
+from genba.connections.git.worktrees.registration import register
+from genba.connections.git.worktrees.worktrees import GitWorkingTrees
 from genba.domain.errors import StateConflictError
 from tests.git.conftest import request
 from tests.project import Project

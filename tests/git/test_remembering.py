@@ -2,12 +2,12 @@
 
 import pytest
 
-from genba.connections.git.commands import Git
-from genba.connections.git.history import GitHistory
-from genba.connections.git.layout import RepositoryLayout
-from genba.connections.git.naming import is_plain
-from genba.connections.git.observing import changed_files
-from genba.connections.git.remembering import Memory
+from genba.connections.git.repository.commands import Git
+from genba.connections.git.repository.history import GitHistory
+from genba.connections.git.repository.layout import RepositoryLayout
+from genba.connections.git.repository.object_cache import Memory
+from genba.connections.git.worktrees.naming import is_plain
+from genba.connections.git.worktrees.worktree_status import changed_files
 from tests.project import Project
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.git.layout import RepositoryLayout
-from genba.connections.git.saying import telling_line, verb
+from genba.connections.git.repository.git_errors import telling_line, verb
+from genba.connections.git.repository.layout import RepositoryLayout
 from genba.domain.errors import GitError
 from tests.project import Project
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.git.layout import RepositoryLayout
-from genba.connections.git.scanning import GitScan
-from genba.domain.branch_names import numbered
+from genba.connections.git.repository.layout import RepositoryLayout
+from genba.connections.git.scanning.issue_scan import GitScan
 from genba.domain.facilitation import How, Scanned
+from genba.domain.tracker.branch_names import numbered
 from tests.project import Project
 
 

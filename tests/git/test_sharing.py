@@ -9,13 +9,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from genba.connections.git.layout import RepositoryLayout
-from genba.connections.git.sharing import BRANCHES, SESSIONS, SHARED, SharedTrees, Sharing
-from genba.connections.git.walled import WalledTrees
-from genba.connections.git.worktrees import GitWorkingTrees
-from genba.connections.sandbox.bubblewrap import BubblewrapSandbox
+from genba.connections.git.merging.session_sync import BRANCHES, SESSIONS, SHARED, SharedTrees, Sharing
+from genba.connections.git.private.sandboxed_worktrees import WalledTrees
+from genba.connections.git.repository.layout import RepositoryLayout
+from genba.connections.git.worktrees.worktrees import GitWorkingTrees
+from genba.connections.sandbox.bubblewrap.bubblewrap import BubblewrapSandbox
 from genba.domain.errors import GitError, NotFoundError, StateConflictError
-from genba.domain.workspaces import Workspace, WorkspaceRequest
+from genba.domain.sessions.workspaces import Workspace, WorkspaceRequest
 from tests.coordination.queue_floor import clone
 from tests.git.conftest import request as asked
 from tests.project import Project

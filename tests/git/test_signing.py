@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.git.signing import SIGNING, SIGNING_HOOK
+from genba.connections.git.private.commit_hook import SIGNING, SIGNING_HOOK
 
 OWN = {"GENBA_ISSUE": "12", "GENBA_AGENT": "worker", "GENBA_RUN": "worker-1"}
 SIGNED = "Issue: 12\nAgent: worker\nSession: worker-1"

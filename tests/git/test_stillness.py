@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.git.commands import Git
-from genba.connections.git.layout import RepositoryLayout
-from genba.connections.git.observing import tree_status
-from genba.connections.git.stillness import take_prints
+from genba.connections.git.repository.commands import Git
+from genba.connections.git.repository.layout import RepositoryLayout
+from genba.connections.git.worktrees.status_cache import take_prints
+from genba.connections.git.worktrees.worktree_status import tree_status
 from tests.project import Project
 
 DEADLINE = 30.0

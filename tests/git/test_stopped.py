@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.git.layout import RepositoryLayout
-from genba.connections.git.locks import FileLock
-from genba.connections.git.records import TreeRecord, write_record
-from genba.connections.git.removal import remove
-from genba.connections.git.worktrees import GitWorkingTrees
+from genba.connections.git.repository.layout import RepositoryLayout
+from genba.connections.git.repository.locks import FileLock
+from genba.connections.git.worktrees.records import TreeRecord, write_record
+from genba.connections.git.worktrees.removal import remove
+from genba.connections.git.worktrees.worktrees import GitWorkingTrees
 from tests.git.conftest import request
 from tests.project import Project
 

@@ -1,6 +1,6 @@
 """The first line of what lands."""
 
-from genba.domain.texts import subject_of
+from genba.domain.text_limits import subject_of
 
 
 def test_a_short_title_is_the_subject() -> None:

@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from genba.connections.git.trash import delete_later
+from genba.connections.git.worktrees.trash import delete_later
 
 DEADLINE = 30.0
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.git.commands import Git
-from genba.connections.git.layout import RepositoryLayout
-from genba.connections.git.writing import Writer, Writing, write_commit
+from genba.connections.git.repository.commands import Git
+from genba.connections.git.repository.commit_writer import Writer, Writing, write_commit
+from genba.connections.git.repository.layout import RepositoryLayout
 from tests.project import Project
 
 MESSAGE = "Merge ä (#1)\n\nIssue: 1\nAgent: worker"

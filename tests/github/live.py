@@ -20,10 +20,10 @@ from typing import Any
 
 import httpx
 
-from genba.connections.git.access import origin_of
-from genba.connections.github.credentials import TokenCredentials, find_credentials, gh_by
-from genba.connections.process.supervisor import ProcessSupervisor
-from genba.definitions.tracker_file import GitHubSettings
+from genba.connections.git.repository.access import origin_of
+from genba.connections.github.access.credentials import TokenCredentials, find_credentials, gh_by
+from genba.connections.processes.supervisor import ProcessSupervisor
+from genba.definitions.project.tracker_section import GitHubSettings
 from genba.domain.errors import GenbaError
 
 GENBA = Path(sys.executable).parent / "genba"

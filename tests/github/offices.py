@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 
 import httpx
 
+from genba.connections.github.access.credentials import Credentials, TokenCredentials
+from genba.connections.github.access.destinations import Destination, destination
 from genba.connections.github.client import GitHubClient
-from genba.connections.github.credentials import Credentials, TokenCredentials
-from genba.connections.github.destinations import Destination, destination
-from genba.definitions.tracker_file import BoardSettings, GitHubSettings
+from genba.definitions.project.tracker_section import BoardSettings, GitHubSettings
 from genba.domain.ports import Clock
 from genba.testing.doubles import ManualClock
 from genba.testing.github.server import GitHub

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Callable, Mapping
 import httpx
 import pytest
 
+from genba.connections.github.access.credentials import TokenCredentials
 from genba.connections.github.client import GitHubClient
-from genba.connections.github.credentials import TokenCredentials
-from genba.connections.github.refusals import NoGraphQL, Refused, TooHeavy, refusal, words_of
+from genba.connections.github.errors import NoGraphQL, Refused, TooHeavy, refusal, words_of
 from genba.domain.errors import (
     AccessRefusedError,
     GenbaError,

@@ -10,8 +10,8 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from genba.connections.git.access import origin_of
-from genba.connections.github.credentials import (
+from genba.connections.git.repository.access import origin_of
+from genba.connections.github.access.credentials import (
     AppCredentials,
     Credentials,
     RunGh,
@@ -19,8 +19,8 @@ from genba.connections.github.credentials import (
     find_credentials,
     gh_by,
 )
-from genba.connections.process.supervisor import ProcessSupervisor
-from genba.definitions.tracker_file import AppSettings, GitHubSettings
+from genba.connections.processes.supervisor import ProcessSupervisor
+from genba.definitions.project.tracker_section import AppSettings, GitHubSettings
 from genba.domain.errors import AccessRefusedError
 from genba.testing.github.server import GitHub
 from tests.github.offices import SHOP, TOKEN, connected, named, settings, settle

@@ -6,7 +6,7 @@ import pytest
 
 from genba.connections.github.client import GitHubClient
 from genba.connections.github.comments import signed
-from genba.connections.github.deeds import GitHubDeeds
+from genba.connections.github.remote_changes import GitHubDeeds
 from genba.domain.errors import (
     AccessRefusedError,
     NotFoundError,
@@ -14,7 +14,7 @@ from genba.domain.errors import (
     RemoteUnavailable,
     UnrecoverableError,
 )
-from genba.domain.outbox import (
+from genba.domain.tracker.outbox import (
     CloseIssue,
     Deed,
     KeepComment,

@@ -11,11 +11,11 @@ from pathlib import Path
 import httpx
 import pytest
 
+from genba.connections.github.access.credentials import TokenCredentials, find_credentials, gh_by
+from genba.connections.github.access.destinations import destination
 from genba.connections.github.client import GitHubClient
-from genba.connections.github.credentials import TokenCredentials, find_credentials, gh_by
-from genba.connections.github.destinations import destination
-from genba.connections.process.supervisor import ProcessSupervisor
-from genba.definitions.tracker_file import GitHubSettings
+from genba.connections.processes.supervisor import ProcessSupervisor
+from genba.definitions.project.tracker_section import GitHubSettings
 from genba.domain.errors import AccessRefusedError, RemoteUnavailable
 from genba.testing.doubles import ManualClock
 from tests.project import Project

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.github.credentials import TokenCredentials
-from genba.connections.github.deeds import GitHubDeeds
+from genba.connections.github.access.credentials import TokenCredentials
 from genba.connections.github.forge import GitHubForge
 from genba.connections.github.issues import GitHubIssues
+from genba.connections.github.remote_changes import GitHubDeeds
 from genba.connections.github.tracker import GitHubTracker
 from genba.domain.errors import NotFoundError, UnrecoverableError
-from genba.domain.outbox import (
+from genba.domain.tracker.outbox import (
     CloseIssue,
     KeepComment,
     MergePullRequest,
@@ -21,7 +21,7 @@ from genba.domain.outbox import (
     Relabel,
     ReopenIssue,
 )
-from genba.domain.tracking import PullRequestState, ReviewVerdict
+from genba.domain.tracker.remote import PullRequestState, ReviewVerdict
 from genba.testing.conformance import ForgeSuite, TrackerSuite
 from tests.github.emulated import Emulate
 from tests.github.offices import connected, named, settings

@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator
 import pytest
 
 from genba.connections.github.client import GitHubClient
-from genba.connections.github.deeds import GitHubDeeds
 from genba.connections.github.forge import GitHubForge
 from genba.connections.github.issues import GitHubIssues
+from genba.connections.github.remote_changes import GitHubDeeds
 from genba.connections.github.tracker import GitHubTracker
-from genba.domain.issues import IssueChange
-from genba.domain.outbox import PostComment
-from genba.domain.workspaces import PullRequest
+from genba.domain.sessions.workspaces import PullRequest
+from genba.domain.tracker.issues import IssueChange
+from genba.domain.tracker.outbox import PostComment
 from genba.testing.conformance import ForgeSuite, TrackerSuite
 from genba.testing.github.server import GitHub
 from genba.testing.outbox_conformance import DeedsSuite

@@ -4,14 +4,14 @@ import re
 
 import pytest
 
+from genba.connections.github.access.credentials import TokenCredentials
 from genba.connections.github.client import GitHubClient
-from genba.connections.github.credentials import TokenCredentials
 from genba.connections.github.issues import GitHubIssues
-from genba.connections.github.shapes import Issue, PullNode, ReviewNode, Reviews
+from genba.connections.github.responses import Issue, PullNode, ReviewNode, Reviews
 from genba.connections.github.translation import issue_of_row, pull_of_node
-from genba.definitions.tracker_file import BoardSettings
+from genba.definitions.project.tracker_section import BoardSettings
 from genba.domain.errors import AccessRefusedError, NotFoundError, RemoteUnavailable
-from genba.domain.tracking import Details, IssuePage, PullRequestState, ReviewVerdict, TrackedIssue
+from genba.domain.tracker.remote import Details, IssuePage, PullRequestState, ReviewVerdict, TrackedIssue
 from genba.testing.doubles import ManualClock
 from genba.testing.github.faults import Fault
 from genba.testing.github.server import GitHub

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from genba.connections.process.supervisor import ProcessSupervisor
+from genba.connections.processes.supervisor import ProcessSupervisor
 from genba.domain.errors import AccessRefusedError
 from genba.testing.github.server import GitHub
-from genba.wiring.github import GitHubOffice
+from genba.wiring.tracker.github import GitHubOffice
 from tests.github.offices import SHOP, TOKEN, settings, settle
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.outbox import Outbox
+from genba.blackboard.tasks.board import Blackboard
+from genba.blackboard.tracker.outbox import Outbox
 from genba.connections.clock import SystemClock
-from genba.connections.github.credentials import TokenCredentials
-from genba.connections.github.deeds import GitHubDeeds
-from genba.coordination.sending import Sender
-from genba.domain.outbox import (
+from genba.connections.github.access.credentials import TokenCredentials
+from genba.connections.github.remote_changes import GitHubDeeds
+from genba.coordination.tracker.outbox_sender import Sender
+from genba.domain.tracker.outbox import (
     CloseIssue,
     Deed,
     DeedStatus,

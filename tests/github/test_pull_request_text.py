@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from genba.domain.evidence import CheckResult, CheckStatus
-from genba.domain.goals import (
+from genba.domain.goals.goal import (
     CommitsExist,
     FileExists,
     FrozenGoal,
@@ -18,10 +17,11 @@ from genba.domain.goals import (
     TestsKept,
     TestsPass,
 )
-from genba.domain.outbox import marker
-from genba.domain.outcomes import ClosureAction
-from genba.domain.verification import GoalResult, Subject, VerdictStatus, Verification
-from genba.execution.pull_request_text import LONGEST_BODY, LONGEST_TITLE, Told, body_of, evidence_of, title_of
+from genba.domain.goals.verification import GoalResult, Subject, VerdictStatus, Verification
+from genba.domain.sessions.evidence import CheckResult, CheckStatus
+from genba.domain.sessions.outcomes import ClosureAction
+from genba.domain.tracker.outbox import marker
+from genba.execution.delivery.pull_request_text import LONGEST_BODY, LONGEST_TITLE, Told, body_of, evidence_of, title_of
 
 EFFECT = re.compile(r"(?i)@[a-z0-9]|#\d|\bGH-\d|/(?:issues|pulls?|discussions)/\d|<!")
 COMMIT = "3f9c2ab81d0e3f9c2ab81d0e3f9c2ab81d0e3f9c"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from genba.connections.goals.runner import GoalEngine
-from genba.connections.process.supervisor import ProcessSupervisor
-from genba.domain.evidence import CheckResult, CheckStatus
-from genba.domain.verification import Place
+from genba.connections.processes.supervisor import ProcessSupervisor
+from genba.domain.goals.verification import Place
+from genba.domain.sessions.evidence import CheckResult, CheckStatus
 
 BIN = Path(sys.executable).parent
 ENVIRONMENT = {

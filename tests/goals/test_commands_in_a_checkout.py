@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from genba.connections.goals.runner import GoalEngine
-from genba.connections.process.supervisor import ProcessSupervisor
-from genba.domain.evidence import CheckStatus
-from genba.domain.goals import (
+from genba.connections.processes.supervisor import ProcessSupervisor
+from genba.domain.goals.goal import (
     BuildSucceeds,
     CommitsExist,
     CustomScript,
@@ -18,9 +17,10 @@ from genba.domain.goals import (
     LintPasses,
     NoSecrets,
 )
-from genba.domain.goals import TestAdded as TestAddedGoal
-from genba.domain.goals import TestsPass as TestsPassGoal
-from genba.domain.verification import Place
+from genba.domain.goals.goal import TestAdded as TestAddedGoal
+from genba.domain.goals.goal import TestsPass as TestsPassGoal
+from genba.domain.goals.verification import Place
+from genba.domain.sessions.evidence import CheckStatus
 from tests.goals.conftest import ENVIRONMENT, RememberingScanner, Write
 
 PASSED, FAILED, ERROR = CheckStatus.PASSED, CheckStatus.FAILED, CheckStatus.ERROR

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genba.connections.goals.detection import detect_in
-from genba.domain.detection import DETECTION_FILES, Detected, detect, runs_whole_suite
+from genba.domain.goals.detection import DETECTION_FILES, Detected, detect, runs_whole_suite
 from tests.goals.conftest import Write
 
 

@@ -9,15 +9,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from genba.connections.goals.asking import free_port
 from genba.connections.goals.endpoints import RunnerSettings
+from genba.connections.goals.http_requests import free_port
 from genba.connections.goals.runner import GoalEngine
-from genba.connections.process.supervisor import ProcessSupervisor
-from genba.connections.process.tree import living
-from genba.domain.evidence import CheckStatus
-from genba.domain.goals import EndpointResponds, ResponseContains
+from genba.connections.processes.supervisor import ProcessSupervisor
+from genba.connections.processes.tree import living
+from genba.domain.goals.goal import EndpointResponds, ResponseContains
+from genba.domain.goals.verification import Place
 from genba.domain.processes import service_mark
-from genba.domain.verification import Place
+from genba.domain.sessions.evidence import CheckStatus
 from tests.goals.conftest import ENVIRONMENT, RememberingScanner, Write
 
 PASSED, FAILED, ERROR = CheckStatus.PASSED, CheckStatus.FAILED, CheckStatus.ERROR

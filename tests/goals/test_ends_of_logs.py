@@ -6,7 +6,7 @@ import pytest
 
 from genba.connections.goals.results import FileResults
 from genba.domain.errors import NotFoundError
-from genba.domain.evidence import CheckResult, CheckStatus
+from genba.domain.sessions.evidence import CheckResult, CheckStatus
 
 
 def kept(folder: Path, output: str) -> tuple[FileResults, str]:

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import pytest
 
 from genba.connections.goals.runner import GoalEngine
-from genba.domain.evidence import CheckResult, CheckStatus
-from genba.domain.goals import TestsPass as TestsPassGoal
+from genba.domain.goals.goal import TestsPass as TestsPassGoal
+from genba.domain.goals.verification import Place
 from genba.domain.ports import GoalRunner
-from genba.domain.verification import Place
+from genba.domain.sessions.evidence import CheckResult, CheckStatus
 from genba.testing.doubles import UnexpectedStep
 from genba.testing.goal_conformance import GoalRunnerConformance
 from genba.testing.goal_doubles import ScriptedGoals

@@ -7,12 +7,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from genba.connections.goals.narrowing import narrow
 from genba.connections.goals.runner import GoalEngine
-from genba.domain.evidence import CheckStatus
-from genba.domain.goals import TestAdded as TestAddedGoal
-from genba.domain.goals import Words
-from genba.domain.verification import Place
+from genba.connections.goals.test_selection import narrow
+from genba.domain.goals.goal import TestAdded as TestAddedGoal
+from genba.domain.goals.goal import Words
+from genba.domain.goals.verification import Place
+from genba.domain.sessions.evidence import CheckStatus
 
 PASSED, FAILED, ERROR = CheckStatus.PASSED, CheckStatus.FAILED, CheckStatus.ERROR
 GOAL = TestAddedGoal(must_fail_on_base=True, command="python3 -m pytest -q -p no:cacheprovider")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.process.environment import passed_on, without_own_tools
+from genba.connections.processes.environment import passed_on, without_own_tools
 from tests.project import Project, ordinary_environment
 from tests.python_tools import linked_genba, path_with_python
 from tests.walls import needs_bubblewrap

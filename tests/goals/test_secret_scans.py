@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.process.supervisor import ProcessSupervisor
-from genba.connections.process.tree import living
+from genba.connections.processes.supervisor import ProcessSupervisor
+from genba.connections.processes.tree import living
 from genba.connections.secrets.fallback import added_lines
 from genba.connections.secrets.gitleaks import find_gitleaks
 from genba.connections.secrets.scanner import GitSecretScanner
 from genba.domain.errors import CheckBrokenError
-from genba.domain.evidence import CheckResult, CheckStatus
+from genba.domain.sessions.evidence import CheckResult, CheckStatus
 from tests.goals.conftest import ENVIRONMENT
 
 PASSED, FAILED, ERROR = CheckStatus.PASSED, CheckStatus.FAILED, CheckStatus.ERROR

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from genba.domain.detection import names_tests
-from genba.domain.suite_counts import SuiteCount, count_tests
+from genba.domain.goals.detection import names_tests
+from genba.domain.goals.test_counts import SuiteCount, count_tests
 
 NONE_RAN = {
     "pytest": "============ test session starts ============\ncollected 0 items\n\n====== no tests ran in 0.01s ======\n",

@@ -5,10 +5,10 @@ import sys
 import pytest
 
 from genba.connections.goals.runner import GoalEngine
-from genba.domain.evidence import CheckStatus
-from genba.domain.goals import CustomScript
-from genba.domain.goals import TestsPass as TestsPassGoal
-from genba.domain.verification import Place
+from genba.domain.goals.goal import CustomScript
+from genba.domain.goals.goal import TestsPass as TestsPassGoal
+from genba.domain.goals.verification import Place
+from genba.domain.sessions.evidence import CheckStatus
 from tests.goals.conftest import Write
 
 PYTEST = "python3 -m pytest -q -p no:cacheprovider"

@@ -6,10 +6,10 @@ from textwrap import dedent
 
 import msgspec
 
-from genba.domain.evidence import CheckResult
-from genba.domain.verification import BranchFacts, CommitFacts, FileChange, Subject
-from genba.judgement.goals import View
-from genba.judgement.guards import judge_links_inside, judge_protected_paths, judge_tests_kept
+from genba.domain.goals.verification import BranchFacts, CommitFacts, FileChange, Subject
+from genba.domain.sessions.evidence import CheckResult
+from genba.judgement.verification.built_in_checks import judge_links_inside, judge_protected_paths, judge_tests_kept
+from genba.judgement.verification.goal_results import View
 
 _NOTHING = ("000000", "0" * 40)
 

@@ -4,8 +4,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from genba.definitions.fleet_file import FleetSettings
-from genba.domain.fleet import (
+from genba.definitions.project.work_sections import FleetSettings
+from genba.domain.fleet.records import (
     EntryStatus,
     Escalation,
     EscalationKind,
@@ -18,9 +18,9 @@ from genba.domain.fleet import (
     Subtask,
     WaitsFor,
 )
-from genba.domain.tasks import Task, TaskStatus
-from genba.judgement.dispatching import moves
-from genba.judgement.moves import Agent, Me, Move, Start, Wait
+from genba.domain.tasks.task import Task, TaskStatus
+from genba.judgement.scheduling.actions import Agent, Me, Move, Start, Wait
+from genba.judgement.scheduling.dispatch import moves
 
 M = TypeVar("M")
 

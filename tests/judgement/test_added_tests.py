@@ -2,7 +2,7 @@
 
 import pytest
 
-from genba.judgement import test_cases as cases
+from genba.judgement.test_changes import added_tests as cases
 from tests.judgement.branches import Binary, Branch, Link, branch
 
 PATH = "tests/test_titles.py"

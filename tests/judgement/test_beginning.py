@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from genba.domain.errors import ConfigurationError, GitError
-from genba.domain.fleet import EscalationKind, Field, Ledger, Purpose, Spent, WaitsFor
+from genba.domain.fleet.records import EscalationKind, Field, Ledger, Purpose, Spent, WaitsFor
 from genba.domain.problems import Problem
-from genba.domain.tasks import TaskStatus
-from genba.judgement.attempts import HOPELESS, told
-from genba.judgement.moves import CreateParts, Escalate, RejectPlan, Start, WaitReason
-from genba.judgement.spending import allowance
+from genba.domain.tasks.task import TaskStatus
+from genba.judgement.scheduling.actions import CreateParts, Escalate, RejectPlan, Start, WaitReason
+from genba.judgement.scheduling.attempts import HOPELESS, told
+from genba.judgement.scheduling.spending import allowance
 from tests.judgement.fleets import (
     COMMIT,
     asked,

@@ -4,10 +4,19 @@ from typing import Any
 
 import pytest
 
-from genba.domain.fleet import Cause, EntryStatus, Escalation, EscalationKind, FleetSession, Ledger, Spent, WaitsFor
-from genba.domain.loop_state import ANSWER
-from genba.domain.tasks import Blocker, BlockerKind, Task, TaskStatus
-from genba.judgement.moves import (
+from genba.domain.fleet.records import (
+    Cause,
+    EntryStatus,
+    Escalation,
+    EscalationKind,
+    FleetSession,
+    Ledger,
+    Spent,
+    WaitsFor,
+)
+from genba.domain.sessions.loop_state import ANSWER
+from genba.domain.tasks.task import Blocker, BlockerKind, Task, TaskStatus
+from genba.judgement.scheduling.actions import (
     AskReview,
     Close,
     Continue,

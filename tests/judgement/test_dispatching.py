@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from genba.domain.fleet import EntryStatus, Executor, FleetSession, ProviderPause, Purpose, Resources, WaitsFor
-from genba.domain.tasks import Blocker, BlockerKind, Priority, TaskStatus
-from genba.judgement.moves import (
+from genba.domain.fleet.records import EntryStatus, Executor, FleetSession, ProviderPause, Purpose, Resources, WaitsFor
+from genba.domain.tasks.task import Blocker, BlockerKind, Priority, TaskStatus
+from genba.judgement.scheduling.actions import (
     Close,
     Continue,
     EndSession,

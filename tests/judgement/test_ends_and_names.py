@@ -2,7 +2,7 @@
 
 import pytest
 
-from genba.judgement.guards import judge_links_inside
+from genba.judgement.verification.built_in_checks import judge_links_inside
 from tests.judgement.branches import branch
 
 ENDINGS = {

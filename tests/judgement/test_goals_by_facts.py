@@ -3,10 +3,9 @@
 import msgspec
 import pytest
 
-from genba.domain import goals as wanted
-from genba.domain.evidence import CheckResult, CheckStatus
-from genba.domain.goals import FrozenGoal, Goal, GoalLevel, GoalSource
-from genba.domain.verification import (
+from genba.domain.goals import goal as wanted
+from genba.domain.goals.goal import FrozenGoal, Goal, GoalLevel, GoalSource
+from genba.domain.goals.verification import (
     ArtifactType,
     BranchArtifact,
     CommitArtifact,
@@ -16,8 +15,9 @@ from genba.domain.verification import (
     Subject,
     VerdictStatus,
 )
-from genba.judgement import goals
-from genba.judgement.commands import commands_in, files_run
+from genba.domain.sessions.evidence import CheckResult, CheckStatus
+from genba.judgement.verification import goal_results
+from genba.judgement.verification.judging_files import commands_in, files_run
 from tests.judgement.branches import Binary, Branch, Link, Program, branch
 
 WORK = branch({"src/a.py": "x = 1\n"}, {"src/a.py": "x = 2\n", "docs/b.md": "b\n"})
@@ -25,7 +25,7 @@ NOTHING = branch({"a": "x\n"}, {"a": "x\n"}, commits=())
 
 
 def judged(goal: Goal, made: Branch, **settings: object) -> CheckResult:
-    result = goals.judge_by_facts(goal, made.view(**settings))
+    result = goal_results.judge_by_facts(goal, made.view(**settings))
     assert result is not None
     assert result.name == wanted.goal_type(goal)
     return result
@@ -141,9 +141,13 @@ def test_tests_that_must_fail_on_the_base_are_run_unless_there_are_none() -> Non
         {}, {"tests/test_a.py": TEST, "tests/conftest.py": "x = 1\n", "tests/data.json": "1\n", "a.py": "x\n"}
     )
     assert not judged(goal, WORK).passed
-    assert goals.judge_by_facts(goal, made.view()) is None
-    assert goals.test_files(made.view(), goal) == ("tests/test_a.py",)
-    assert goals.files_to_lay_over(made.view(), goal) == ("tests/conftest.py", "tests/data.json", "tests/test_a.py")
+    assert goal_results.judge_by_facts(goal, made.view()) is None
+    assert goal_results.test_files(made.view(), goal) == ("tests/test_a.py",)
+    assert goal_results.files_to_lay_over(made.view(), goal) == (
+        "tests/conftest.py",
+        "tests/data.json",
+        "tests/test_a.py",
+    )
 
 
 def test_tests_beside_the_code_cannot_be_run_on_the_base() -> None:
@@ -166,7 +170,7 @@ def test_tests_beside_the_code_cannot_be_run_on_the_base() -> None:
     ],
 )
 def test_what_must_be_run_is_not_judged_by_facts(goal: Goal) -> None:
-    assert goals.judge_by_facts(goal, WORK.view()) is None
+    assert goal_results.judge_by_facts(goal, WORK.view()) is None
 
 
 ALL = (ArtifactType.COMMIT, ArtifactType.BRANCH, ArtifactType.FILE)
@@ -174,8 +178,8 @@ ALL = (ArtifactType.COMMIT, ArtifactType.BRANCH, ArtifactType.FILE)
 
 def test_artifacts_are_what_git_shows() -> None:
     subject = WORK.view().subject
-    assert goals.missing_artifacts(ALL, WORK.facts, subject) == ()
-    found = goals.artifacts(WORK.facts, subject)
+    assert goal_results.missing_artifacts(ALL, WORK.facts, subject) == ()
+    found = goal_results.artifacts(WORK.facts, subject)
     assert found[0] == CommitArtifact(sha="c" * 40, branch="work")
     assert found[1] == BranchArtifact(name="work", base_branch="main")
     assert [part.path for part in found if isinstance(part, FileArtifact)] == ["docs/b.md", "src/a.py"]
@@ -184,16 +188,16 @@ def test_artifacts_are_what_git_shows() -> None:
 
 def test_artifacts_that_are_not_there_are_missing() -> None:
     nowhere = Subject(commit="c", base="b")
-    assert goals.missing_artifacts(ALL, NOTHING.facts, nowhere) == ALL
+    assert goal_results.missing_artifacts(ALL, NOTHING.facts, nowhere) == ALL
     on_base = Subject(commit="c", base="b", branch="main", base_branch="main")
-    assert goals.missing_artifacts((ArtifactType.BRANCH,), WORK.facts, on_base) == (ArtifactType.BRANCH,)
+    assert goal_results.missing_artifacts((ArtifactType.BRANCH,), WORK.facts, on_base) == (ArtifactType.BRANCH,)
     only_removed = branch({"a": "x\n"}, {})
-    assert goals.missing_artifacts(ALL, only_removed.facts, WORK.view().subject) == (ArtifactType.FILE,)
+    assert goal_results.missing_artifacts(ALL, only_removed.facts, WORK.view().subject) == (ArtifactType.FILE,)
 
 
 def test_no_more_than_a_thousand_files_are_listed() -> None:
     made = branch({}, {f"f{n}": f"{n}\n" for n in range(1100)})
-    assert len(goals.artifacts(made.facts, made.view().subject)) == 1002
+    assert len(goal_results.artifacts(made.facts, made.view().subject)) == 1002
 
 
 def test_findings_are_sentences() -> None:
@@ -210,14 +214,14 @@ def test_findings_are_sentences() -> None:
         strayed="other",
         elsewhere=("mine", "yours"),
     )
-    assert goals.findings(made.facts, subject) == (
+    assert goal_results.findings(made.facts, subject) == (
         "1 commit changes nothing: abcdef0",
         "the commits take back what they change: nothing is different from the base",
         "7 files not committed: a, b, c, d, e and 2 more",
         "the working tree is on other, not on work",
         "commits were left on other branches: mine, yours",
     )
-    assert goals.findings(WORK.facts, WORK.view().subject) == ()
+    assert goal_results.findings(WORK.facts, WORK.view().subject) == ()
 
 
 def result(status: CheckStatus, *, required: bool = True) -> GoalResult:
@@ -244,14 +248,16 @@ PASSED, FAILED, ERROR = CheckStatus.PASSED, CheckStatus.FAILED, CheckStatus.ERRO
     ],
 )
 def test_the_verdict_on_results(results: tuple[GoalResult, ...], verdict: str) -> None:
-    made = goals.judge_verification(WORK.view().subject, WORK.facts, (), results, 1.5)
+    made = goal_results.judge_verification(WORK.view().subject, WORK.facts, (), results, 1.5)
     assert made.verdict == verdict
     assert (made.tree, made.commits, made.results, made.seconds) == (WORK.facts.tree, 1, results, 1.5)
 
 
 def test_missing_artifacts_come_first_and_nothing_is_done_without_them() -> None:
     subject = WORK.view().subject
-    made = goals.judge_verification(subject, NOTHING.facts, (ArtifactType.COMMIT,), (result(ERROR), result(PASSED)), 0)
+    made = goal_results.judge_verification(
+        subject, NOTHING.facts, (ArtifactType.COMMIT,), (result(ERROR), result(PASSED)), 0
+    )
     assert made.status is VerdictStatus.REJECTED
     assert made.verdict == "rejected: missing_artifacts"
     assert made.missing == ("commit",)
@@ -317,7 +323,7 @@ FILES = (
     ],
 )
 def test_the_files_that_a_command_names(command: wanted.Words, paths: tuple[str, ...]) -> None:
-    assert goals.paths_in_command(command, FILES) == paths
+    assert goal_results.paths_in_command(command, FILES) == paths
 
 
 RUN = frozenset(

@@ -3,8 +3,8 @@
 import sys
 from types import FrameType
 
-from genba.domain.fleet import Field, ProviderPause
-from genba.judgement.moves import Wait
+from genba.domain.fleet.records import Field, ProviderPause
+from genba.judgement.scheduling.actions import Wait
 from tests.judgement.fleets import decide, field, none, started, task
 
 LATER = "2026-03-01T12:05:00.000000Z"

@@ -3,13 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genba.domain.evidence import CheckResult, CheckStatus
-from genba.domain.fleet import Escalation, EscalationKind, FleetSession
-from genba.domain.goals import FrozenGoal, GoalLevel, GoalSource, LintPasses, TestsPass
-from genba.domain.loop_state import ANSWER
-from genba.domain.tasks import Task
-from genba.domain.verification import GoalResult, RejectionReason, Subject, VerdictStatus, Verification
-from genba.judgement.handovers import LONGEST, answer_gap, handover, quoted
+from genba.domain.fleet.records import Escalation, EscalationKind, FleetSession
+from genba.domain.goals.goal import FrozenGoal, GoalLevel, GoalSource, LintPasses, TestsPass
+from genba.domain.goals.verification import GoalResult, RejectionReason, Subject, VerdictStatus, Verification
+from genba.domain.sessions.evidence import CheckResult, CheckStatus
+from genba.domain.sessions.loop_state import ANSWER
+from genba.domain.tasks.task import Task
+from genba.judgement.workflow.handovers import LONGEST, answer_gap, handover, quoted
 
 TASK = Task(id=1, number=12, title="Add a login")
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from genba.domain import goals as wanted
-from genba.domain.goals import Goal
-from genba.judgement import goals, paths
+from genba.domain.goals import goal as wanted
+from genba.domain.goals.goal import Goal
+from genba.judgement.verification import goal_results, paths
 from tests.judgement.branches import Binary, Entry, Inner, Link, Program, branch
 
 GOALS: tuple[Goal, ...] = (
@@ -64,11 +64,11 @@ def test_no_branch_makes_judging_raise(base: dict[str, Entry], commit: dict[str,
     made = branch(base, commit)
     view = made.view(judges=("Makefile", "a"))
     for goal in GOALS:
-        result = goals.judge_by_facts(goal, view)
+        result = goal_results.judge_by_facts(goal, view)
         assert result is None or result.passed or result.detail
     subject = view.subject
-    goals.findings(made.facts, subject)
-    goals.artifacts(made.facts, subject)
+    goal_results.findings(made.facts, subject)
+    goal_results.artifacts(made.facts, subject)
 
 
 @settings(max_examples=200)
@@ -76,14 +76,14 @@ def test_no_branch_makes_judging_raise(base: dict[str, Entry], commit: dict[str,
 def test_a_branch_without_changes_passes_every_guard(files: dict[str, Entry]) -> None:
     view = branch(files, files).view(judges=("Makefile",))
     for goal in wanted.GUARDS:
-        result = goals.judge_by_facts(goal, view)
+        result = goal_results.judge_by_facts(goal, view)
         assert result is not None
         assert result.passed
 
 
 @given(st.text() | st.lists(st.text()).map(tuple), st.lists(PATHS))
 def test_no_command_makes_the_search_for_its_files_raise(command: wanted.Words, files: list[str]) -> None:
-    assert set(goals.paths_in_command(command, files)) <= set(files)
+    assert set(goal_results.paths_in_command(command, files)) <= set(files)
 
 
 @given(st.text(), st.text())
@@ -125,4 +125,4 @@ def test_deep_and_long_texts_are_judged_in_time(kind: str) -> None:
     before = dict.fromkeys(files, "def test_a():\n    assert f()\n")
     for made in (branch(before, files), branch(files, before)):
         for goal in GOALS:
-            goals.judge_by_facts(goal, made.view(judges=("Makefile",)))
+            goal_results.judge_by_facts(goal, made.view(judges=("Makefile",)))

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from genba.definitions.instructions import NAMES, PLACEHOLDER, PLACEHOLDERS
-from genba.definitions.project import load_project
+from genba.definitions.project.instructions import NAMES, PLACEHOLDER, PLACEHOLDERS
+from genba.definitions.project.project import load_project
 from genba.domain.errors import ConfigurationError
-from genba.domain.tasks import Blocker, BlockerKind, TaskStatus
-from genba.domain.workflow import Action, ActionKind, Evidence, ExitReason, Hierarchy, Phase, Piece, Snapshot
-from genba.judgement import instruction_texts_en, instruction_texts_ja
-from genba.judgement.instructions import WORDS, control_prompt, text_name, write
-from genba.judgement.next_action import decide
+from genba.domain.tasks.task import Blocker, BlockerKind, TaskStatus
+from genba.domain.workflow.actions import Action, ActionKind, Evidence, ExitReason, Hierarchy, Phase, Piece, Snapshot
+from genba.judgement.workflow import instruction_texts_en, instruction_texts_ja
+from genba.judgement.workflow.instructions import WORDS, control_prompt, text_name, write
+from genba.judgement.workflow.next_action import decide
 
 S = TaskStatus
 TASK = Piece(number=7, title="Add a login", body="With a form.", status=S.IN_PROGRESS)

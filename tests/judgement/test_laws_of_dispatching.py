@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from genba.definitions.fleet_file import FleetSettings
-from genba.domain.fleet import (
+from genba.definitions.project.work_sections import FleetSettings
+from genba.domain.fleet.records import (
     EntryStatus,
     EscalationKind,
     Executor,
@@ -20,9 +20,9 @@ from genba.domain.fleet import (
     Spent,
     WaitsFor,
 )
-from genba.domain.tasks import Priority, Task, TaskStatus
-from genba.judgement.dispatching import moves
-from genba.judgement.moves import Continue, Me, Move, Queue, Start, Wait
+from genba.domain.tasks.task import Priority, Task, TaskStatus
+from genba.judgement.scheduling.actions import Continue, Me, Move, Queue, Start, Wait
+from genba.judgement.scheduling.dispatch import moves
 from tests.judgement.fleets import (
     AGENTS,
     BEFORE,

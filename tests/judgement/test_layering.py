@@ -3,7 +3,7 @@
 import random
 import time
 
-from genba.judgement.layering import layers, places
+from genba.judgement.views.graph_layout import layers, places
 
 
 def test_what_is_needed_stands_on_the_left() -> None:

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from genba.domain.fleet import Cause, EscalationKind, FleetSession, Purpose, WaitsFor
-from genba.domain.tasks import Blocker, BlockerKind, Task, TaskStatus
-from genba.judgement.moves import Agent, Block, Continue, EndSession, Move, Start, Wait, WaitReason
+from genba.domain.fleet.records import Cause, EscalationKind, FleetSession, Purpose, WaitsFor
+from genba.domain.tasks.task import Blocker, BlockerKind, Task, TaskStatus
+from genba.judgement.scheduling.actions import Agent, Block, Continue, EndSession, Move, Start, Wait, WaitReason
 from tests.judgement.fleets import AGENTS, COMMIT, asked, decide, failure, field, only, review, session, settings, task
 
 LEAD = Agent(name="lead", provider="north", manages=True)

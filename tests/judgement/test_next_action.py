@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from genba.definitions.instructions import NAMES, PLACEHOLDERS
-from genba.domain.tasks import Blocker, BlockerKind, TaskStatus
-from genba.domain.workflow import (
+from genba.definitions.project.instructions import NAMES, PLACEHOLDERS
+from genba.domain.tasks.task import Blocker, BlockerKind, TaskStatus
+from genba.domain.workflow.actions import (
     ALWAYS,
     Action,
     ActionKind,
@@ -22,7 +22,7 @@ from genba.domain.workflow import (
     Snapshot,
     Tool,
 )
-from genba.judgement.next_action import allowed, decide
+from genba.judgement.workflow.next_action import allowed, decide
 
 S, K, T = TaskStatus, ActionKind, Tool
 TASK = Piece(number=7, title="Add a login", status=S.IN_PROGRESS)

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genba.judgement.critical_path import chains, circles
-from genba.judgement.overlap import Writer, globs_meet, price
-from genba.judgement.paths import matches
+from genba.judgement.scheduling.critical_path import chains, circles
+from genba.judgement.scheduling.overlap import Writer, globs_meet, price
+from genba.judgement.verification.paths import matches
 from tests.judgement.fleets import task
 
 MEET = [

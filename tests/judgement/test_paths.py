@@ -2,7 +2,7 @@
 
 import pytest
 
-from genba.judgement.paths import PROTECTED, is_documentation, is_test, matches, matches_any, shown
+from genba.judgement.verification.paths import PROTECTED, is_documentation, is_test, matches, matches_any, shown
 
 
 @pytest.mark.parametrize(

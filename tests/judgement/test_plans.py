@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genba.domain.evidence import CheckStatus
-from genba.domain.fleet import Plan, Subtask
-from genba.domain.goals import FileExists, TestsPass
+from genba.domain.fleet.records import Plan, Subtask
+from genba.domain.goals.goal import FileExists, TestsPass
 from genba.domain.problems import Problem
-from genba.domain.tasks import Priority, Task
-from genba.judgement.plans import (
+from genba.domain.sessions.evidence import CheckStatus
+from genba.domain.tasks.task import Priority, Task
+from genba.judgement.scheduling.plans import (
     PlanLimits,
     find_circle,
     plan_check,

@@ -4,8 +4,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genba.domain.tasks import Task, TaskStatus
-from genba.domain.tracking import (
+from genba.domain.tasks.task import Task, TaskStatus
+from genba.domain.tracker.remote import (
     PullRequestState,
     RemoteCheck,
     RemoteReview,
@@ -13,7 +13,16 @@ from genba.domain.tracking import (
     Terms,
     TrackedPullRequest,
 )
-from genba.judgement.pull_requests import ClosedUnmerged, Conflict, Merge, Merged, Rework, Wait, read_back, standing_of
+from genba.judgement.tracking.pull_requests import (
+    ClosedUnmerged,
+    Conflict,
+    Merge,
+    Merged,
+    Rework,
+    Wait,
+    read_back,
+    standing_of,
+)
 
 _COMMITS = st.sampled_from(["", "a" * 40, "b" * 40])
 _TEXTS = st.text(max_size=20)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genba.domain.evidence import CheckStatus
 from genba.domain.problems import Problem
-from genba.judgement.reviews import (
+from genba.domain.sessions.evidence import CheckStatus
+from genba.judgement.verification.reviews import (
     Finding,
     ReviewVerdict,
     Severity,

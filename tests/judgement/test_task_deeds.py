@@ -2,11 +2,11 @@
 
 import pytest
 
-from genba.domain.fleet import Escalation, EscalationKind
-from genba.domain.pictures_task import TaskDeed
-from genba.domain.tasks import Actor, ActorKind, Task, TaskEvent, TaskStatus
-from genba.judgement.event_words import event_sentence
-from genba.judgement.task_deeds import Known, task_deeds, ways_of
+from genba.domain.fleet.records import Escalation, EscalationKind
+from genba.domain.tasks.task import Actor, ActorKind, Task, TaskEvent, TaskStatus
+from genba.domain.views.task import TaskDeed
+from genba.judgement.views.event_text import event_sentence
+from genba.judgement.views.task_actions import Known, task_deeds, ways_of
 
 RUN, STOP, PAUSE, RESUME = TaskDeed.RUN, TaskDeed.STOP, TaskDeed.PAUSE, TaskDeed.RESUME
 APPROVE, UNBLOCK, REOPEN, CANCEL = TaskDeed.APPROVE, TaskDeed.UNBLOCK, TaskDeed.REOPEN, TaskDeed.CANCEL

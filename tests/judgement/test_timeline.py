@@ -2,9 +2,9 @@
 
 import msgspec
 
-from genba.domain.fleet import Purpose
-from genba.domain.pictures_workers import PartMark, SpanFacts, Stretch
-from genba.judgement.timeline import ALONE, lanes, stretches
+from genba.domain.fleet.records import Purpose
+from genba.domain.views.workers import PartMark, SpanFacts, Stretch
+from genba.judgement.views.timeline import ALONE, lanes, stretches
 
 SINCE = "2026-03-01T10:00:00Z"
 

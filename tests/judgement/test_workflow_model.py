@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from genba.domain.tasks import Blocker, BlockerKind, TaskStatus
-from genba.domain.workflow import (
+from genba.domain.tasks.task import Blocker, BlockerKind, TaskStatus
+from genba.domain.workflow.actions import (
     Action,
     ActionKind,
     Evidence,
@@ -25,8 +25,8 @@ from genba.domain.workflow import (
     Snapshot,
     Tool,
 )
-from genba.judgement.instructions import write
-from genba.judgement.next_action import TOOLS, decide
+from genba.judgement.workflow.instructions import write
+from genba.judgement.workflow.next_action import TOOLS, decide
 
 S, K = TaskStatus, ActionKind
 MAIN, MOST_REWORKS, MOST_ATTEMPTS = 1, 2, 1

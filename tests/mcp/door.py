@@ -14,8 +14,8 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult
 
-from genba.blackboard.board import Blackboard
-from genba.definitions.fleet_file import FleetSettings
+from genba.blackboard.tasks.board import Blackboard
+from genba.definitions.project.work_sections import FleetSettings
 from genba.entrypoints.mcp.http import serve_port
 from tests.workflow.house import House
 

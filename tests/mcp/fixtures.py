@@ -7,7 +7,7 @@ from pydantic import Field
 
 from genba.coordination.workflow.answers import Caller
 from genba.coordination.workflow.service import WorkflowService
-from genba.domain.workflow import ErrorCode, WorkflowError
+from genba.domain.workflow.actions import ErrorCode, WorkflowError
 from genba.entrypoints.mcp.arguments import SessionArguments, Word
 from genba.entrypoints.mcp.tools import TOOLS, ToolEntry
 

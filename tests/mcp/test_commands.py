@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 
-from genba.blackboard.workflow import WorkflowBoard
+from genba.blackboard.workflow.workflow_board import WorkflowBoard
 from genba.coordination.workflow.tokens import hashed, new_passkey
 from tests.clis import cli, path_with_clis
 from tests.mcp.door import MODES, error, told

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from genba.entrypoints.listening import bound_port, serving
+from genba.entrypoints.listeners import bound_port, serving
 from genba.entrypoints.mcp.http import HttpLine, application
 from genba.entrypoints.mcp.server import build
 from tests.clis import check

@@ -10,7 +10,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult
 
-from genba.definitions.fleet_file import FleetSettings, WorkflowSettings
+from genba.definitions.project.work_sections import FleetSettings, WorkflowSettings
 from genba.entrypoints.mcp.http import serve_socket
 from tests.mcp.door import MODES, Door, error, open_house, told
 from tests.workflow.house import House

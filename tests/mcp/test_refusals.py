@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from genba.definitions.fleet_file import FleetSettings, WorkflowSettings
+from genba.definitions.project.work_sections import FleetSettings, WorkflowSettings
 from genba.domain.errors import GitError
 from tests.mcp.door import MODERN, MODES, Door, error, open_house, request, routed, told
 

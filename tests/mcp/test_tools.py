@@ -9,8 +9,8 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from genba.domain.workflow import ErrorCode, Tool, WorkflowError
-from genba.entrypoints.mcp.shapes import lean, listed
+from genba.domain.workflow.actions import ErrorCode, Tool, WorkflowError
+from genba.entrypoints.mcp.schemas import lean, listed
 from genba.entrypoints.mcp.tools import TOOLS
 from tests.mcp.door import MODES, Door
 
@@ -99,7 +99,7 @@ def test_every_code_of_a_refusal_is_on_the_page() -> None:
 
 def test_what_says_nothing_is_left_out_and_what_is_required_is_not() -> None:
     from genba.coordination.workflow.answers import Inbox, TaskList
-    from genba.domain.workflow import Action, ActionKind, Piece
+    from genba.domain.workflow.actions import Action, ActionKind, Piece
 
     action = Action(action=ActionKind.EXIT, tools=(), task=Piece(number=1, title="Build a kite"))
 

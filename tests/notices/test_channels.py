@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.notices.desktop import DesktopChannel, desktop_problem, words
-from genba.connections.notices.webhook import WebhookChannel, url_problem
-from genba.connections.process.supervisor import ProcessSupervisor
+from genba.connections.notifications.desktop import DesktopChannel, desktop_problem, words
+from genba.connections.notifications.webhook import WebhookChannel, url_problem
+from genba.connections.processes.supervisor import ProcessSupervisor
 from genba.domain.errors import AgentUnavailable, RateLimited, RemoteUnavailable, UnrecoverableError
 from genba.domain.ports import Channel
 from genba.testing.notice_conformance import ChannelSuite, Heard, a_notice

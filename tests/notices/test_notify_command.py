@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from genba.domain.tasks import TaskStatus
+from genba.domain.tasks.task import TaskStatus
 from tests.fleet.yard import Yard
 from tests.notices.receiver import Receiver
 from tests.project import Project

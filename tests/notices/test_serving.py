@@ -1,6 +1,6 @@
 """`genba serve` tells people what waits for them, with no fleet at work."""
 
-from genba.domain.fleet import Escalation, EscalationKind
+from genba.domain.fleet.records import Escalation, EscalationKind
 from tests.fleet.yard import Yard
 from tests.notices.receiver import Receiver
 from tests.project import Project, until

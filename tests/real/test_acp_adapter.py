@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.agents.acp import AcpAdapter
-from genba.connections.process.tree import living
+from genba.connections.agents.acp.adapter import AcpAdapter
+from genba.connections.processes.tree import living
 from genba.domain.errors import AgentTimeout, AgentUnavailable, UnrecoverableError
-from genba.domain.outcomes import PermissionMode
 from genba.domain.ports import AgentAdapter
-from genba.domain.replies import AgentSession
+from genba.domain.sessions.outcomes import PermissionMode
+from genba.domain.sessions.replies import AgentSession
 from genba.testing.conformance import AgentAdapterSuite
 from genba.testing.model_server import Answer, Call, Fail, Hang, ModelServer, Run, Say, Tokens, Write
 from tests.clis import path_with_clis

@@ -10,16 +10,16 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from genba.connections.agents.claude_code import ClaudeCodeAdapter, ClaudeCodeSettings
-from genba.connections.gates.forward import Forward
-from genba.connections.process.supervisor import ProcessSupervisor
-from genba.connections.process.tree import living
-from genba.connections.sandbox.bubblewrap import BubblewrapSandbox
+from genba.connections.agents.cli_tools.claude_code import ClaudeCodeAdapter, ClaudeCodeSettings
+from genba.connections.egress.port_forward import Forward
+from genba.connections.processes.supervisor import ProcessSupervisor
+from genba.connections.processes.tree import living
+from genba.connections.sandbox.bubblewrap.bubblewrap import BubblewrapSandbox
 from genba.domain.errors import AgentTimeout, AgentUnavailable, RateLimited, UnrecoverableError
-from genba.domain.outcomes import PermissionMode
 from genba.domain.ports import AgentAdapter, AgentInstance
-from genba.domain.replies import AgentSession, Reply
-from genba.domain.walls import Cell, Gate
+from genba.domain.sessions.outcomes import PermissionMode
+from genba.domain.sessions.replies import AgentSession, Reply
+from genba.domain.sessions.sandbox import Cell, Gate
 from genba.testing.conformance import AgentAdapterSuite, an_ask
 from genba.testing.model_server import (
     Answer,

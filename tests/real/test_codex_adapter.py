@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from genba.connections.agents.codex import CodexAdapter
-from genba.connections.process.supervisor import ProcessSupervisor
-from genba.connections.process.tree import living
-from genba.connections.sandbox.bubblewrap import BubblewrapSandbox
+from genba.connections.agents.cli_tools.codex import CodexAdapter
+from genba.connections.processes.supervisor import ProcessSupervisor
+from genba.connections.processes.tree import living
+from genba.connections.sandbox.bubblewrap.bubblewrap import BubblewrapSandbox
 from genba.domain.errors import AgentTimeout, AgentUnavailable, RateLimited, UnrecoverableError
-from genba.domain.outcomes import PermissionMode
 from genba.domain.ports import AgentAdapter
-from genba.domain.replies import AgentSession
+from genba.domain.sessions.outcomes import PermissionMode
+from genba.domain.sessions.replies import AgentSession
 from genba.testing.conformance import AgentAdapterSuite
 from genba.testing.model_server import Answer, Call, Cut, Fail, Hang, ModelServer, Run, Say, Turn
 from tests.real.tool_places import KEY, TOOLS_BY_STDIN, ToolPlace

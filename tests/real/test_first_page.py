@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from genba.domain.tasks import TaskStatus
+from genba.domain.tasks.task import TaskStatus
 from genba.testing.model_server import ModelServer
 from tests.clis import path_with_clis
 from tests.project import Project

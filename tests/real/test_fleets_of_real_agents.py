@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from genba.domain.tasks import TaskStatus
+from genba.domain.tasks.task import TaskStatus
 from genba.testing.model_server import Answer, ModelServer, Run
 from tests.clis import cli, path_with_clis
 from tests.fleet.yard import Yard

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.agents.opencode import OpenCodeAdapter
-from genba.connections.process.tree import living
+from genba.connections.agents.cli_tools.opencode import OpenCodeAdapter
+from genba.connections.processes.tree import living
 from genba.domain.errors import AgentTimeout, AgentUnavailable, GenbaError, RateLimited, UnrecoverableError
-from genba.domain.outcomes import PermissionMode
 from genba.domain.ports import AgentAdapter
-from genba.domain.replies import AgentSession
+from genba.domain.sessions.outcomes import PermissionMode
+from genba.domain.sessions.replies import AgentSession
 from genba.testing.conformance import AgentAdapterSuite
 from genba.testing.model_server import Call, Cut, Fail, Hang, ModelServer, Run, Say, Turn, Write
 from tests.real.tool_places import KEY, TOOLS_BY_STDIN, ToolPlace

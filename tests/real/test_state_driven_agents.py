@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from genba.definitions.goal_text import read_goals
-from genba.domain.tasks import TaskStatus
+from genba.definitions.project.goal_text import read_goals
+from genba.domain.tasks.task import TaskStatus
 from genba.testing.model_server import ModelServer, Obey
 from tests.clis import cli, path_with_clis
 from tests.fleet.yard import Yard

@@ -12,13 +12,13 @@ import msgspec
 import pytest
 
 from genba.connections.agents.command_line import CommandLineAdapter
-from genba.connections.gates.forward import Forward
-from genba.connections.process.supervisor import ProcessSupervisor
-from genba.connections.sandbox.bubblewrap import BubblewrapSandbox
+from genba.connections.egress.port_forward import Forward
+from genba.connections.processes.supervisor import ProcessSupervisor
+from genba.connections.sandbox.bubblewrap.bubblewrap import BubblewrapSandbox
 from genba.connections.sandbox.system_folders import toolchain_folders
 from genba.domain.ports import AgentInstance, Processes
-from genba.domain.replies import AgentSession, Ask, Reply
-from genba.domain.walls import Cell, Gate
+from genba.domain.sessions.replies import AgentSession, Ask, Reply
+from genba.domain.sessions.sandbox import Cell, Gate
 from genba.testing.conformance import an_ask
 from genba.testing.model_server import ModelServer, Request, Run, Say, Turn
 

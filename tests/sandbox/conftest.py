@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from genba.domain.walls import Cell
+from genba.domain.sessions.sandbox import Cell
 
 
 @pytest.fixture

@@ -19,10 +19,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from genba.connections.process.supervisor import ProcessSupervisor
-from genba.connections.sandbox.containers import ContainerSandbox
+from genba.connections.processes.supervisor import ProcessSupervisor
+from genba.connections.sandbox.containers.containers import ContainerSandbox
 from genba.domain.processes import Command
-from genba.domain.walls import Cell, SandboxKind
+from genba.domain.sessions.sandbox import Cell, SandboxKind
 
 _DEADLINE_SECONDS = 60.0
 _POLL_SECONDS = 0.05

@@ -13,12 +13,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from genba.connections.process.supervisor import ProcessSupervisor
-from genba.connections.sandbox.bubblewrap import BubblewrapSandbox
+from genba.connections.processes.supervisor import ProcessSupervisor
+from genba.connections.sandbox.bubblewrap.bubblewrap import BubblewrapSandbox
 from genba.connections.sandbox.limits import Group, make_group
 from genba.domain.ports import Sandbox
 from genba.domain.processes import Ending
-from genba.domain.walls import Cell, Dialer, Entry, Gate, Overlay, WallLimits
+from genba.domain.sessions.sandbox import Cell, Dialer, Entry, Gate, Overlay, WallLimits
 from genba.testing.sandbox_conformance import (
     PATH,
     LimitsSuite,
@@ -102,10 +102,10 @@ async def test_the_death_of_genba_is_the_death_of_what_it_runs(sandbox: Sandbox,
 
 _PROGRAM = """
 import asyncio, sys
-from genba.connections.process.supervisor import ProcessSupervisor
-from genba.connections.sandbox.bubblewrap import BubblewrapSandbox
+from genba.connections.processes.supervisor import ProcessSupervisor
+from genba.connections.sandbox.bubblewrap.bubblewrap import BubblewrapSandbox
 from genba.domain.processes import Command
-from genba.domain.walls import Cell
+from genba.domain.sessions.sandbox import Cell
 
 folder, tree, home, script = sys.argv[1:]
 
@@ -237,11 +237,11 @@ def test_where_orphans_come_to_genba_a_command_leaves_no_process_behind(cell: Ce
 _ENDING_PROGRAM = """
 import asyncio, json, os, sys
 from pathlib import Path
-from genba.connections.process.orphans import take_in_orphans
-from genba.connections.process.supervisor import ProcessSupervisor
-from genba.connections.sandbox.bubblewrap import BubblewrapSandbox
+from genba.connections.processes.orphans import take_in_orphans
+from genba.connections.processes.supervisor import ProcessSupervisor
+from genba.connections.sandbox.bubblewrap.bubblewrap import BubblewrapSandbox
 from genba.domain.processes import Command
-from genba.domain.walls import Cell
+from genba.domain.sessions.sandbox import Cell
 
 folder, tree, home, script = sys.argv[1:]
 

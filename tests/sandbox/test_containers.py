@@ -15,12 +15,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from genba.connections.process.supervisor import ProcessSupervisor
-from genba.connections.sandbox.containers import ContainerSandbox
+from genba.connections.processes.supervisor import ProcessSupervisor
+from genba.connections.sandbox.containers.containers import ContainerSandbox
 from genba.domain.errors import NotFoundError, UnrecoverableError
 from genba.domain.ports import Sandbox
 from genba.domain.processes import Command, Ending, Exit
-from genba.domain.walls import Bind, Cell, Dialer, Entry, Gate, Overlay, SandboxKind, WallLimits
+from genba.domain.sessions.sandbox import Bind, Cell, Dialer, Entry, Gate, Overlay, SandboxKind, WallLimits
 from genba.testing.sandbox_conformance import _WRITABLE, LimitsSuite, SandboxSuite
 from genba.testing.sandbox_integrity import IntegritySuite
 from tests.sandbox.engines import Engine, engine_of
@@ -315,8 +315,8 @@ async def test_a_command_that_was_swept_away_has_run(engine: Engine, cell: Cell)
 KILLED = """
 import asyncio, sys
 import msgspec
-from genba.connections.process.orphans import take_in_orphans
-from genba.domain.walls import Cell, Gate
+from genba.connections.processes.orphans import take_in_orphans
+from genba.domain.sessions.sandbox import Cell, Gate
 from tests.sandbox.engines import Engine
 from tests.sandbox.test_containers import command
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.sandbox.containers_watch import ContainerWatch
-from genba.domain.walls import WallLimits
+from genba.connections.sandbox.containers.watch import ContainerWatch
+from genba.domain.sessions.sandbox import WallLimits
 
 GROUPS = Path("/sys/fs/cgroup")
 FORKS = """

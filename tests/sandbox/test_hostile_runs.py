@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from genba.connections.process.supervisor import ProcessSupervisor
-from genba.connections.sandbox.bubblewrap import BubblewrapSandbox
-from genba.domain.walls import SandboxKind
+from genba.connections.processes.supervisor import ProcessSupervisor
+from genba.connections.sandbox.bubblewrap.bubblewrap import BubblewrapSandbox
+from genba.domain.sessions.sandbox import SandboxKind
 from tests.project import Project
 from tests.sandbox.engines import engine_of
 from tests.sandbox.hostile_runs import HostileRunSuite, settle

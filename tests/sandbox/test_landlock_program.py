@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.sandbox import landlock_program as module
-from genba.connections.sandbox.landlock_program import landlock_program
+from genba.connections.sandbox.containers import landlock_program as module
+from genba.connections.sandbox.containers.landlock_program import landlock_program
 
 ASSEMBLERS = {"x86_64": "", "aarch64": "aarch64-linux-gnu-"}
 HEADERS = 120

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 import genba
-from genba.blackboard.fleet import FleetBoard
-from genba.domain.walls import SandboxKind
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.domain.sessions.sandbox import SandboxKind
 from genba.testing.sandbox_integrity import FORGERIES_SCRIPT
 from tests.blackboard.fleets import begin, to_review
 from tests.project import COMMIT, GENBA, Project, ordinary_environment, until

@@ -2,11 +2,11 @@
 
 import pytest
 
-from genba.connections.process.supervisor import ProcessSupervisor
+from genba.connections.processes.supervisor import ProcessSupervisor
 from genba.connections.sandbox.worktree import WorktreeSandbox
 from genba.domain.ports import Processes, Sandbox
 from genba.domain.processes import Command
-from genba.domain.walls import Cell, Gate
+from genba.domain.sessions.sandbox import Cell, Gate
 from genba.testing.conformance import ProcessesSuite
 from genba.testing.doubles import UnexpectedStep, exited
 from genba.testing.sandbox_conformance import UnwalledSuite, command_in, opened, unheard

@@ -16,12 +16,12 @@ from genba.connections.telemetry.runs import RunTelemetry
 from genba.connections.telemetry.sending import Telemetry
 from genba.connections.telemetry.words import provider_of
 from genba.domain import events as told
-from genba.domain.evidence import CheckResult, CheckStatus
-from genba.domain.fleet import EntryStatus
-from genba.domain.fleet_picture import EntryPicture, FleetEvent, FleetEventKind, FleetPicture, WorkerPicture
-from genba.domain.outcomes import Outcome
-from genba.domain.replies import Usage
-from genba.domain.workspaces import MergeStatus, Workspace
+from genba.domain.fleet.progress import EntryPicture, FleetEvent, FleetEventKind, FleetPicture, WorkerPicture
+from genba.domain.fleet.records import EntryStatus
+from genba.domain.sessions.evidence import CheckResult, CheckStatus
+from genba.domain.sessions.outcomes import Outcome
+from genba.domain.sessions.replies import Usage
+from genba.domain.sessions.workspaces import MergeStatus, Workspace
 
 RUN = "builder-4-1-5bbcfd"
 SECRETS = ("the prompt of a person", "the reply of an agent", "secret-file.txt", "A private title", "a private reason")

@@ -17,7 +17,12 @@ from tests.notices.receiver import Receiver, receiving
 from tests.project import GENBA, Project
 from tests.test_imports import loaded
 
-LEFT_OUT = ("opentelemetry.sdk", "opentelemetry.exporter", "genba.connections.telemetry", "genba.wiring.telemetry")
+LEFT_OUT = (
+    "opentelemetry.sdk",
+    "opentelemetry.exporter",
+    "genba.connections.telemetry",
+    "genba.wiring.project.telemetry",
+)
 
 
 @pytest.fixture

@@ -5,9 +5,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from genba.coordination.executor_lock import FileLock
-from genba.domain.evidence import CheckResult, CheckStatus
-from genba.domain.fleet import (
+from genba.coordination.engine.executor_lock import FileLock
+from genba.domain.fleet.records import (
     EntryStatus,
     Executor,
     FleetSession,
@@ -17,9 +16,10 @@ from genba.domain.fleet import (
     Spending,
     WaitsFor,
 )
-from genba.domain.goals import CustomScript, FrozenGoal, GoalLevel, GoalSource
-from genba.domain.tasks import Actor, ActorKind, StatusChange, TaskDraft, TaskStatus
-from genba.domain.verification import GoalResult, RejectionReason, Subject, VerdictStatus, Verification
+from genba.domain.goals.goal import CustomScript, FrozenGoal, GoalLevel, GoalSource
+from genba.domain.goals.verification import GoalResult, RejectionReason, Subject, VerdictStatus, Verification
+from genba.domain.sessions.evidence import CheckResult, CheckStatus
+from genba.domain.tasks.task import Actor, ActorKind, StatusChange, TaskDraft, TaskStatus
 from genba.testing.conformance import a_verification
 from tests.web.serving import PERSON, Dashboard
 

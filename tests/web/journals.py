@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from genba.domain import events as told
-from genba.domain.evidence import CheckResult, CheckStatus, Commit
-from genba.domain.replies import Usage
-from genba.domain.workspaces import Workspace
+from genba.domain.sessions.evidence import CheckResult, CheckStatus, Commit
+from genba.domain.sessions.replies import Usage
+from genba.domain.sessions.workspaces import Workspace
 from tests.web.serving import Dashboard
 
 RUN = "worker-20260101-000000-abcdef"

@@ -8,9 +8,9 @@ from typing import Any
 
 import httpx
 
-from genba.domain.fleet import Escalation, EscalationKind, PartEnd, PartOrder, WaitsFor
-from genba.domain.goals import CustomScript
-from genba.domain.tasks import Blocker, BlockerKind
+from genba.domain.fleet.records import Escalation, EscalationKind, PartEnd, PartOrder, WaitsFor
+from genba.domain.goals.goal import CustomScript
+from genba.domain.tasks.task import Blocker, BlockerKind
 from tests.project import Project, until
 from tests.web.serving import Dashboard
 

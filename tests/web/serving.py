@@ -8,17 +8,17 @@ from dataclasses import dataclass
 
 import httpx
 
-from genba.blackboard.fleet import FleetBoard
-from genba.domain.tasks import Actor, ActorKind
-from genba.entrypoints.listening import bound_port, serving
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.domain.tasks.task import Actor, ActorKind
+from genba.entrypoints.listeners import bound_port, serving
 from genba.entrypoints.web.app import application
 from genba.entrypoints.web.live import Hub
 from genba.entrypoints.web.security import Passes
 from genba.entrypoints.web.site import Site
 from genba.wiring import House
-from genba.wiring.decisions import Decisions
-from genba.wiring.lookout import Lookout
-from genba.wiring.web_keys import WebKeys
+from genba.wiring.dashboard.keys import WebKeys
+from genba.wiring.dashboard.queries import Lookout
+from genba.wiring.verification.decisions import Decisions
 from tests.project import Project, furnish
 
 OPERATOR = "operator-of-the-tests"

@@ -4,7 +4,7 @@ import signal
 
 from playwright.sync_api import Browser, Page, expect
 
-from genba.domain.tasks import TaskStatus
+from genba.domain.tasks.task import TaskStatus
 from tests.fleet.test_conflicts import meeting
 from tests.fleet.test_questions import asks_once
 from tests.fleet.yard import Yard

@@ -1,7 +1,7 @@
 """The pages of the agents: how well each did, what it is made of, and why one cannot run."""
 
-from genba.domain.fleet import PartEnd
-from genba.domain.tasks import StatusChange, TaskStatus
+from genba.domain.fleet.records import PartEnd
+from genba.domain.tasks.task import StatusChange, TaskStatus
 from tests.project import Project, gated
 from tests.web.fleet_scenes import FLEET, add, begun, executor, shown
 from tests.web.scenes import HOSTILE

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import httpx
 
-from genba.domain.fleet import Escalation, EscalationKind
-from genba.domain.tasks import TaskDraft, TaskStatus
+from genba.domain.fleet.records import Escalation, EscalationKind
+from genba.domain.tasks.task import TaskDraft, TaskStatus
 from genba.entrypoints.web.api import OPERATIONS
 from tests.web.serving import OPERATOR, PATIENCE, PERSON, Dashboard
 

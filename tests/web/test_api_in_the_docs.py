@@ -8,8 +8,8 @@ import subprocess
 
 import pytest
 
-from genba.domain.fleet import Escalation, EscalationKind
-from genba.domain.tasks import TaskDraft
+from genba.domain.fleet.records import Escalation, EscalationKind
+from genba.domain.tasks.task import TaskDraft
 from tests.test_docs import ROOT, blocks
 from tests.web.serving import OPERATOR, PERSON, Dashboard
 

@@ -1,8 +1,8 @@
 """The page of approvals: whatever waits for a person is there with what it takes to decide it, and can be decided."""
 
-from genba.domain.fleet import Escalation, EscalationKind, PartEnd, PartOrder, Plan, Subtask, WaitsFor
-from genba.domain.goals import TestsPass
-from genba.domain.tasks import Blocker, BlockerKind, TaskDraft, TaskStatus
+from genba.domain.fleet.records import Escalation, EscalationKind, PartEnd, PartOrder, Plan, Subtask, WaitsFor
+from genba.domain.goals.goal import TestsPass
+from genba.domain.tasks.task import Blocker, BlockerKind, TaskDraft, TaskStatus
 from tests.blackboard.fleets import begin, to_review
 from tests.web.scenes import HOSTILE, asked, posted
 from tests.web.serving import PERSON, Dashboard

@@ -1,6 +1,6 @@
 """The page of the cost: what was spent, by day, by agent and by task, and against which budgets."""
 
-from genba.domain.pictures_cost import BudgetKind
+from genba.domain.views.cost import BudgetKind
 from tests.project import Project
 from tests.web.fleet_scenes import add, begun, shown, spent
 from tests.web.serving import Dashboard, dashboard

@@ -5,8 +5,8 @@ import re
 import httpx
 import pytest
 
-from genba.domain.fleet import Escalation, EscalationKind
-from genba.domain.tasks import TaskDraft, TaskStatus
+from genba.domain.fleet.records import Escalation, EscalationKind
+from genba.domain.tasks.task import TaskDraft, TaskStatus
 from tests.blackboard.fleets import begin, to_review
 from tests.web.serving import PERSON, Dashboard
 

@@ -4,8 +4,8 @@ import re
 
 import httpx
 
-from genba.domain.fleet import Escalation, EscalationKind
-from genba.domain.tasks import Blocker, BlockerKind, StatusChange, TaskDraft, TaskStatus
+from genba.domain.fleet.records import Escalation, EscalationKind
+from genba.domain.tasks.task import Blocker, BlockerKind, StatusChange, TaskDraft, TaskStatus
 from tests.web.serving import PERSON, VIEWER, Dashboard
 
 ANSWERING = {"type": "custom", "command": "cat > /dev/null"}

@@ -3,9 +3,9 @@
 import pytest
 from playwright.sync_api import Browser, expect
 
-from genba.domain.evidence import CheckResult, CheckStatus
-from genba.domain.fleet import EntryStatus, PartEnd
-from genba.domain.tasks import StatusChange, TaskStatus
+from genba.domain.fleet.records import EntryStatus, PartEnd
+from genba.domain.sessions.evidence import CheckResult, CheckStatus
+from genba.domain.tasks.task import StatusChange, TaskStatus
 from tests.web.fleet_scenes import FLEET, add, begun, executor, queued, red, settled, spent
 from tests.web.looking import Looker
 from tests.web.scenes import HOSTILE

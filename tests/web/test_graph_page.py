@@ -2,9 +2,9 @@
 
 import pytest
 
-from genba.domain.fleet import Executor
-from genba.domain.pictures_graph import EdgeKind, GraphPicture
-from genba.domain.tasks import Blocker, BlockerKind, StatusChange, TaskStatus
+from genba.domain.fleet.records import Executor
+from genba.domain.tasks.task import Blocker, BlockerKind, StatusChange, TaskStatus
+from genba.domain.views.graph import EdgeKind, GraphPicture
 from tests.web.fleet_scenes import add, shown
 from tests.web.scenes import HOSTILE
 from tests.web.serving import PERSON, Dashboard

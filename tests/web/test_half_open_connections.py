@@ -15,8 +15,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from genba.entrypoints.crowd import Crowd
-from genba.entrypoints.listening import Patience, bound_port, serving
+from genba.entrypoints.connection_limits import Crowd
+from genba.entrypoints.listeners import Patience, bound_port, serving
 from tests.project import GENBA, Project, ordinary_environment, until
 from tests.web.serving import OPERATOR
 

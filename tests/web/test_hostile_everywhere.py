@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from genba.domain import events as told
-from genba.domain.fleet import EntryStatus
-from genba.domain.tasks import Blocker, BlockerKind, StatusChange, TaskDraft, TaskStatus
+from genba.domain.fleet.records import EntryStatus
+from genba.domain.tasks.task import Blocker, BlockerKind, StatusChange, TaskDraft, TaskStatus
 from genba.entrypoints import web
 from tests.project import Project
 from tests.web.fleet_scenes import FLEET, executor, queued, red, settled, spent

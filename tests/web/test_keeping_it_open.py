@@ -6,7 +6,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from genba.domain.tasks import Priority, TaskDraft
+from genba.domain.tasks.task import Priority, TaskDraft
 from tests.project import Project, until
 from tests.web.looking import Looker
 from tests.web.scenes import asked

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from genba.domain.tasks import TaskDraft
+from genba.domain.tasks.task import TaskDraft
 from genba.entrypoints.web.live import LOOK_SECONDS, Hub
 from tests import preloaded
 from tests.blackboard.conftest import Postgres, postgres  # noqa: F401  (a fixture)

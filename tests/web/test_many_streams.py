@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from genba.entrypoints.listening import bound_port, serving
+from genba.entrypoints.listeners import bound_port, serving
 from genba.entrypoints.web.live import MOST_OF_A_VISITOR, MOST_STREAMS, Hub, stream
 from genba.entrypoints.web.security import Role, Visitor
 

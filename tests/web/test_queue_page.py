@@ -2,8 +2,8 @@
 
 import re
 
-from genba.domain.fleet import EntryStatus
-from genba.domain.tasks import Priority
+from genba.domain.fleet.records import EntryStatus
+from genba.domain.tasks.task import Priority
 from tests.web.fleet_scenes import add, queued, red, settled, shown
 from tests.web.scenes import HOSTILE
 from tests.web.serving import Dashboard

@@ -9,9 +9,9 @@ import pytest
 from genba.connections.journal.overview import JournalOverview
 from genba.connections.journal.paging import last_lines, line_at, lines_after
 from genba.domain import events as told
-from genba.domain.outcomes import Outcome
-from genba.domain.replies import Usage
-from genba.domain.tasks import TaskDraft
+from genba.domain.sessions.outcomes import Outcome
+from genba.domain.sessions.replies import Usage
+from genba.domain.tasks.task import TaskDraft
 from tests.web.journals import AT, RUN, begun, journal, turn
 from tests.web.scenes import HOSTILE, asked, posted
 from tests.web.serving import PERSON, Dashboard

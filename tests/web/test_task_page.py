@@ -2,9 +2,9 @@
 
 import pytest
 
-from genba.blackboard.store import Statement
-from genba.domain.fleet import Escalation, EscalationKind
-from genba.domain.tasks import Blocker, BlockerKind, StatusChange, TaskDraft, TaskStatus
+from genba.blackboard.database.store import Statement
+from genba.domain.fleet.records import Escalation, EscalationKind
+from genba.domain.tasks.task import Blocker, BlockerKind, StatusChange, TaskDraft, TaskStatus
 from tests.project import Project, until
 from tests.web.scenes import FAILS, HOSTILE, KEEPS, asked, failing_run, opened, posted, settled, waiting_agent
 from tests.web.serving import PERSON, VIEWER, Dashboard, dashboard

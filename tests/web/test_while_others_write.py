@@ -4,7 +4,7 @@ import contextlib
 import sqlite3
 import threading
 
-from genba.domain.tasks import TaskDraft
+from genba.domain.tasks.task import TaskDraft
 from tests.project import until
 from tests.web.serving import PERSON, Dashboard
 

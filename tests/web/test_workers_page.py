@@ -4,9 +4,9 @@ import re
 import subprocess
 import sys
 
-from genba.connections.process.memory import look
-from genba.connections.process.tree import MARK
-from genba.domain.fleet import Executor, PartEnd, WaitsFor
+from genba.connections.processes.memory import look
+from genba.connections.processes.tree import MARK
+from genba.domain.fleet.records import Executor, PartEnd, WaitsFor
 from tests.project import until
 from tests.web.fleet_scenes import HERE, add, begun, executor, shown, spent
 from tests.web.serving import Dashboard

@@ -3,8 +3,8 @@
 from playwright.sync_api import Browser, Dialog, expect
 
 from genba.domain import events as told
-from genba.domain.fleet import Escalation, EscalationKind
-from genba.domain.tasks import TaskDraft, TaskStatus
+from genba.domain.fleet.records import Escalation, EscalationKind
+from genba.domain.tasks.task import TaskDraft, TaskStatus
 from tests.blackboard.fleets import begin, to_review
 from tests.project import Project, until
 from tests.web.journals import AT, RUN, begun, journal, turn

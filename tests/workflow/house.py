@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from genba.blackboard.fleet import FleetBoard
-from genba.blackboard.schema import metadata
-from genba.blackboard.workflow import WorkflowBoard
+from genba.blackboard.database.schema import metadata
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.workflow.workflow_board import WorkflowBoard
 from genba.coordination.workflow.answers import Caller
-from genba.coordination.workflow.pacing import MachineTimes, Times
+from genba.coordination.workflow.rate_limits import MachineTimes, Times
 from genba.coordination.workflow.runs import RunWorkflow
 from genba.coordination.workflow.service import WorkflowService
 from genba.coordination.workflow.tokens import hashed, new_passkey
-from genba.definitions.fleet_file import FleetSettings, WorkflowSettings
-from genba.domain.fleet import Cause, PartEnd, PartOrder, Purpose, WaitsFor
-from genba.domain.tasks import Actor, ActorKind, Blocker, BlockerKind, StatusChange, TaskDraft, TaskStatus
-from genba.domain.workflow import Action, ErrorCode, Hierarchy, SubtaskDraft, Worker, WorkflowError
+from genba.definitions.project.work_sections import FleetSettings, WorkflowSettings
+from genba.domain.fleet.records import Cause, PartEnd, PartOrder, Purpose, WaitsFor
+from genba.domain.tasks.task import Actor, ActorKind, Blocker, BlockerKind, StatusChange, TaskDraft, TaskStatus
+from genba.domain.workflow.actions import Action, ErrorCode, Hierarchy, SubtaskDraft, Worker, WorkflowError
 from genba.testing.conformance import a_verification
 from genba.testing.workflow_doubles import ManualTimes, ScriptedDesk
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from genba.blackboard.board import Blackboard
+from genba.blackboard.tasks.board import Blackboard
 from genba.coordination.workflow.answers import Caller
-from genba.domain.tasks import TaskStatus
-from genba.domain.workflow import ErrorCode, SubtaskDraft, WorkflowError
+from genba.domain.tasks.task import TaskStatus
+from genba.domain.workflow.actions import ErrorCode, SubtaskDraft, WorkflowError
 from tests.workflow.house import House
 
 CALLS = 250

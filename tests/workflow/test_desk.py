@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from genba.blackboard.fleet import FleetBoard
-from genba.coordination.workflow.desk import Desk
-from genba.domain.workflow import Hierarchy, Seat
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.coordination.workflow.work_verifier import Desk
+from genba.domain.workflow.actions import Hierarchy, Seat
 from genba.testing.workflow_conformance import DeskSuite, GuestDeskSuite
 from tests.workflow.house import House
 

@@ -5,9 +5,9 @@ from collections.abc import Awaitable
 
 import pytest
 
-from genba.domain.fleet import Purpose
-from genba.domain.tasks import TaskStatus
-from genba.domain.workflow import ErrorCode, Hierarchy, WorkflowError
+from genba.domain.fleet.records import Purpose
+from genba.domain.tasks.task import TaskStatus
+from genba.domain.workflow.actions import ErrorCode, Hierarchy, WorkflowError
 from tests.workflow.house import House
 
 

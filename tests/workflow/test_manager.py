@@ -5,9 +5,9 @@ import asyncio
 from genba.coordination.workflow.answers import Caller
 from genba.coordination.workflow.service import WorkflowService
 from genba.coordination.workflow.subtasks import TaskTypes
-from genba.domain.fleet import Escalation, EscalationKind, PartEnd, Purpose, WaitsFor
-from genba.domain.tasks import Blocker, BlockerKind, StatusChange, TaskStatus
-from genba.domain.workflow import ErrorCode, SubtaskDraft
+from genba.domain.fleet.records import Escalation, EscalationKind, PartEnd, Purpose, WaitsFor
+from genba.domain.tasks.task import Blocker, BlockerKind, StatusChange, TaskStatus
+from genba.domain.workflow.actions import ErrorCode, SubtaskDraft
 from tests.workflow.house import CREW, HUMAN, House, RealTimes, block, drafts, finish, until, wait_for_parts
 
 

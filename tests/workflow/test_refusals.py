@@ -3,9 +3,9 @@
 import asyncio
 
 from genba.coordination.workflow.answers import Caller
-from genba.domain.goals import FileExists
-from genba.domain.tasks import TaskDraft
-from genba.domain.workflow import ErrorCode, SubtaskDraft, WorkflowError
+from genba.domain.goals.goal import FileExists
+from genba.domain.tasks.task import TaskDraft
+from genba.domain.workflow.actions import ErrorCode, SubtaskDraft, WorkflowError
 from tests.workflow.house import ORCHESTRATOR, House, block, drafts
 
 FILE = {"type": "file_exists", "path": "tail.txt"}

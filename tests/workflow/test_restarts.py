@@ -7,7 +7,7 @@ import pytest
 
 from genba.coordination.workflow.answers import Caller
 from genba.domain.errors import GenbaError
-from genba.domain.workflow import SubtaskDraft
+from genba.domain.workflow.actions import SubtaskDraft
 from genba.testing.conformance import a_verification
 from tests.workflow.house import House, drafts, finish
 

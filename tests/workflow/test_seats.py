@@ -5,11 +5,11 @@ import threading
 
 import pytest
 
-from genba.blackboard.board import Blackboard
+from genba.blackboard.tasks.board import Blackboard
+from genba.coordination.workflow.agent_connections import FAILURES_OF_ALL, FAILURES_OF_ONE, MOST_LATE, SEATS_OF_ONE
 from genba.coordination.workflow.answers import Caller
-from genba.coordination.workflow.seats import FAILURES_OF_ALL, FAILURES_OF_ONE, MOST_LATE, SEATS_OF_ONE
 from genba.coordination.workflow.tokens import SecretKind, fits, hashed, new_passkey, new_secret, read_secret
-from genba.domain.workflow import ErrorCode, WorkflowError
+from genba.domain.workflow.actions import ErrorCode, WorkflowError
 from tests.blackboard.conftest import Postgres
 from tests.workflow.house import House
 

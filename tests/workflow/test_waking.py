@@ -10,16 +10,16 @@ from contextlib import suppress
 import msgspec
 import pytest
 
-from genba.definitions.fleet_file import FleetSettings
+from genba.definitions.project.work_sections import FleetSettings
 from genba.domain.errors import GenbaError
-from genba.domain.fleet import Purpose
-from genba.domain.tasks import Blocker, BlockerKind, StatusChange, TaskDraft, TaskStatus
-from genba.domain.verification import VerdictStatus
-from genba.domain.workflow import ActionKind, Phase, SubtaskDraft
-from genba.judgement.moves import Me
-from genba.judgement.next_action import decide
-from genba.judgement.situation import Situation
-from genba.judgement.waking import woken_by
+from genba.domain.fleet.records import Purpose
+from genba.domain.goals.verification import VerdictStatus
+from genba.domain.tasks.task import Blocker, BlockerKind, StatusChange, TaskDraft, TaskStatus
+from genba.domain.workflow.actions import ActionKind, Phase, SubtaskDraft
+from genba.judgement.scheduling.actions import Me
+from genba.judgement.scheduling.scheduler_view import Situation
+from genba.judgement.workflow.next_action import decide
+from genba.judgement.workflow.wake_conditions import woken_by
 from genba.testing.conformance import a_verification
 from tests.blackboard.acting import MANAGER
 from tests.workflow.house import HUMAN, ORCHESTRATOR, House

@@ -3,8 +3,8 @@
 import asyncio
 
 from genba.domain.errors import GitError
-from genba.domain.tasks import StatusChange, TaskStatus
-from genba.domain.workflow import ErrorCode, SubtaskDraft, WorkflowError
+from genba.domain.tasks.task import StatusChange, TaskStatus
+from genba.domain.workflow.actions import ErrorCode, SubtaskDraft, WorkflowError
 from tests.workflow.house import HUMAN, House, drafts, until
 
 FILE = {"type": "file_exists", "path": "tail.txt"}

@@ -4,16 +4,16 @@ from typing import Any
 
 import msgspec
 
-from genba.definitions.agent_file import AgentFile
-from genba.definitions.completion import Completion
-from genba.definitions.fleet_file import FleetSettings
-from genba.definitions.project_file import ProjectFile
-from genba.definitions.rules_file import RulesFile
-from genba.definitions.state_driven import STATE_DRIVEN
-from genba.definitions.steps_file import StepsRegistry
+from genba.definitions.agent.agent_json import AgentFile
+from genba.definitions.agent.completion import Completion
+from genba.definitions.agent.state_driven import STATE_DRIVEN
+from genba.definitions.project.config_file import ProjectFile
+from genba.definitions.project.goal_sections import RulesFile
+from genba.definitions.project.work_sections import FleetSettings
+from genba.definitions.steps.steps_registry import StepsRegistry
 from genba.domain.events import Event
 from genba.domain.facilitation import AgentsOnOffer, FacilitateAction, IssueAssessment, RecommendAction
-from genba.domain.goals import Goal
+from genba.domain.goals.goal import Goal
 
 ConfigFile = msgspec.defstruct(
     "ConfigFile",

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from genba.domain.evidence import CheckResult, Commit
-from genba.domain.outcomes import Outcome
-from genba.domain.replies import Usage
-from genba.domain.workspaces import MergeStatus, Workspace
+from genba.domain.sessions.evidence import CheckResult, Commit
+from genba.domain.sessions.outcomes import Outcome
+from genba.domain.sessions.replies import Usage
+from genba.domain.sessions.workspaces import MergeStatus, Workspace
 
 
 class _Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="event"):

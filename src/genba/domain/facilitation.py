@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from genba.domain.tasks import Phase, Priority, TaskStatus
-from genba.domain.tracking import TrackedPullRequest
+from genba.domain.tasks.task import Phase, Priority, TaskStatus
+from genba.domain.tracker.remote import TrackedPullRequest
 
 
 class FactKind(StrEnum):

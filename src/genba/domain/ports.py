@@ -6,24 +6,24 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from genba.domain.events import Event
-from genba.domain.evidence import Check, CheckResult, TreeFacts
-from genba.domain.issues import Issue, IssueChange
 from genba.domain.processes import Command, Exit, Heard
-from genba.domain.replies import AgentSession, Ask, InstanceStatus, Reply
-from genba.domain.workspaces import MergeResult, Proposal, PullRequest, Removal, Workspace, WorkspaceRequest
+from genba.domain.sessions.evidence import Check, CheckResult, TreeFacts
+from genba.domain.sessions.replies import AgentSession, Ask, InstanceStatus, Reply
+from genba.domain.sessions.workspaces import MergeResult, Proposal, PullRequest, Removal, Workspace, WorkspaceRequest
+from genba.domain.tracker.issues import Issue, IssueChange
 
 if TYPE_CHECKING:  # a run without a task and without goals never pays for their types
-    from genba.domain.fleet import MergeEntry, Review
-    from genba.domain.goals import Goal
-    from genba.domain.merge_queue import Adopted, MergeHistory, Stacked, Work
-    from genba.domain.notices import Notice
-    from genba.domain.outbox import Deed, Made
-    from genba.domain.sessions import Briefing, Died, SessionEnd, SessionStart
-    from genba.domain.tasks import StatusChange, Task
-    from genba.domain.tracking import CardPage, Details, IssuePage, TrackedPullRequest
-    from genba.domain.verification import BranchFacts, Kept, Place, Verification
-    from genba.domain.walls import Cell
-    from genba.domain.workflow import Message, Standing
+    from genba.domain.fleet.merge_queue import Adopted, MergeHistory, Stacked, Work
+    from genba.domain.fleet.notifications import Notice
+    from genba.domain.fleet.records import MergeEntry, Review
+    from genba.domain.goals.goal import Goal
+    from genba.domain.goals.verification import BranchFacts, Kept, Place, Verification
+    from genba.domain.sessions.sandbox import Cell
+    from genba.domain.sessions.session import Briefing, Died, SessionEnd, SessionStart
+    from genba.domain.tasks.task import StatusChange, Task
+    from genba.domain.tracker.outbox import Deed, Made
+    from genba.domain.tracker.remote import CardPage, Details, IssuePage, TrackedPullRequest
+    from genba.domain.workflow.actions import Message, Standing
 
 
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 import msgspec
 
-from genba.domain.walls import Entry, Violation
+from genba.domain.sessions.sandbox import Entry, Violation
 
 Send = Callable[[bytes], Awaitable[None]]
 """Writes to the stdin of a process. A process that no longer reads is no error: its end tells enough."""

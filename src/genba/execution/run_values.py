@@ -6,12 +6,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from genba.definitions.definition import AgentDefinition
-from genba.domain.issues import Issue
-from genba.domain.loop_state import Gap, LoopState
-from genba.domain.outcomes import Outcome
-from genba.domain.replies import Usage
-from genba.domain.workspaces import MergeStatus, Workspace
+from genba.definitions.agent.definition import AgentDefinition
+from genba.domain.sessions.loop_state import Gap, LoopState
+from genba.domain.sessions.outcomes import Outcome
+from genba.domain.sessions.replies import Usage
+from genba.domain.sessions.workspaces import MergeStatus, Workspace
+from genba.domain.tracker.issues import Issue
 
 
 class ReviewOrder(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,9 +7,7 @@ import asyncio
 from collections.abc import Callable
 
 from genba.domain.errors import GenbaError, NotFoundError, StateConflictError, UnrecoverableError
-from genba.domain.evidence import CheckStatus, CommandCheck
-from genba.domain.issues import IssueChange
-from genba.domain.outcomes import Outcome, PermissionMode
+from genba.domain.goals.verification import CommitArtifact, RejectionReason, Subject, VerdictStatus, Verification
 from genba.domain.ports import (
     AgentAdapter,
     Checks,
@@ -22,11 +20,13 @@ from genba.domain.ports import (
     WorkingTrees,
 )
 from genba.domain.processes import Command, Ending
-from genba.domain.replies import AgentSession, Ask, InstanceStatus
-from genba.domain.sessions import SessionEnd, SessionStart
-from genba.domain.tasks import Actor, ActorKind, Blocker, BlockerKind, StatusChange, TaskStatus
-from genba.domain.verification import CommitArtifact, RejectionReason, Subject, VerdictStatus, Verification
-from genba.domain.workspaces import MergeStatus, PullRequest, Workspace, WorkspaceRequest
+from genba.domain.sessions.evidence import CheckStatus, CommandCheck
+from genba.domain.sessions.outcomes import Outcome, PermissionMode
+from genba.domain.sessions.replies import AgentSession, Ask, InstanceStatus
+from genba.domain.sessions.session import SessionEnd, SessionStart
+from genba.domain.sessions.workspaces import MergeStatus, PullRequest, Workspace, WorkspaceRequest
+from genba.domain.tasks.task import Actor, ActorKind, Blocker, BlockerKind, StatusChange, TaskStatus
+from genba.domain.tracker.issues import IssueChange
 
 
 def an_ask(session: AgentSession, number: int = 1) -> Ask:

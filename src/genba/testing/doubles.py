@@ -7,17 +7,14 @@ import msgspec
 
 from genba.domain.errors import GenbaError, NotFoundError, StateConflictError, UnrecoverableError, UsageError
 from genba.domain.events import Event
-from genba.domain.evidence import Check, CheckResult, Commit, TreeFacts
-from genba.domain.fleet import Review
-from genba.domain.issues import Issue, IssueChange
+from genba.domain.fleet.records import Review
+from genba.domain.goals.verification import VerdictStatus, Verification
 from genba.domain.ports import AgentInstance
 from genba.domain.processes import OUTPUT_BYTES, Command, Ending, Exit, Heard
-from genba.domain.replies import AgentSession, Ask, InstanceStatus, Reply
-from genba.domain.sessions import Briefing, Died, SessionEnd, SessionStart
-from genba.domain.statuses import refusal
-from genba.domain.tasks import Actor, ActorKind, StatusChange, Task, TaskStatus
-from genba.domain.verification import VerdictStatus, Verification
-from genba.domain.workspaces import (
+from genba.domain.sessions.evidence import Check, CheckResult, Commit, TreeFacts
+from genba.domain.sessions.replies import AgentSession, Ask, InstanceStatus, Reply
+from genba.domain.sessions.session import Briefing, Died, SessionEnd, SessionStart
+from genba.domain.sessions.workspaces import (
     MergeResult,
     MergeStatus,
     Proposal,
@@ -26,6 +23,9 @@ from genba.domain.workspaces import (
     Workspace,
     WorkspaceRequest,
 )
+from genba.domain.tasks.statuses import refusal
+from genba.domain.tasks.task import Actor, ActorKind, StatusChange, Task, TaskStatus
+from genba.domain.tracker.issues import Issue, IssueChange
 
 T = TypeVar("T")
 

@@ -1,9 +1,9 @@
 """What every implementation of the port that runs goals must do."""
 
-from genba.domain.evidence import CheckStatus
-from genba.domain.goals import CommitsExist, CustomScript, Goal, LintPasses, TestsPass, goal_type
+from genba.domain.goals.goal import CommitsExist, CustomScript, Goal, LintPasses, TestsPass, goal_type
+from genba.domain.goals.verification import Place
 from genba.domain.ports import GoalRunner
-from genba.domain.verification import Place
+from genba.domain.sessions.evidence import CheckStatus
 
 
 class GoalRunnerConformance:

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from genba.domain.evidence import CheckResult
-from genba.domain.goals import Goal, goal_type
-from genba.domain.verification import Place
+from genba.domain.goals.goal import Goal, goal_type
+from genba.domain.goals.verification import Place
+from genba.domain.sessions.evidence import CheckResult
 from genba.testing.doubles import UnexpectedStep
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from genba.domain.fleet import EscalationKind
-from genba.domain.notices import Notice
+from genba.domain.fleet.notifications import Notice
+from genba.domain.fleet.records import EscalationKind
 from genba.domain.ports import Channel
 
 Heard = Callable[[], list[str]]

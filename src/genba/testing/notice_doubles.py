@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from genba.domain.notices import Notice
+from genba.domain.fleet.notifications import Notice
 
 
 class MemoryChannel:

@@ -3,7 +3,8 @@
 from collections.abc import Awaitable
 
 from genba.domain.errors import UnrecoverableError
-from genba.domain.outbox import (
+from genba.domain.ports import Deeds
+from genba.domain.tracker.outbox import (
     CloseIssue,
     KeepComment,
     MergePullRequest,
@@ -12,7 +13,6 @@ from genba.domain.outbox import (
     Relabel,
     ReopenIssue,
 )
-from genba.domain.ports import Deeds
 
 
 class DeedsSuite:

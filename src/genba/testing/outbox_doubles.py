@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from genba.domain.errors import NotFoundError, StateConflictError
-from genba.domain.outbox import (
+from genba.domain.tracker.outbox import (
     CloseIssue,
     Deed,
     KeepComment,

@@ -21,7 +21,7 @@ import pytest
 
 from genba.domain.ports import Sandbox, Walls
 from genba.domain.processes import Command, Ending, Exit
-from genba.domain.walls import Bind, Cell, Gate, Overlay, WallLimits
+from genba.domain.sessions.sandbox import Bind, Cell, Gate, Overlay, WallLimits
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 PATIENCE_SECONDS = 60.0

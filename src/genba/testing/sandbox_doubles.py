@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from genba.domain.errors import UsageError
 from genba.domain.processes import Command, Exit, Heard
-from genba.domain.walls import Cell
+from genba.domain.sessions.sandbox import Cell
 from genba.testing.doubles import ScriptedProcesses, UnexpectedStep
 
 

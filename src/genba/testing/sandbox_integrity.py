@@ -12,7 +12,7 @@ import pytest
 
 from genba.domain.ports import Sandbox
 from genba.domain.processes import Ending
-from genba.domain.walls import Cell
+from genba.domain.sessions.sandbox import Cell
 from genba.testing.sandbox_conformance import run_in
 
 FORGERIES_SCRIPT = """

@@ -4,7 +4,7 @@ from typing import Protocol
 
 from genba.domain.errors import NotFoundError
 from genba.domain.ports import RemoteIssues
-from genba.domain.tracking import TrackedIssue
+from genba.domain.tracker.remote import TrackedIssue
 
 
 class TrackerPeople(Protocol):

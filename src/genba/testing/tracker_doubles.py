@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from genba.domain.errors import GenbaError, NotFoundError
-from genba.domain.tracking import (
+from genba.domain.tracker.remote import (
     BoardItem,
     CardPage,
     Details,

@@ -1,8 +1,8 @@
 """What every history, every store of checkouts and every store of results keeps to."""
 
 from genba.domain.errors import NotFoundError
-from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.ports import Checkouts, History, ResultStore
+from genba.domain.sessions.evidence import CheckResult, CheckStatus
 
 
 class HistorySuite:

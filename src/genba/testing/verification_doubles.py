@@ -1,8 +1,8 @@
 """Doubles of what a verification looks at: a history in memory, checkouts that are names, results in a dictionary."""
 
 from genba.domain.errors import NotFoundError
-from genba.domain.evidence import CheckResult
-from genba.domain.verification import BranchFacts, CommitFacts, FileChange, Kept
+from genba.domain.goals.verification import BranchFacts, CommitFacts, FileChange, Kept
+from genba.domain.sessions.evidence import CheckResult
 
 _FILE = "100644"
 _NOTHING = "000000"

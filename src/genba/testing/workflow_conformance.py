@@ -5,10 +5,10 @@ Derive a test class from `DeskSuite`, and give it a `room`: a place in which a t
 
 from typing import Protocol
 
-from genba.blackboard.fleet import FleetBoard
-from genba.coordination.workflow.desk import Desk
-from genba.domain.tasks import TaskStatus
-from genba.domain.workflow import ErrorCode, Seat, WorkflowError
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.coordination.workflow.work_verifier import Desk
+from genba.domain.tasks.task import TaskStatus
+from genba.domain.workflow.actions import ErrorCode, Seat, WorkflowError
 
 
 class DeskRoom(Protocol):

@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from genba.blackboard.fleet import FleetBoard
-from genba.coordination.workflow.desk import Judged, Place
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.coordination.workflow.work_verifier import Judged, Place
 from genba.domain.errors import GenbaError
-from genba.domain.fleet import GUEST, PartEnd, PartOrder, Purpose, WaitsFor
-from genba.domain.outcomes import Outcome
-from genba.domain.tasks import Actor, ActorKind, StatusChange, TaskStatus
-from genba.domain.verification import VerdictStatus
-from genba.domain.workflow import ErrorCode, Evidence, Hierarchy, Seat, WorkflowError
+from genba.domain.fleet.records import GUEST, PartEnd, PartOrder, Purpose, WaitsFor
+from genba.domain.goals.verification import VerdictStatus
+from genba.domain.sessions.outcomes import Outcome
+from genba.domain.tasks.task import Actor, ActorKind, StatusChange, TaskStatus
+from genba.domain.workflow.actions import ErrorCode, Evidence, Hierarchy, Seat, WorkflowError
 from genba.testing.conformance import a_verification
 
 _GENBA = Actor(ActorKind.ORCHESTRATOR, "genba")

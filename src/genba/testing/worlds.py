@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from genba.domain.ports import AgentAdapter, Checks, Clock, Journal, Repository, Tracker, WorkingTrees
-from genba.domain.replies import AgentSession
-from genba.domain.workspaces import Workspace
-from genba.execution.world import World
+from genba.domain.sessions.replies import AgentSession
+from genba.domain.sessions.workspaces import Workspace
+from genba.execution.session_context import World
 from genba.testing.doubles import (
     ManualClock,
     MemoryForge,

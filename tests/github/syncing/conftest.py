@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.tracker_board import TrackerBoard
-from genba.coordination.syncing import Synchronizer
-from genba.definitions.tracker_file import GitHubSettings
-from genba.judgement.tracking import Known
+from genba.blackboard.tasks.board import Blackboard
+from genba.blackboard.tracker.issue_copy import TrackerBoard
+from genba.coordination.tracker.tracker_sync import Synchronizer
+from genba.definitions.project.tracker_section import GitHubSettings
+from genba.judgement.tracking.issue_changes import Known
 from genba.testing.doubles import ManualClock
 from genba.testing.tracker_doubles import MemoryIssues
 from tests.blackboard.conftest import address, board, open_board, postgres

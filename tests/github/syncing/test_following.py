@@ -1,13 +1,13 @@
 """A fleet keeps in step with its tracker, and leaves it alone when it is told to."""
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.outbox import Outbox
-from genba.blackboard.tracker_board import TrackerBoard
-from genba.coordination.following import Follower
-from genba.coordination.sending import Sender
-from genba.definitions.tracker_file import GitHubSettings
+from genba.blackboard.tasks.board import Blackboard
+from genba.blackboard.tracker.issue_copy import TrackerBoard
+from genba.blackboard.tracker.outbox import Outbox
+from genba.coordination.tracker.outbox_sender import Sender
+from genba.coordination.tracker.sync_loop import Follower
+from genba.definitions.project.tracker_section import GitHubSettings
 from genba.domain.errors import RateLimited
-from genba.domain.tracking import Terms
+from genba.domain.tracker.remote import Terms
 from genba.testing.doubles import ManualClock
 from genba.testing.outbox_doubles import MemoryDeeds
 from genba.testing.tracker_doubles import MemoryIssues

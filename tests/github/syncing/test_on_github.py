@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from genba.blackboard.board import Blackboard
+from genba.blackboard.tasks.board import Blackboard
 from genba.connections.github.issues import GitHubIssues
-from genba.coordination.syncing import Synchronizer
-from genba.definitions.tracker_file import BoardSettings
-from genba.domain.tasks import TaskStatus
+from genba.coordination.tracker.tracker_sync import Synchronizer
+from genba.definitions.project.tracker_section import BoardSettings
+from genba.domain.tasks.task import TaskStatus
 from genba.testing.doubles import ManualClock
 from genba.testing.github.server import GitHub
 from tests.github.offices import SHOP, connected, settings, settle

@@ -5,18 +5,26 @@ from typing import Any
 import msgspec
 import pytest
 
-from genba.blackboard import outbox, pull_request_terms
-from genba.blackboard.board import Blackboard
-from genba.blackboard.fleet import FleetBoard
-from genba.blackboard.store import Statement
-from genba.blackboard.tracker_board import TrackerBoard
-from genba.definitions.tracker_file import BoardSettings, CardStatuses
-from genba.domain.issues import IssueChange
-from genba.domain.outbox import CloseIssue, Deed, DeedStatus, MergePullRequest, OpenPullRequest, Relabel, SetCardStatus
-from genba.domain.outcomes import Outcome
-from genba.domain.sessions import SessionEnd, SessionStart
-from genba.domain.tasks import Actor, ActorKind, BlockerKind, TaskEdit, TaskStatus
-from genba.domain.tracking import PullRequestState, RemoteCheck, RemoteReview, ReviewVerdict, Terms
+from genba.blackboard.database.store import Statement
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.tasks.board import Blackboard
+from genba.blackboard.tracker import outbox, pull_request_terms
+from genba.blackboard.tracker.issue_copy import TrackerBoard
+from genba.definitions.project.tracker_section import BoardSettings, CardStatuses
+from genba.domain.sessions.outcomes import Outcome
+from genba.domain.sessions.session import SessionEnd, SessionStart
+from genba.domain.tasks.task import Actor, ActorKind, BlockerKind, TaskEdit, TaskStatus
+from genba.domain.tracker.issues import IssueChange
+from genba.domain.tracker.outbox import (
+    CloseIssue,
+    Deed,
+    DeedStatus,
+    MergePullRequest,
+    OpenPullRequest,
+    Relabel,
+    SetCardStatus,
+)
+from genba.domain.tracker.remote import PullRequestState, RemoteCheck, RemoteReview, ReviewVerdict, Terms
 from genba.testing.conformance import a_move, a_verification
 from genba.testing.tracker_doubles import MemoryIssues
 from tests.github.syncing.conftest import Syncing

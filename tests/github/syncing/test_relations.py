@@ -2,8 +2,8 @@
 
 import pytest
 
-from genba.blackboard.board import Blackboard
-from genba.domain.tasks import Actor, ActorKind, BlockerKind, TaskDraft, TaskStatus
+from genba.blackboard.tasks.board import Blackboard
+from genba.domain.tasks.task import Actor, ActorKind, BlockerKind, TaskDraft, TaskStatus
 from genba.testing.tracker_doubles import MemoryIssues
 from tests.github.syncing.conftest import Syncing
 

@@ -4,15 +4,15 @@ import asyncio
 
 import pytest
 
-from genba.blackboard import outbox
-from genba.blackboard.board import Blackboard
-from genba.blackboard.tracker_board import TrackerBoard
-from genba.definitions.tracker_file import BoardSettings
+from genba.blackboard.tasks.board import Blackboard
+from genba.blackboard.tracker import outbox
+from genba.blackboard.tracker.issue_copy import TrackerBoard
+from genba.definitions.project.tracker_section import BoardSettings
 from genba.domain.errors import NotFoundError, RateLimited, StateConflictError
-from genba.domain.outbox import Relabel
-from genba.domain.tasks import Actor, ActorKind, Priority, StatusChange, TaskDraft, TaskEdit, TaskStatus
-from genba.domain.tracking import RemoteComment
-from genba.judgement.tracking import Known
+from genba.domain.tasks.task import Actor, ActorKind, Priority, StatusChange, TaskDraft, TaskEdit, TaskStatus
+from genba.domain.tracker.outbox import Relabel
+from genba.domain.tracker.remote import RemoteComment
+from genba.judgement.tracking.issue_changes import Known
 from genba.testing.tracker_doubles import MemoryIssues
 from tests.github.syncing.conftest import Syncing
 

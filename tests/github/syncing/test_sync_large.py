@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from genba.blackboard.board import Blackboard
-from genba.blackboard.tracker_board import TrackerBoard
-from genba.coordination.syncing import Synchronizer
-from genba.definitions.tracker_file import GitHubSettings
+from genba.blackboard.tasks.board import Blackboard
+from genba.blackboard.tracker.issue_copy import TrackerBoard
+from genba.coordination.tracker.tracker_sync import Synchronizer
+from genba.definitions.project.tracker_section import GitHubSettings
 from genba.testing.doubles import ManualClock
 from genba.testing.tracker_doubles import MemoryIssues
 from tests import preloaded
@@ -65,8 +65,8 @@ async def test_some_hundred_issues_on_both_databases(board: Blackboard) -> None:
 
 _CHILD = """
 import asyncio, os, sys
-from genba.blackboard.board import Blackboard
-from genba.coordination.syncing import Synchronizer
+from genba.blackboard.tasks.board import Blackboard
+from genba.coordination.tracker.tracker_sync import Synchronizer
 from genba.testing.doubles import ManualClock
 from tests.github.syncing.test_sync_large import _SETTINGS, _tracker
 

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from genba.blackboard.schema import metadata
+from genba.blackboard.database.schema import metadata
 
 context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
 with context.begin_transaction():

@@ -8,12 +8,12 @@ from genba.domain.errors import NotFoundError
 from genba.domain.problems import did_you_mean
 
 ADAPTERS = {
-    "acp": "genba.connections.agents.acp:AcpAdapter",
-    "claude-code": "genba.connections.agents.claude_code:ClaudeCodeAdapter",
-    "codex": "genba.connections.agents.codex:CodexAdapter",
+    "acp": "genba.connections.agents.acp.adapter:AcpAdapter",
+    "claude-code": "genba.connections.agents.cli_tools.claude_code:ClaudeCodeAdapter",
+    "codex": "genba.connections.agents.cli_tools.codex:CodexAdapter",
     "custom": "genba.connections.agents.custom:CustomAdapter",
-    "facilitator": "genba.connections.agents.field:FieldAdapter",
-    "opencode": "genba.connections.agents.opencode:OpenCodeAdapter",
+    "facilitator": "genba.connections.agents.facilitator:FieldAdapter",
+    "opencode": "genba.connections.agents.cli_tools.opencode:OpenCodeAdapter",
     "scripted": "genba.connections.agents.scripted:ScriptedAdapter",
 }
 ENTRY_POINTS = "genba.agents"

@@ -11,16 +11,16 @@ from typing import ClassVar, Protocol, TypeVar
 
 import msgspec
 
-from genba.connections.agents.marks import Marks
 from genba.connections.agents.one_shot import OneShotAdapter, OneShotInstance, check_end
 from genba.connections.agents.shared_files import read_shared, write_shared
+from genba.connections.agents.tool_reports import Marks
 from genba.connections.agents.tool_settings import ToolSettings, copy_home_files, servers_of, setting_problem
+from genba.domain.decoding import reader
 from genba.domain.errors import NotFoundError
 from genba.domain.ports import AgentInstance
 from genba.domain.processes import Command, Exit, Heard, LineFilter
-from genba.domain.reading import reader
-from genba.domain.replies import AgentSession, Ask, Reply, Usage
-from genba.domain.walls import McpServer, Provider
+from genba.domain.sessions.replies import AgentSession, Ask, Reply, Usage
+from genba.domain.sessions.sandbox import McpServer, Provider
 
 
 class Invocation(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,12 +13,12 @@ from msgspec import Meta
 from genba.connections.agents.one_shot import OneShotAdapter, OneShotInstance, reply_of_command
 from genba.connections.agents.shared_files import read_shared, write_shared
 from genba.connections.removal import remove_tree
+from genba.domain.convert import too_deep
+from genba.domain.decoding import reader
 from genba.domain.errors import AgentUnavailable, NotFoundError, RateLimited
 from genba.domain.ports import AgentInstance
 from genba.domain.processes import Command, Exit, Heard
-from genba.domain.reading import reader
-from genba.domain.replies import AgentSession, Ask, Reply, Usage
-from genba.domain.shapes import too_deep
+from genba.domain.sessions.replies import AgentSession, Ask, Reply, Usage
 
 _LONGEST = 100_000
 """Bytes of a command and its variables. Every system takes that many, and prompts travel by other ways."""

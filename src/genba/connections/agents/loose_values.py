@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from genba.domain.shapes import too_deep
+from genba.domain.convert import too_deep
 
 _ID = re.compile(r"[A-Za-z0-9_][\w.:@/+=-]{0,199}", re.ASCII)
 _MOST = 10**15

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from genba.domain.errors import AgentTimeout, AgentUnavailable, BoundaryViolationError, UnrecoverableError
 from genba.domain.ports import AgentInstance
 from genba.domain.processes import Ending, Exit
-from genba.domain.replies import AgentSession, InstanceStatus, Reply
+from genba.domain.sessions.replies import AgentSession, InstanceStatus, Reply
 
 
 class OneShotInstance:

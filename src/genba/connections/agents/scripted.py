@@ -12,13 +12,13 @@ from msgspec import Meta
 
 from genba.connections.agents.one_shot import OneShotAdapter, OneShotInstance, reply_from_exit
 from genba.connections.agents.player import UNEXPECTED
+from genba.domain.convert import LARGEST_YAML, file_text, read_plain, shape
 from genba.domain.errors import ConfigurationError, RateLimited, UnrecoverableError
-from genba.domain.plain_yaml import load_yaml
 from genba.domain.ports import AgentInstance
 from genba.domain.problems import Problem
 from genba.domain.processes import Command, Heard
-from genba.domain.replies import AgentSession, Ask, Reply, Usage
-from genba.domain.shapes import LARGEST_YAML, file_text, read_plain, shape
+from genba.domain.safe_yaml import load_yaml
+from genba.domain.sessions.replies import AgentSession, Ask, Reply, Usage
 
 _DEEPEST = 500
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from genba.connections.drafts import put
+from genba.connections.atomic_write import put
 from genba.connections.private_folders import make_private_folder
 from genba.connections.removal import remove_tree
 from genba.connections.untrusted_files import read_file

@@ -11,7 +11,7 @@ from msgspec import Meta
 from genba.connections.agents.private_home import private_folder
 from genba.connections.agents.shared_files import write_shared
 from genba.domain.errors import NotFoundError
-from genba.domain.walls import McpServer
+from genba.domain.sessions.sandbox import McpServer
 
 VariableName = Annotated[str, Meta(pattern="^[^=]+$")]
 Word = Annotated[str, Meta(min_length=1)]

@@ -15,18 +15,18 @@ from pathlib import Path
 
 import msgspec
 
-from genba.connections.detached.hearing import Hearing
-from genba.connections.detached.holding import Holder
-from genba.connections.detached.nursery import Nursery
-from genba.connections.detached.places import Attempt, Question, Request, questions
+from genba.connections.detached.fork_server_client import Nursery
+from genba.connections.detached.job_dir import Attempt, Question, Request, questions
+from genba.connections.detached.output_log import Hearing
+from genba.connections.detached.process_lock import Holder
 from genba.connections.detached.results import Failure, Result
 from genba.domain.errors import AgentUnavailable, DiskFullError, RecoverableError, UnrecoverableError
 from genba.domain.events import Event
 from genba.domain.ports import AgentInstance, Processes
 from genba.domain.processes import Heard
-from genba.domain.replies import AgentSession, Ask, InstanceStatus, Reply
-from genba.domain.walls import SandboxKind
-from genba.domain.workspaces import Workspace
+from genba.domain.sessions.replies import AgentSession, Ask, InstanceStatus, Reply
+from genba.domain.sessions.sandbox import SandboxKind
+from genba.domain.sessions.workspaces import Workspace
 
 _MOST_DEATHS = 3
 """So many supervisors may die of one question before it is told that the agent is unavailable."""

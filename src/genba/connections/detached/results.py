@@ -15,7 +15,7 @@ from genba.domain.errors import (
     is_disk_full,
 )
 from genba.domain.problems import Problem
-from genba.domain.replies import Reply
+from genba.domain.sessions.replies import Reply
 
 _SOONEST_SECONDS = 0.001
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from genba.domain.errors import UnrecoverableError
 from genba.domain.ports import Processes
 from genba.domain.processes import Command
-from genba.domain.workspaces import PullRequest
+from genba.domain.sessions.workspaces import PullRequest
 
 
 class CommandForge:

@@ -1,12 +1,12 @@
 """Cards of issues on boards (projects) of GitHub."""
 
-from genba.connections.github import documents, shapes
+from genba.connections.github import documents, responses
 from genba.connections.github.client import GitHubClient
+from genba.connections.github.errors import NoGraphQL
 from genba.connections.github.issues import no_board
-from genba.connections.github.refusals import NoGraphQL
 from genba.connections.github.translation import same, there
 from genba.domain.errors import NotFoundError, RemoteUnavailable, UnrecoverableError
-from genba.domain.outbox import Made, SetCardStatus
+from genba.domain.tracker.outbox import Made, SetCardStatus
 
 
 class Boards:
@@ -30,7 +30,7 @@ class Boards:
         await self.client.mutate(documents.MOVE_CARD, values)
         return Made(address=issue.url, number=deed.issue)
 
-    async def _issue(self, deed: SetCardStatus) -> shapes.IssueOnBoards:
+    async def _issue(self, deed: SetCardStatus) -> responses.IssueOnBoards:
         variables = {
             "owner": self.client.owner,
             "name": self.client.name,
@@ -44,7 +44,7 @@ class Boards:
                 "the board cannot be changed: this server has no GraphQL for boards",
                 hint="take `board` out of tracker.github in .genba/config.yaml",
             ) from error
-        issue = told.part(shapes.IssueOnBoards, "repository", "issue")
+        issue = told.part(responses.IssueOnBoards, "repository", "issue")
         if issue is None:
             raise NotFoundError(f"there is no issue #{deed.issue} in {self.client.settings.repository}")
         return issue
@@ -53,7 +53,7 @@ class Boards:
         """The ids of the board, of the field, and of the status in it. Boards change: they are asked for each time."""
         variables = {"owner": deed.owner, "project": deed.project, "field": deed.field}
         told = await self.client.query(documents.BOARD, variables, bearable=frozenset({"NOT_FOUND"}))
-        board = told.part(shapes.Board, "repositoryOwner", "projectV2")
+        board = told.part(responses.Board, "repositoryOwner", "projectV2")
         if board is None:
             raise no_board(deed.owner, deed.project)
         field = board.field
@@ -73,13 +73,13 @@ class Boards:
 
     async def _add(self, board: str, issue: str) -> str:
         told = await self.client.mutate(documents.ADD_CARD, {"project": board, "issue": issue})
-        added = told.part(shapes.Card, "addProjectV2ItemById", "item")
+        added = told.part(responses.Card, "addProjectV2ItemById", "item")
         if added is None:
             raise RemoteUnavailable("GitHub did not say which card it made")
         return added.id
 
 
-def _card_on(issue: shapes.IssueOnBoards, deed: SetCardStatus) -> shapes.Card | None:
+def _card_on(issue: responses.IssueOnBoards, deed: SetCardStatus) -> responses.Card | None:
     cards = there(issue.project_items.nodes) if issue.project_items else []
     for card in cards:
         if card.project.number == deed.project and same(card.project.owner.login, deed.owner):

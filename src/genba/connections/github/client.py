@@ -16,10 +16,11 @@ from githubkit import GitHub, TokenAuthStrategy
 from githubkit.exception import GitHubException, RequestError, RequestFailed, RequestTimeout
 
 from genba import __version__
-from genba.connections.github.authentication import strategy_of
-from genba.connections.github.credentials import Credentials
-from genba.connections.github.refusals import NoGraphQL, Refused, TooHeavy, pause_of, plain, refusal
+from genba.connections.github.access.authentication import strategy_of
+from genba.connections.github.access.credentials import Credentials
+from genba.connections.github.errors import NoGraphQL, Refused, TooHeavy, pause_of, plain, refusal
 from genba.connections.github.settings import GitHubSettings
+from genba.domain.decoding import fitted, leniently_read
 from genba.domain.errors import (
     GenbaError,
     NotAllowedError,
@@ -28,7 +29,6 @@ from genba.domain.errors import (
     RemoteUnavailable,
 )
 from genba.domain.ports import Clock
-from genba.domain.reading import fitted, leniently_read
 
 T = TypeVar("T")
 

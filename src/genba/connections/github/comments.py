@@ -2,12 +2,12 @@
 
 import msgspec
 
-from genba.connections.github import documents, shapes
+from genba.connections.github import documents, responses
 from genba.connections.github.client import GitHubClient
-from genba.connections.github.refusals import NoGraphQL, Refused
+from genba.connections.github.errors import NoGraphQL, Refused
 from genba.connections.github.translation import LONGEST_TEXT, same, there, trusted
 from genba.domain.errors import AccessRefusedError, NotFoundError
-from genba.domain.outbox import marker
+from genba.domain.tracker.outbox import marker
 
 _MOST_PAGES = 50
 
@@ -61,7 +61,7 @@ class OwnComments:
         for _ in range(_MOST_PAGES):
             variables = {"owner": self.client.owner, "name": self.client.name, "number": issue, "before": before}
             told = await self.client.query(documents.COMMENTS_BACKWARDS, variables, bearable=frozenset({"NOT_FOUND"}))
-            page = told.part(shapes.LastComments, "repository", "issueOrPullRequest", "comments")
+            page = told.part(responses.LastComments, "repository", "issueOrPullRequest", "comments")
             if page is None:
                 raise NotFoundError(f"there is no issue #{issue} in {self.client.settings.repository}")
             for comment in reversed(there(page.nodes)):
@@ -76,15 +76,15 @@ class OwnComments:
     async def _by_rest(self, issue: int, wanted: str) -> Found | None:
         found: Found | None = None
         async for page in self.client.pages(self.client.repository("issues", issue, "comments"), most=_MOST_PAGES):
-            for row in page.read(list[shapes.Comment]):
+            for row in page.read(list[responses.Comment]):
                 if wanted in (row.body or "") and (trusted(row.author_association) or await self._is_mine(row)):
                     found = Found(row.id, row.body or "", row.html_url)
         return found
 
-    async def _is_mine(self, row: shapes.Comment) -> bool:
+    async def _is_mine(self, row: responses.Comment) -> bool:
         if self._login is None:
             try:
-                self._login = (await self.client.get("user")).read(shapes.User).login
+                self._login = (await self.client.get("user")).read(responses.User).login
             except (AccessRefusedError, NotFoundError, Refused):
                 self._login = ""  # an App has no such page
         return bool(self._login) and row.user is not None and same(row.user.login, self._login)

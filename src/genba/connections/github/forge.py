@@ -3,10 +3,10 @@
 import hashlib
 
 from genba.connections.github.client import GitHubClient
-from genba.connections.github.deeds import GitHubDeeds
 from genba.connections.github.issues import newest_pull
-from genba.domain.outbox import OpenPullRequest
-from genba.domain.workspaces import PullRequest
+from genba.connections.github.remote_changes import GitHubDeeds
+from genba.domain.sessions.workspaces import PullRequest
+from genba.domain.tracker.outbox import OpenPullRequest
 
 
 class GitHubForge:

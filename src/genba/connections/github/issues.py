@@ -7,9 +7,9 @@ from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 
-from genba.connections.github import documents, shapes
+from genba.connections.github import documents, responses
 from genba.connections.github.client import GitHubClient, Told, shaped
-from genba.connections.github.refusals import NoGraphQL, TooHeavy, plain
+from genba.connections.github.errors import NoGraphQL, TooHeavy, plain
 from genba.connections.github.rest_details import RestDetails
 from genba.connections.github.translation import (
     card_of_node,
@@ -20,7 +20,7 @@ from genba.connections.github.translation import (
     there,
 )
 from genba.domain.errors import AccessRefusedError, NotFoundError, RemoteUnavailable
-from genba.domain.tracking import CardPage, Details, IssuePage, PullRequestState, TrackedPullRequest
+from genba.domain.tracker.remote import CardPage, Details, IssuePage, PullRequestState, TrackedPullRequest
 
 T = TypeVar("T")
 
@@ -76,7 +76,7 @@ class GitHubIssues:
             raise no_repository(self.client.settings.repository) from None
         if answer.unchanged:
             return IssuePage(etag=etag, unchanged=True)
-        rows = answer.read(list[shapes.Issue])
+        rows = answer.read(list[responses.Issue])
         issues = tuple(issue_of_row(row) for row in rows if row.pull_request is None)
         self._numbers |= {issue.reference: issue.number for issue in issues}
         return IssuePage(
@@ -112,7 +112,7 @@ class GitHubIssues:
             )
         if found.get("__typename") != "Issue":
             raise NotFoundError(f"#{number} is a pull request, not an issue", hint="genba task list")
-        return await self._whole([shaped(found, shapes.IssueNode)])
+        return await self._whole([shaped(found, responses.IssueNode)])
 
     async def pull_requests(self, numbers: Sequence[int]) -> tuple[TrackedPullRequest, ...]:
         wanted = list(dict.fromkeys(numbers))
@@ -144,10 +144,10 @@ class GitHubIssues:
             },
             bearable=frozenset({"NOT_FOUND"}),
         )
-        board = told.part(shapes.Board, "repositoryOwner", "projectV2")
+        board = told.part(responses.Board, "repositoryOwner", "projectV2")
         if board is None:
             raise no_board(owner, project)
-        repository = told.part(shapes.Home, "repository")
+        repository = told.part(responses.Home, "repository")
         if repository is None:
             raise no_repository(self.client.settings.repository)
         home = repository.name_with_owner
@@ -187,11 +187,11 @@ class GitHubIssues:
             bearable=_BEARABLE,
             divisible=len(references) > 1,
         )
-        repository = told.part(shapes.Home, "repository") or shapes.Home()
+        repository = told.part(responses.Home, "repository") or responses.Home()
         if not repository.name_with_owner:
             _raise_unless_absent(told)
             raise no_repository(self.client.settings.repository)
-        found: dict[str, shapes.IssueNode] = {}
+        found: dict[str, responses.IssueNode] = {}
         gone: list[str] = []
         nodes = told.part(list[dict[str, Any] | None], "nodes") or []
         if len(nodes) != len(references):
@@ -199,7 +199,7 @@ class GitHubIssues:
         for place, (reference, node) in enumerate(zip(references, nodes, strict=True)):
             if node is None:
                 _raise_unless_absent(told, place)
-            issue = shaped(node, shapes.IssueNode) if node and node.get("__typename") == "Issue" else None
+            issue = shaped(node, responses.IssueNode) if node and node.get("__typename") == "Issue" else None
             if issue is not None and same(issue.repository.name_with_owner, repository.name_with_owner):
                 found[reference] = issue
             else:
@@ -210,20 +210,20 @@ class GitHubIssues:
         named = tuple(msgspec.structs.replace(issue, reference=reference) for reference, issue in issues)
         return msgspec.structs.replace(whole, issues=named, gone=tuple(gone))
 
-    async def _whole(self, nodes: list[shapes.IssueNode]) -> Details:
+    async def _whole(self, nodes: list[responses.IssueNode]) -> Details:
         """The issues with what only few of them have, and the pull requests that belong to them."""
         linked = [n.id for n in nodes if n.issue_dependencies_summary.total_blocked_by or n.sub_issues_summary.total]
-        links = {one.id: one for one in await self._nodes(documents.LINKS, linked, shapes.Links)}
+        links = {one.id: one for one in await self._nodes(documents.LINKS, linked, responses.Links)}
         talkative = [node.id for node in nodes if node.comments.page_info.has_next_page]
-        talks = {one.id: one for one in await self._nodes(documents.TALK, talkative, shapes.Talk)}
+        talks = {one.id: one for one in await self._nodes(documents.TALK, talkative, responses.Talk)}
         again = [node.id for node in nodes if (node.state_reason or "").upper() == "REOPENED"]
-        reopened = {one.id: one for one in await self._nodes(documents.REOPENED, again, shapes.Reopened)}
+        reopened = {one.id: one for one in await self._nodes(documents.REOPENED, again, responses.Reopened)}
         issues = tuple(
             issue_of_node(node, links.get(node.id), talks.get(node.id), reopened.get(node.id)) for node in nodes
         )
         seen: dict[int, TrackedPullRequest] = {}
         for node in nodes:
-            for pull in there((node.closed_by_pull_requests_references or shapes.Pulls()).nodes):
+            for pull in there((node.closed_by_pull_requests_references or responses.Pulls()).nodes):
                 if same(pull.repository.name_with_owner, node.repository.name_with_owner):
                     seen[pull.number] = pull_of_node(pull, {})
         still_open = [number for number, pull in seen.items() if pull.state is PullRequestState.OPEN]
@@ -246,14 +246,14 @@ class GitHubIssues:
             if found is None:
                 _raise_unless_absent(told, f"p{number}")
             else:
-                nodes.append(shaped(found, shapes.PullNode))
+                nodes.append(shaped(found, responses.PullNode))
         wanting = [
             review.id
             for node in nodes
-            for review in there((node.latest_opinionated_reviews or shapes.Reviews()).nodes)
+            for review in there((node.latest_opinionated_reviews or responses.Reviews()).nodes)
             if review.state.upper() == "CHANGES_REQUESTED" and node.state.upper() == "OPEN"
         ]
-        lines = {one.id: one for one in await self._nodes(documents.REVIEW_LINES, wanting, shapes.ReviewLines)}
+        lines = {one.id: one for one in await self._nodes(documents.REVIEW_LINES, wanting, responses.ReviewLines)}
         return tuple(pull_of_node(node, lines) for node in nodes)
 
     async def _nodes(self, document: str, ids: list[str], kind: type[T]) -> list[T]:
@@ -275,7 +275,7 @@ class GitHubIssues:
         return {reference: self._numbers.get(reference, 0) for reference in wanted}
 
 
-async def newest_pull(client: GitHubClient, branch: str, state: str) -> shapes.Pull | None:
+async def newest_pull(client: GitHubClient, branch: str, state: str) -> responses.Pull | None:
     """The newest pull request of a branch of the repository itself, by what it was made from."""
     parameters: dict[str, str | int] = {
         "head": f"{client.owner}:{branch}",
@@ -285,7 +285,7 @@ async def newest_pull(client: GitHubClient, branch: str, state: str) -> shapes.P
         "per_page": 100,
     }
     answer = await client.get(client.repository("pulls"), parameters)
-    own = [pull for pull in answer.read(list[shapes.Pull]) if pull.head.ref == branch and _own(pull)]
+    own = [pull for pull in answer.read(list[responses.Pull]) if pull.head.ref == branch and _own(pull)]
     return max(own, key=lambda pull: pull.number, default=None)
 
 
@@ -303,12 +303,12 @@ def no_repository(repository: str) -> NotFoundError:
     )
 
 
-def _own(pull: shapes.Pull) -> bool:
+def _own(pull: responses.Pull) -> bool:
     head, base = pull.head.repo, pull.base.repo
     return head is not None and base is not None and same(head.full_name, base.full_name)
 
 
-def _following(rows: Sequence[shapes.Issue], since: str, number: int, label: str) -> str:
+def _following(rows: Sequence[responses.Issue], since: str, number: int, label: str) -> str:
     """Where to go on after a page.
 
     Going on by time and not by page leaves nothing out when an issue changes meanwhile, for that moves it to the end

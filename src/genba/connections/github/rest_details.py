@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
-from genba.connections.github import shapes
+from genba.connections.github import responses
 from genba.connections.github.client import GitHubClient
 from genba.connections.github.translation import (
     check_of_run,
@@ -18,7 +18,7 @@ from genba.connections.github.translation import (
     same,
 )
 from genba.domain.errors import NotFoundError
-from genba.domain.tracking import Details, PullRequestState, RemoteCheck, TrackedIssue, TrackedPullRequest
+from genba.domain.tracker.remote import Details, PullRequestState, RemoteCheck, TrackedIssue, TrackedPullRequest
 
 T = TypeVar("T")
 
@@ -60,30 +60,30 @@ class RestDetails:
         found = [await self._pull(number) for number in numbers]
         return tuple(pull for pull in found if pull is not None)
 
-    async def _row(self, number: int) -> shapes.Issue | None:
+    async def _row(self, number: int) -> responses.Issue | None:
         try:
             answer = await self.client.get(self.client.repository("issues", number))
         except NotFoundError:
             return None
-        row = answer.read(shapes.Issue)
+        row = answer.read(responses.Issue)
         if answer.moved and not await self._is_ours(row):
             return None
         return row
 
-    async def _is_ours(self, row: shapes.Issue) -> bool:
+    async def _is_ours(self, row: responses.Issue) -> bool:
         """GitHub sends us on for a renamed repository, and also for an issue that moved to another one."""
-        home = (await self.client.get(self.client.repository())).read(shapes.Repository)
+        home = (await self.client.get(self.client.repository())).read(responses.Repository)
         return same(row.repository_url.rstrip("/"), home.url.rstrip("/"))
 
-    async def _issue(self, row: shapes.Issue, pulls: Sequence[shapes.Pull]) -> TrackedIssue:
-        comments = await self._list("issues", row.number, "comments", kind=shapes.Comment) if row.comments else []
+    async def _issue(self, row: responses.Issue, pulls: Sequence[responses.Pull]) -> TrackedIssue:
+        comments = await self._list("issues", row.number, "comments", kind=responses.Comment) if row.comments else []
         summary = row.issue_dependencies_summary
         blocking = []
         if summary is not None and summary.total_blocked_by:
-            blocking = await self._list("issues", row.number, "dependencies", "blocked_by", kind=shapes.Issue)
+            blocking = await self._list("issues", row.number, "dependencies", "blocked_by", kind=responses.Issue)
         parts = []
         if row.sub_issues_summary is not None and row.sub_issues_summary.total:
-            parts = await self._list("issues", row.number, "sub_issues", kind=shapes.Issue)
+            parts = await self._list("issues", row.number, "sub_issues", kind=responses.Issue)
         home = row.repository_url
         return msgspec.structs.replace(
             issue_of_row(row),
@@ -98,7 +98,9 @@ class RestDetails:
             pull_requests=tuple(sorted(pull.number for pull in pulls if row.number in closed_by(pull.body))),
         )
 
-    async def _of(self, issues: Sequence[TrackedIssue], pulls: Sequence[shapes.Pull]) -> tuple[TrackedPullRequest, ...]:
+    async def _of(
+        self, issues: Sequence[TrackedIssue], pulls: Sequence[responses.Pull]
+    ) -> tuple[TrackedPullRequest, ...]:
         rows = {pull.number: pull for pull in pulls}
         found: list[TrackedPullRequest] = []
         for number in sorted({number for issue in issues for number in issue.pull_requests}):
@@ -107,21 +109,21 @@ class RestDetails:
             found += [whole] if whole is not None else []
         return tuple(found)
 
-    def _light(self, row: shapes.Pull) -> TrackedPullRequest:
+    def _light(self, row: responses.Pull) -> TrackedPullRequest:
         return pull_of_row(row, self.client.settings.repository, closes=closed_by(row.body))
 
     async def _pull(self, number: int) -> TrackedPullRequest | None:
         try:
-            row = (await self.client.get(self.client.repository("pulls", number))).read(shapes.Pull)
+            row = (await self.client.get(self.client.repository("pulls", number))).read(responses.Pull)
         except NotFoundError:
             return None
         light = self._light(row)
         if light.state is not PullRequestState.OPEN:
             return light
-        reviews = await self._list("pulls", number, "reviews", kind=shapes.Review)
+        reviews = await self._list("pulls", number, "reviews", kind=responses.Review)
         lines = []
         if any(review.state.upper() == "CHANGES_REQUESTED" for review in reviews):
-            lines = await self._list("pulls", number, "comments", kind=shapes.ReviewComment)
+            lines = await self._list("pulls", number, "comments", kind=responses.ReviewComment)
         repository = self.client.settings.repository
         checks = await self._checks(row.head.sha)
         return pull_of_row(row, repository, reviews=opinions(reviews, lines), checks=checks, closes=closed_by(row.body))
@@ -133,21 +135,21 @@ class RestDetails:
             async for page in self.client.pages(
                 self.client.repository("commits", commit, "check-runs"), most=_MOST_PAGES
             ):
-                found += [check_of_run(run) for run in page.read(shapes.CheckRuns).check_runs]
+                found += [check_of_run(run) for run in page.read(responses.CheckRuns).check_runs]
         except NotFoundError:
             found = []
         try:
             answer = await self.client.get(self.client.repository("commits", commit, "status"), {"per_page": 100})
         except NotFoundError:
             return tuple(found)
-        return (*found, *(check_of_status(status) for status in answer.read(shapes.CombinedStatus).statuses))
+        return (*found, *(check_of_status(status) for status in answer.read(responses.CombinedStatus).statuses))
 
-    async def _recent_pulls(self) -> list[shapes.Pull]:
+    async def _recent_pulls(self) -> list[responses.Pull]:
         """Those that changed last: whoever says that it closes an issue is among them."""
         parameters = {"state": "all", "sort": "updated", "direction": "desc"}
-        found: list[shapes.Pull] = []
+        found: list[responses.Pull] = []
         async for page in self.client.pages(self.client.repository("pulls"), parameters, most=_MOST_PAGES):
-            found += page.read(list[shapes.Pull])
+            found += page.read(list[responses.Pull])
         return found
 
     async def _list(self, *words: str | int, kind: type[T]) -> list[T]:
@@ -167,7 +169,7 @@ def closed_by(body: str | None) -> tuple[int, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _parent(row: shapes.Issue) -> int | None:
+def _parent(row: responses.Issue) -> int | None:
     home, _, number = (row.parent_issue_url or "").rpartition("/issues/")
     is_number = number.isascii() and number.isdigit() and len(number) <= _MOST_DIGITS
     return int(number) if is_number and same(home, row.repository_url) else None

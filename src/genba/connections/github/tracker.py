@@ -2,13 +2,13 @@
 
 import hashlib
 
-from genba.connections.github import shapes
+from genba.connections.github import responses
 from genba.connections.github.client import GitHubClient
-from genba.connections.github.deeds import GitHubDeeds
+from genba.connections.github.remote_changes import GitHubDeeds
 from genba.connections.github.translation import issue_of_row
 from genba.domain.errors import NotFoundError
-from genba.domain.issues import Issue, IssueChange
-from genba.domain.outbox import CloseIssue, Deed, PostComment, Relabel
+from genba.domain.tracker.issues import Issue, IssueChange
+from genba.domain.tracker.outbox import CloseIssue, Deed, PostComment, Relabel
 
 
 class GitHubTracker:
@@ -19,7 +19,7 @@ class GitHubTracker:
         self.deeds = deeds or GitHubDeeds(client)
 
     async def read(self, number: int) -> Issue:
-        row = (await self.client.get(self.client.repository("issues", number))).read(shapes.Issue)
+        row = (await self.client.get(self.client.repository("issues", number))).read(responses.Issue)
         if row.pull_request is not None or row.number != number:
             raise NotFoundError(f"there is no issue #{number} in {self.client.settings.repository}", hint="genba sync")
         return _issue(row)
@@ -28,7 +28,7 @@ class GitHubTracker:
         found: list[Issue] = []
         parameters = {"labels": label, "state": "all", "sort": "created", "direction": "asc"}
         async for page in self.client.pages(self.client.repository("issues"), parameters):
-            found += [_issue(row) for row in page.read(list[shapes.Issue]) if row.pull_request is None]
+            found += [_issue(row) for row in page.read(list[responses.Issue]) if row.pull_request is None]
         return tuple(found)
 
     async def change(self, number: int, change: IssueChange) -> None:
@@ -47,7 +47,7 @@ class GitHubTracker:
                 await self.deeds.do(deed, key)
 
 
-def _issue(row: shapes.Issue) -> Issue:
+def _issue(row: responses.Issue) -> Issue:
     tracked = issue_of_row(row)
     return Issue(
         number=tracked.number, title=tracked.title, body=tracked.body, state=tracked.state, labels=tracked.labels

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from genba.connections.github import shapes
-from genba.domain.tasks import is_day
-from genba.domain.tracking import (
+from genba.connections.github import responses
+from genba.domain.tasks.task import is_day
+from genba.domain.tracker.remote import (
     BoardItem,
     PullRequestState,
     RemoteCheck,
@@ -44,11 +44,11 @@ def cut(text: str | None, limit: int = LONGEST_TEXT) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def _login(user: shapes.User | shapes.Actor | None) -> str:
+def _login(user: responses.User | responses.Actor | None) -> str:
     return user.login if user is not None else "ghost"
 
 
-def _due(milestone: shapes.Milestone | shapes.MilestoneNode | None) -> str:
+def _due(milestone: responses.Milestone | responses.MilestoneNode | None) -> str:
     """The day on which a milestone is due. GitHub keeps a time of that day."""
     day = (milestone.due_on or "")[:10] if milestone is not None else ""
     return day if is_day(day) else ""
@@ -57,7 +57,7 @@ def _due(milestone: shapes.Milestone | shapes.MilestoneNode | None) -> str:
 # ----------------------------------------------------------------------------------------------------------- of REST
 
 
-def issue_of_row(row: shapes.Issue) -> TrackedIssue:
+def issue_of_row(row: responses.Issue) -> TrackedIssue:
     """What a row of the list of issues says; nothing of it is detailed."""
     return TrackedIssue(
         number=row.number,
@@ -80,7 +80,7 @@ def issue_of_row(row: shapes.Issue) -> TrackedIssue:
     )
 
 
-def comment_of_row(row: shapes.Comment) -> RemoteComment:
+def comment_of_row(row: responses.Comment) -> RemoteComment:
     return RemoteComment(
         id=str(row.id),
         author=_login(row.user),
@@ -92,7 +92,7 @@ def comment_of_row(row: shapes.Comment) -> RemoteComment:
 
 
 def pull_of_row(
-    row: shapes.Pull,
+    row: responses.Pull,
     repository: str,
     *,
     reviews: tuple[RemoteReview, ...] = (),
@@ -140,7 +140,7 @@ def _decision(reviews: Sequence[RemoteReview]) -> str:
     return "approved" if ReviewVerdict.APPROVED in verdicts else ""
 
 
-def opinions(rows: Iterable[shapes.Review], lines: Iterable[shapes.ReviewComment]) -> tuple[RemoteReview, ...]:
+def opinions(rows: Iterable[responses.Review], lines: Iterable[responses.ReviewComment]) -> tuple[RemoteReview, ...]:
     """The newest opinion of each reviewer, oldest first."""
     said: dict[int | None, list[str]] = {}
     for line in lines:
@@ -166,8 +166,8 @@ def opinions(rows: Iterable[shapes.Review], lines: Iterable[shapes.ReviewComment
     return tuple(newest.values())
 
 
-def check_of_run(run: shapes.CheckRun) -> RemoteCheck:
-    output = run.output or shapes.CheckOutput()
+def check_of_run(run: responses.CheckRun) -> RemoteCheck:
+    output = run.output or responses.CheckOutput()
     return RemoteCheck(
         name=run.name,
         state=_check_state(run.conclusion if run.status.lower() == "completed" else "pending"),
@@ -176,7 +176,7 @@ def check_of_run(run: shapes.CheckRun) -> RemoteCheck:
     )
 
 
-def check_of_status(status: shapes.Status) -> RemoteCheck:
+def check_of_status(status: responses.Status) -> RemoteCheck:
     return RemoteCheck(
         name=status.context,
         state=_check_state(status.state),
@@ -189,15 +189,18 @@ def check_of_status(status: shapes.Status) -> RemoteCheck:
 
 
 def issue_of_node(
-    node: shapes.IssueNode, links: shapes.Links | None, talk: shapes.Talk | None, again: shapes.Reopened | None = None
+    node: responses.IssueNode,
+    links: responses.Links | None,
+    talk: responses.Talk | None,
+    again: responses.Reopened | None = None,
 ) -> TrackedIssue:
     home = node.repository.name_with_owner
 
-    def here(issues: Iterable[shapes.LinkedIssue]) -> tuple[int, ...]:
+    def here(issues: Iterable[responses.LinkedIssue]) -> tuple[int, ...]:
         return tuple(issue.number for issue in issues if same(issue.repository.name_with_owner, home))
 
     blocking = there(links.blocked_by.nodes) if links else []
-    pulls = node.closed_by_pull_requests_references or shapes.Pulls()
+    pulls = node.closed_by_pull_requests_references or responses.Pulls()
     return TrackedIssue(
         number=node.number,
         reference=node.id,
@@ -236,7 +239,7 @@ def issue_of_node(
     )
 
 
-def _comments(nodes: Iterable[shapes.CommentNode]) -> tuple[RemoteComment, ...]:
+def _comments(nodes: Iterable[responses.CommentNode]) -> tuple[RemoteComment, ...]:
     """In the order in which they were made, each once."""
     found = {
         node.id: RemoteComment(
@@ -252,7 +255,7 @@ def _comments(nodes: Iterable[shapes.CommentNode]) -> tuple[RemoteComment, ...]:
     return tuple(found.values())
 
 
-def card_of_node(card: shapes.Card, owner: str, project: int) -> BoardItem:
+def card_of_node(card: responses.Card, owner: str, project: int) -> BoardItem:
     value = card.field_value_by_name
     return BoardItem(
         owner=owner,
@@ -263,12 +266,12 @@ def card_of_node(card: shapes.Card, owner: str, project: int) -> BoardItem:
     )
 
 
-def pull_of_node(node: shapes.PullNode, lines: dict[str, shapes.ReviewLines]) -> TrackedPullRequest:
+def pull_of_node(node: responses.PullNode, lines: dict[str, responses.ReviewLines]) -> TrackedPullRequest:
     """A pull request with as much as was asked for of it."""
     home = node.repository.name_with_owner
-    reviews = node.latest_opinionated_reviews or shapes.Reviews()
-    writers = {review.id for review in there((node.writers or shapes.Reviews()).nodes)}
-    closes = node.closing_issues_references or shapes.LinkedIssues()
+    reviews = node.latest_opinionated_reviews or responses.Reviews()
+    writers = {review.id for review in there((node.writers or responses.Reviews()).nodes)}
+    closes = node.closing_issues_references or responses.LinkedIssues()
     return TrackedPullRequest(
         number=node.number,
         reference=node.id,
@@ -299,7 +302,7 @@ def pull_of_node(node: shapes.PullNode, lines: dict[str, shapes.ReviewLines]) ->
     )
 
 
-def _review(node: shapes.ReviewNode, lines: shapes.ReviewLines | None, may_write: bool) -> RemoteReview:
+def _review(node: responses.ReviewNode, lines: responses.ReviewLines | None, may_write: bool) -> RemoteReview:
     return RemoteReview(
         id=node.id,
         author=_login(node.author),
@@ -329,13 +332,13 @@ def _state(state: str) -> PullRequestState:
     return PullRequestState(known) if known in list(PullRequestState) else PullRequestState.OPEN
 
 
-def _finding(line: shapes.LineComment | shapes.ReviewComment) -> str:
+def _finding(line: responses.LineComment | responses.ReviewComment) -> str:
     where = line.line if line.line is not None else line.original_line
     place = f"{line.path}:{where}" if where is not None else line.path
     return f"{place}: {cut(line.body, _LONGEST_DETAIL).strip()}"
 
 
-def _checks(rollup: shapes.Rollup | None) -> tuple[RemoteCheck, ...]:
+def _checks(rollup: responses.Rollup | None) -> tuple[RemoteCheck, ...]:
     if rollup is None:
         return ()
     found = [_check(node) for node in there(rollup.contexts.nodes)]
@@ -346,7 +349,7 @@ def _checks(rollup: shapes.Rollup | None) -> tuple[RemoteCheck, ...]:
     return tuple(found)
 
 
-def _check(node: shapes.CheckNode) -> RemoteCheck:
+def _check(node: responses.CheckNode) -> RemoteCheck:
     if node.context is not None:
         state, detail = _check_state(node.state), _detail(node.description)
         return RemoteCheck(name=node.context, state=state, detail=detail, url=node.target_url or "")

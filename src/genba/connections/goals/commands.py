@@ -10,10 +10,10 @@ from typing import Protocol
 
 from genba.connections.removal import remove_tree
 from genba.connections.untrusted_files import UntrustedFolder
-from genba.domain.evidence import CheckResult, CheckStatus
-from genba.domain.goals import Words
+from genba.domain.goals.goal import Words
 from genba.domain.ports import Processes
 from genba.domain.processes import Command, Ending, Exit
+from genba.domain.sessions.evidence import CheckResult, CheckStatus
 
 _PYTHON_FILES = ("pyproject.toml", "setup.py", "setup.cfg")
 _KEPT_HEAD, _KEPT_TAIL = 64 * 1024, 192 * 1024

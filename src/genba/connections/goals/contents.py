@@ -8,12 +8,12 @@ import msgspec
 
 from genba.connections.goals.commands import bounded_line
 from genba.domain.errors import CheckBrokenError
-from genba.domain.goals import EndpointResponds, ResponseContains
+from genba.domain.goals.goal import EndpointResponds, ResponseContains
 
 if TYPE_CHECKING:
     from jsonpath_rfc9535 import JSONPathQuery
 
-    from genba.connections.goals.asking import Answer
+    from genba.connections.goals.http_requests import Answer
 
 _FOUND_AT_MOST = 10_000
 _SHOWN_VALUES = 3

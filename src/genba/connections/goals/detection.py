@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from genba.connections.untrusted_files import UntrustedFolder
-from genba.domain.detection import DETECTION_FILES, Detected, detect
+from genba.domain.goals.detection import DETECTION_FILES, Detected, detect
 
 _READ_BYTES = 1024 * 1024
 _WORKFLOWS = ".github/workflows"

@@ -6,7 +6,18 @@ from collections.abc import AsyncIterator, Mapping
 
 import msgspec
 
-from genba.connections.goals.asking import (
+from genba.connections.goals.commands import (
+    Folders,
+    argv_of,
+    bounded,
+    bounded_line,
+    is_empty,
+    shown,
+    surroundings,
+    telling_line,
+)
+from genba.connections.goals.contents import Unusable, expectation_of
+from genba.connections.goals.http_requests import (
     Address,
     Answer,
     NoAnswer,
@@ -19,24 +30,13 @@ from genba.connections.goals.asking import (
     is_open,
     is_taken,
 )
-from genba.connections.goals.commands import (
-    Folders,
-    argv_of,
-    bounded,
-    bounded_line,
-    is_empty,
-    shown,
-    surroundings,
-    telling_line,
-)
-from genba.connections.goals.contents import Unusable, expectation_of
-from genba.connections.goals.path_judge import judged_by_path
-from genba.domain.evidence import CheckResult, CheckStatus
-from genba.domain.goals import EndpointResponds, ResponseContains, Words, goal_type
+from genba.connections.goals.protected_files import judged_by_path
+from genba.domain.goals.goal import EndpointResponds, ResponseContains, Words, goal_type
+from genba.domain.goals.verification import Place
 from genba.domain.ports import Processes
 from genba.domain.processes import AWAITED, Command, Exit, service_mark
-from genba.domain.verification import Place
-from genba.domain.walls import Dialer, Entry
+from genba.domain.sessions.evidence import CheckResult, CheckStatus
+from genba.domain.sessions.sandbox import Dialer, Entry
 
 _POLL_SECONDS = 0.05
 _PROBE_SECONDS = 5.0

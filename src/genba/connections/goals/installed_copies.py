@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from genba.connections.untrusted_files import UntrustedFolder
-from genba.domain.goals import Words
+from genba.domain.goals.goal import Words
 
 _LARGEST = 1024 * 1024
 _SOURCES = (".", "src")

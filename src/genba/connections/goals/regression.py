@@ -1,12 +1,12 @@
 """New tests that must be red on the base and green on the branch: a test that was never red proves nothing."""
 
 from genba.connections.goals.commands import GoalCommands, complaint, not_run, output_of, shown, too_long
-from genba.connections.goals.narrowing import SuiteRun, narrow
 from genba.connections.goals.suites import SuiteEnd, counted, run_suite
-from genba.domain.evidence import CheckResult, CheckStatus
-from genba.domain.goals import TestAdded, Words
+from genba.connections.goals.test_selection import SuiteRun, narrow
+from genba.domain.goals.goal import TestAdded, Words
+from genba.domain.goals.verification import Place
 from genba.domain.processes import Ending, Exit
-from genba.domain.verification import Place
+from genba.domain.sessions.evidence import CheckResult, CheckStatus
 
 _NAME = "test_added"
 _PYTEST_BROKEN = (3, 4)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import msgspec
 
-from genba.connections.drafts import put
+from genba.connections.atomic_write import put
 from genba.connections.private_folders import make_private_folder
+from genba.domain.decoding import reader
 from genba.domain.errors import NotFoundError
-from genba.domain.evidence import CheckResult
-from genba.domain.reading import reader
+from genba.domain.sessions.evidence import CheckResult
 
 _NAME = re.compile(r"[0-9a-f]{12}(-[0-9a-f]{6})?")
 _NAME_LENGTH = 12

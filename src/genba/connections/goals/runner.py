@@ -22,9 +22,8 @@ from genba.connections.goals.installed_copies import (
 from genba.connections.goals.regression import fails_on_base
 from genba.connections.goals.suites import SuiteEnd, counted, judged_suite, ran_no_test, run_suite
 from genba.connections.untrusted_files import UntrustedFolder
-from genba.domain.detection import is_gitleaks, names_tests
-from genba.domain.evidence import CheckResult, CheckStatus
-from genba.domain.goals import (
+from genba.domain.goals.detection import is_gitleaks, names_tests
+from genba.domain.goals.goal import (
     BuildSucceeds,
     CustomScript,
     EndpointResponds,
@@ -38,8 +37,9 @@ from genba.domain.goals import (
     Words,
     goal_type,
 )
+from genba.domain.goals.verification import Place
 from genba.domain.ports import Processes
-from genba.domain.verification import Place
+from genba.domain.sessions.evidence import CheckResult, CheckStatus
 
 _GLOB = re.compile(r"[*?\[]")
 _GIT = ".git"

@@ -10,12 +10,12 @@ import re
 import msgspec
 
 from genba.connections.goals.commands import GoalCommands, Report, judged, output_of, shown
-from genba.connections.goals.narrowing import runner_of
-from genba.domain.detection import plain_words
-from genba.domain.evidence import CheckResult, CheckStatus
-from genba.domain.goals import Words
+from genba.connections.goals.test_selection import runner_of
+from genba.domain.goals.detection import plain_words
+from genba.domain.goals.goal import Words
+from genba.domain.goals.test_counts import SuiteCount, count_tests
 from genba.domain.processes import Ending, Exit
-from genba.domain.suite_counts import SuiteCount, count_tests
+from genba.domain.sessions.evidence import CheckResult, CheckStatus
 
 _HEAD = 4096
 _USAGE, _NOTHING_COLLECTED = 4, 5

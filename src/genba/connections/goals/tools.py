@@ -12,7 +12,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 
-from genba.domain.goals import Words
+from genba.domain.goals.goal import Words
 
 _NAME = re.compile(r"[A-Za-z0-9_.+-]+")
 _PYTHON = re.compile(r"python[0-9.]*")

@@ -3,7 +3,9 @@
 import msgspec
 
 from genba.connections.goals.runner import GoalEngine
-from genba.domain.evidence import (
+from genba.domain.goals.goal import CommitsExist, CustomScript, FileExists, FilesChanged, GitClean, Goal, TestsPass
+from genba.domain.goals.verification import Place
+from genba.domain.sessions.evidence import (
     Check,
     CheckResult,
     CommandCheck,
@@ -13,9 +15,7 @@ from genba.domain.evidence import (
     GitCleanCheck,
     TestsPassCheck,
 )
-from genba.domain.goals import CommitsExist, CustomScript, FileExists, FilesChanged, GitClean, Goal, TestsPass
-from genba.domain.verification import Place
-from genba.domain.workspaces import Workspace
+from genba.domain.sessions.workspaces import Workspace
 
 
 class ValidatorRunner:

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from genba.connections.journal.redaction import OutputRedactor, Redactor
+from genba.domain.decoding import fitted, reader
 from genba.domain.errors import DiskFullError, is_disk_full
 from genba.domain.events import AgentOutput, Event, GateUsed, Notice, OutputLeftOut, ToolUsed
-from genba.domain.long_texts import shortened
-from genba.domain.reading import fitted, reader
+from genba.domain.long_text import shortened
 
 Listener = Callable[[Event], None]
 SUFFIX = ".jsonl"

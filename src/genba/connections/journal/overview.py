@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from genba.domain.pictures_session import GateLine, IterationLine, RunFacts, ToolCount
-from genba.domain.reading import reader
+from genba.domain.decoding import reader
+from genba.domain.views.session import GateLine, IterationLine, RunFacts, ToolCount
 
 _MOST_ITERATIONS = 500
 _MOST_GATES = 200

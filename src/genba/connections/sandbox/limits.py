@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from genba.domain.walls import Violation, WallLimits
+from genba.domain.sessions.sandbox import Violation, WallLimits
 
 _MEGABYTE = 1024 * 1024
 _OF_THE_WALLS = 4

@@ -9,7 +9,7 @@ from pathlib import Path
 from genba.connections.sandbox.disk import DiskWatch
 from genba.connections.sandbox.limits import Group, violation
 from genba.domain.processes import Exit
-from genba.domain.walls import Cell, Violation, WallLimits
+from genba.domain.sessions.sandbox import Cell, Violation, WallLimits
 
 _INTERVAL_SECONDS = 0.25
 _MEGABYTE = 1024 * 1024

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from genba.connections.sandbox.gatekeeping import Gatekeeper
+from genba.connections.sandbox.egress_server import Gatekeeper
 from genba.domain.ports import Processes
 from genba.domain.processes import Command, Exit, Heard
-from genba.domain.walls import Cell
+from genba.domain.sessions.sandbox import Cell
 
 
 class WorktreeSandbox:

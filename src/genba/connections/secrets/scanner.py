@@ -19,9 +19,9 @@ from genba.connections.secrets.gitleaks import Gitleaks, TooOld, find_gitleaks
 from genba.connections.secrets.log_options import HARDENED, LOG_OPTIONS, git_environment
 from genba.connections.secrets.passed_over import Copies
 from genba.domain.errors import CheckBrokenError
-from genba.domain.evidence import CheckResult, CheckStatus
 from genba.domain.ports import Processes
 from genba.domain.processes import Command, Ending, Exit
+from genba.domain.sessions.evidence import CheckResult, CheckStatus
 
 Read = Callable[[tuple[str, ...]], Awaitable[dict[str, str]]]
 """Reads the text of each `commit:path`; what is not there is left out."""

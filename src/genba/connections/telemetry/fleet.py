@@ -10,7 +10,7 @@ from opentelemetry.context import Context
 
 from genba.connections.telemetry.runs import first_part_of
 from genba.connections.telemetry.sending import Telemetry
-from genba.domain.fleet_picture import FleetEvent, FleetEventKind, FleetPicture
+from genba.domain.fleet.progress import FleetEvent, FleetEventKind, FleetPicture
 
 _CAME_OF_IT = (FleetEventKind.MERGED, FleetEventKind.CONFLICT, FleetEventKind.RED)
 _MOST = 10_000

@@ -18,9 +18,9 @@ from genba.connections.telemetry import words
 from genba.connections.telemetry.ids import first_span_of, trace_of
 from genba.connections.telemetry.sending import Telemetry
 from genba.domain import events as told
-from genba.domain.evidence import CheckResult, CheckStatus
-from genba.domain.outcomes import Outcome
-from genba.domain.replies import Usage
+from genba.domain.sessions.evidence import CheckResult, CheckStatus
+from genba.domain.sessions.outcomes import Outcome
+from genba.domain.sessions.replies import Usage
 
 _FAILED = (Outcome.FAILED, Outcome.ABORTED, Outcome.BUDGET_EXHAUSTED)
 _LONGEST = 16 * 1024

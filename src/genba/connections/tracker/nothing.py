@@ -1,7 +1,7 @@
 """No tracker: a project without a blackboard has no issues."""
 
 from genba.domain.errors import NotFoundError
-from genba.domain.issues import Issue, IssueChange
+from genba.domain.tracker.issues import Issue, IssueChange
 
 
 class NoTracker:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from genba.domain.workflow import ActionKind, Evidence, Hierarchy, Message, Note, Piece, Tool, Worker
+from genba.domain.workflow.actions import ActionKind, Evidence, Hierarchy, Message, Note, Piece, Tool, Worker
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,10 +10,10 @@ from typing import TypeVar
 
 import msgspec
 
-from genba.blackboard.fleet import FleetBoard
-from genba.blackboard.seat_values import Limits, PlannedAlreadyError
-from genba.blackboard.workflow import WorkflowBoard
-from genba.definitions.fleet_file import FleetSettings
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.workflow.connection_values import Limits, PlannedAlreadyError
+from genba.blackboard.workflow.workflow_board import WorkflowBoard
+from genba.definitions.project.work_sections import FleetSettings
 from genba.domain.errors import (
     ConfigurationError,
     GenbaError,
@@ -23,10 +23,20 @@ from genba.domain.errors import (
     UnavailableError,
     UsageError,
 )
-from genba.domain.tasks import Actor, ActorKind
-from genba.domain.workflow import ErrorCode, Evidence, Hierarchy, Phase, Piece, Seat, Snapshot, Tool, WorkflowError
-from genba.judgement.next_action import allowed, decide
-from genba.judgement.sentences import evidence_in
+from genba.domain.tasks.task import Actor, ActorKind
+from genba.domain.workflow.actions import (
+    ErrorCode,
+    Evidence,
+    Hierarchy,
+    Phase,
+    Piece,
+    Seat,
+    Snapshot,
+    Tool,
+    WorkflowError,
+)
+from genba.judgement.language.sentences import evidence_in
+from genba.judgement.workflow.next_action import allowed, decide
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from genba.domain.workflow import ErrorCode, WorkflowError
+from genba.domain.workflow.actions import ErrorCode, WorkflowError
 
 T = TypeVar("T")
 

@@ -2,11 +2,11 @@
 
 import asyncio
 
-from genba.blackboard.workflow import WorkflowBoard
-from genba.coordination.workflow.pacing import MachineTimes, Times
+from genba.blackboard.workflow.workflow_board import WorkflowBoard
+from genba.coordination.workflow.rate_limits import MachineTimes, Times
 from genba.coordination.workflow.tokens import SecretKind, hashed, new_secret
-from genba.domain.workflow import Standing
-from genba.judgement.moments import later
+from genba.domain.workflow.actions import Standing
+from genba.judgement.timestamps import later
 
 CREDENTIAL_SECONDS = 3600.0
 """How long an instance may take from its start to its first call."""

@@ -6,9 +6,10 @@ call did stands on the blackboard before it is answered, so a service that dies 
 
 from collections.abc import Callable, Mapping
 
-from genba.blackboard.fleet import FleetBoard
-from genba.blackboard.workflow import WorkflowBoard
-from genba.coordination.clock_watch import ClockWatch
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.workflow.workflow_board import WorkflowBoard
+from genba.coordination.engine.clock_watch import ClockWatch
+from genba.coordination.workflow.agent_connections import Seats
 from genba.coordination.workflow.answers import (
     Blocked,
     Caller,
@@ -26,20 +27,28 @@ from genba.coordination.workflow.answers import (
     TaskList,
     TaskView,
 )
-from genba.coordination.workflow.asking import Asking
 from genba.coordination.workflow.boards import Boards
 from genba.coordination.workflow.claims import Claims
-from genba.coordination.workflow.desk import Desk
-from genba.coordination.workflow.looking import Looking
-from genba.coordination.workflow.pacing import MachineTimes, Times
-from genba.coordination.workflow.reporting import LONGEST_REASON, Reporting, held
-from genba.coordination.workflow.seats import Seats
+from genba.coordination.workflow.external_tasks import Taking
+from genba.coordination.workflow.messages import LONGEST_MESSAGE, Talking
+from genba.coordination.workflow.next_action import Asking
+from genba.coordination.workflow.rate_limits import MachineTimes, Times
+from genba.coordination.workflow.reports import LONGEST_REASON, Reporting, held
 from genba.coordination.workflow.subtasks import Subtasks, TaskTypes
-from genba.coordination.workflow.taking import Taking
-from genba.coordination.workflow.talking import LONGEST_MESSAGE, Talking
-from genba.definitions.fleet_file import FleetSettings
-from genba.domain.tasks import TaskStatus
-from genba.domain.workflow import Action, BroadcastScope, ErrorCode, Note, SubtaskDraft, Tool, Worker, WorkflowError
+from genba.coordination.workflow.visibility import Looking
+from genba.coordination.workflow.work_verifier import Desk
+from genba.definitions.project.work_sections import FleetSettings
+from genba.domain.tasks.task import TaskStatus
+from genba.domain.workflow.actions import (
+    Action,
+    BroadcastScope,
+    ErrorCode,
+    Note,
+    SubtaskDraft,
+    Tool,
+    Worker,
+    WorkflowError,
+)
 
 
 class WorkflowService:

@@ -13,12 +13,12 @@ import msgspec
 from genba.coordination.workflow.answers import Crew, Made, Moved
 from genba.coordination.workflow.boards import Boards, actor_of, refused
 from genba.coordination.workflow.claims import Claims
-from genba.coordination.workflow.desk import Desk
+from genba.coordination.workflow.work_verifier import Desk
 from genba.domain.errors import GenbaError
-from genba.domain.fleet import Plan
+from genba.domain.fleet.records import Plan
 from genba.domain.problems import did_you_mean
-from genba.domain.tasks import Task, TaskStatus
-from genba.domain.workflow import (
+from genba.domain.tasks.task import Task, TaskStatus
+from genba.domain.workflow.actions import (
     ActionKind,
     ErrorCode,
     Hierarchy,
@@ -31,8 +31,8 @@ from genba.domain.workflow import (
     Worker,
     WorkflowError,
 )
-from genba.judgement.next_action import decide
-from genba.judgement.plans import TYPES, PlanLimits, read_plan
+from genba.judgement.scheduling.plans import TYPES, PlanLimits, read_plan
+from genba.judgement.workflow.next_action import decide
 
 _MOST_TOLD = 10
 _LONGEST_KEY = 200

@@ -3,16 +3,16 @@
 import re
 from typing import Any
 
-from genba.definitions.agent_file import Limits
+from genba.definitions.agent.agent_json import Limits
+from genba.definitions.agent.cross_checks import BUILTIN_HANDLERS
+from genba.definitions.agent.parameters import ISSUE, RUN_OPTIONS, fits
 from genba.definitions.climpt.layout import in_layout_of_1_12
 from genba.definitions.climpt.names import COMPLETION_TYPES
 from genba.definitions.climpt.reading import list_at, object_at, text_at
 from genba.definitions.climpt.report import ImportReport
-from genba.definitions.cross_checks import BUILTIN_HANDLERS
-from genba.definitions.parameters import ISSUE, RUN_OPTIONS, fits
-from genba.definitions.variables import RESERVED
-from genba.domain.outcomes import ClosureAction, PermissionMode
-from genba.domain.shapes import shape
+from genba.definitions.steps.variables import RESERVED
+from genba.domain.convert import shape
+from genba.domain.sessions.outcomes import ClosureAction, PermissionMode
 
 _FILE = "agent.json"
 _PARAMETER_KEYS = ("type", "description", "required", "default", "cli")

@@ -14,9 +14,9 @@ from genba.definitions.climpt.report import ImportedKey, ImportReport
 from genba.definitions.climpt.schemas import StepSchemas, set_intents
 from genba.definitions.climpt.steps import ImportedStep, Registry
 from genba.definitions.climpt.validators import convert_validators
-from genba.definitions.templates import output_variable, variables_in
-from genba.definitions.variables import IN_RETRY, runtime_variables
-from genba.domain.outcomes import ClosureAction, StepKind
+from genba.definitions.steps.templates import output_variable, variables_in
+from genba.definitions.steps.variables import IN_RETRY, runtime_variables
+from genba.domain.sessions.outcomes import ClosureAction, StepKind
 
 _REGISTRY = "steps_registry.json"
 _INTENT_FIELD = "next_action.action"

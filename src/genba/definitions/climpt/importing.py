@@ -6,9 +6,9 @@ from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 
+from genba.definitions.agent.loading import load_definition
+from genba.definitions.agent.scaffold import agent_name, prepared_agent, write_agent
 from genba.definitions.climpt.conversion import ConvertedAgent, convert_agent
-from genba.definitions.loading import load_definition
-from genba.definitions.scaffold import agent_name, prepared_agent, write_agent
 from genba.domain.errors import NotFoundError, StateConflictError, UsageError
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import msgspec
 
 from genba.definitions.climpt.names import TEXTS, VARIABLES
-from genba.definitions.templates import VARIABLE
+from genba.definitions.steps.templates import VARIABLE
 
 _BLOCK = re.compile(r"\{\{#(each|if|unless)\s+([^}]+)\}\}((?:(?!\{\{#(?:each|if|unless)\s).)*?)\{\{/\1\}\}", re.DOTALL)
 _DOUBLE = re.compile(r"\{\{\s*([A-Za-z0-9_.@-]+)\s*\}\}")

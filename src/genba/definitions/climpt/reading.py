@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from genba.definitions.folder import AgentFolder
+from genba.definitions.agent.folder import AgentFolder
 from genba.domain.errors import ConfigurationError, NotFoundError
 from genba.domain.problems import Problem
 

@@ -15,8 +15,8 @@ from genba.definitions.climpt.names import (
 )
 from genba.definitions.climpt.reading import list_at, object_at, objects_at, text_at, word
 from genba.definitions.climpt.report import ImportReport
-from genba.domain.evidence import BUILTIN_CHECKS
-from genba.domain.outcomes import ALLOWED_INTENTS, Intent, PermissionMode, StepKind
+from genba.domain.sessions.evidence import BUILTIN_CHECKS
+from genba.domain.sessions.outcomes import ALLOWED_INTENTS, Intent, PermissionMode, StepKind
 
 _FILE = "steps_registry.json"
 _NO_EFFECT = {

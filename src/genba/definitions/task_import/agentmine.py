@@ -11,9 +11,9 @@ from genba.definitions.task_import.fields import criteria_of, priority_of, statu
 from genba.definitions.task_import.snapshot import read_only
 from genba.domain.errors import ConfigurationError
 from genba.domain.problems import Problem
-from genba.domain.task_import import ImportableTask, ImportNote, TaskSource
-from genba.domain.tasks import PERSON, TaskDraft, TaskStatus
-from genba.domain.texts import cut
+from genba.domain.tasks.task import PERSON, TaskDraft, TaskStatus
+from genba.domain.tasks.task_import import ImportableTask, ImportNote, TaskSource
+from genba.domain.text_limits import cut
 
 TOOL = "agentmine"
 _MOST_TASKS = 10_000

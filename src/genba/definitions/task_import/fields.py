@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 
-from genba.definitions.goal_text import read_goals
+from genba.definitions.project.goal_text import read_goals
 from genba.domain.errors import ConfigurationError
-from genba.domain.goals import GOAL_TYPES, Goal
-from genba.domain.task_import import ImportableTask, ImportNote
-from genba.domain.tasks import Priority, TaskStatus
-from genba.domain.texts import cut, one_line
+from genba.domain.goals.goal import GOAL_TYPES, Goal
+from genba.domain.tasks.task import Priority, TaskStatus
+from genba.domain.tasks.task_import import ImportableTask, ImportNote
+from genba.domain.text_limits import cut, one_line
 
 LONGEST_TITLE = 500
 _MOST_LABELS = 100

@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 
 from genba.definitions.task_import.fields import criteria_of, priority_of, status_of, title_of, with_criteria, words_of
+from genba.domain.convert import file_text, read_plain
 from genba.domain.errors import ConfigurationError, NotFoundError
-from genba.domain.plain_yaml import load_yaml
 from genba.domain.problems import Problem, told
-from genba.domain.shapes import file_text, read_plain
-from genba.domain.task_import import ImportableTask, ImportNote, TaskSource
-from genba.domain.tasks import TaskDraft
-from genba.domain.texts import cut
+from genba.domain.safe_yaml import load_yaml
+from genba.domain.tasks.task import TaskDraft
+from genba.domain.tasks.task_import import ImportableTask, ImportNote, TaskSource
+from genba.domain.text_limits import cut
 
 ENDS = (".md", ".markdown")
 _TOOL = "the source"

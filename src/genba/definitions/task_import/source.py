@@ -6,13 +6,13 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from genba.definitions.rules_file import TaskTypeSettings
+from genba.definitions.project.goal_sections import TaskTypeSettings
 from genba.definitions.task_import import agentmine, markdown
 from genba.definitions.task_import.snapshot import HEADER
 from genba.domain.errors import NotFoundError, UsageError
-from genba.domain.task_import import ImportableTask, ImportNote, TaskSource
-from genba.domain.tasks import PERSON, TaskStatus
-from genba.domain.texts import cut
+from genba.domain.tasks.task import PERSON, TaskStatus
+from genba.domain.tasks.task_import import ImportableTask, ImportNote, TaskSource
+from genba.domain.text_limits import cut
 
 _DATABASES = (".agentmine/data.db", "data.db")
 KINDS = (agentmine.TOOL, "markdown")

@@ -8,7 +8,7 @@ import msgspec
 
 from genba.domain.errors import ConfigurationError, GenbaError, kind_of
 from genba.domain.problems import Problem
-from genba.entrypoints.cli.printable import printable
+from genba.entrypoints.cli.rendering.printable import printable
 
 
 def show_error(error: GenbaError) -> None:

@@ -12,7 +12,7 @@ def main() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):
         _leave(_version())
     if "_GENBA_COMPLETE" in os.environ:  # a shell asks what could come next
-        from genba.entrypoints.cli.completion_command import answer  # noqa: PLC0415  (only a shell asks)
+        from genba.entrypoints.cli.admin.completion_command import answer  # noqa: PLC0415  (only a shell asks)
 
         _leave(answer())
     gc.disable()  # nothing that start-up makes is garbage
@@ -36,7 +36,7 @@ def _version() -> int:
 
 def _send_telemetry() -> None:
     """What was measured is sent before the process ends. Where nothing was, nothing of it is loaded."""
-    telemetry = sys.modules.get("genba.wiring.telemetry")
+    telemetry = sys.modules.get("genba.wiring.project.telemetry")
     if telemetry is None:
         return
     try:

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, get_origin
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from genba.domain.tasks import Priority, TaskStatus
-from genba.domain.workflow import BroadcastScope
+from genba.domain.tasks.task import Priority, TaskStatus
+from genba.domain.workflow.actions import BroadcastScope
 
 LONGEST_TITLE = 300
 LONGEST_BODY = 20_000

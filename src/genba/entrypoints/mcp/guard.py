@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from genba.domain.workflow import ErrorCode, WorkflowError
+from genba.domain.workflow.actions import ErrorCode, WorkflowError
 
 LARGEST_BODY = 2 * 1024 * 1024
 LOOPBACK = ("127.0.0.1", "localhost", "::1")

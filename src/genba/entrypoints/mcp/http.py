@@ -21,10 +21,10 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from genba.coordination.workflow.service import WorkflowService
-from genba.entrypoints.listening import bound_port, serving
+from genba.entrypoints.listeners import bound_port, serving
 from genba.entrypoints.mcp.guard import LARGEST_BODY, LOOPBACK, Guard
 from genba.entrypoints.mcp.server import Carried, Context, build
-from genba.entrypoints.mcp.sweeping import sweeping
+from genba.entrypoints.mcp.stale_connections import sweeping
 
 _BEARER = "bearer "
 

@@ -20,10 +20,10 @@ from genba.coordination.workflow.answers import Caller, Seated
 from genba.coordination.workflow.service import WorkflowService
 from genba.coordination.workflow.tokens import without_secrets
 from genba.domain.errors import GenbaError
-from genba.domain.workflow import Action, ErrorCode, Tool, WorkflowError
-from genba.entrypoints.mcp.shapes import answered, input_schema, listed, refused
+from genba.domain.workflow.actions import Action, ErrorCode, Tool, WorkflowError
+from genba.entrypoints.mcp.schemas import answered, input_schema, listed, refused
 from genba.entrypoints.mcp.tools import TOOLS, ToolEntry
-from genba.judgement.sentences import tool_text
+from genba.judgement.language.sentences import tool_text
 
 logger = logging.getLogger("genba.mcp")
 

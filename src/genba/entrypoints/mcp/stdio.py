@@ -6,9 +6,9 @@ Law: stdout carries the protocol and nothing else.
 from collections.abc import Mapping
 
 from genba.coordination.workflow.service import WorkflowService
-from genba.entrypoints.mcp.pipes import spoken
 from genba.entrypoints.mcp.server import Carried, Context, build
-from genba.entrypoints.mcp.sweeping import sweeping
+from genba.entrypoints.mcp.stale_connections import sweeping
+from genba.entrypoints.mcp.stdio_streams import spoken
 
 SECRETS = ("GENBA_CREDENTIAL", "GENBA_PASSKEY")
 AGENT = "GENBA_AGENT_ID"

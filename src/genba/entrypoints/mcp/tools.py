@@ -8,8 +8,8 @@ import msgspec
 from genba.coordination.workflow import answers
 from genba.coordination.workflow.answers import Caller
 from genba.coordination.workflow.service import WorkflowService
-from genba.definitions.goal_text import written_goals
-from genba.domain.workflow import Action, SubtaskDraft, Tool
+from genba.definitions.project.goal_text import written_goals
+from genba.domain.workflow.actions import Action, SubtaskDraft, Tool
 from genba.entrypoints.mcp import arguments
 from genba.entrypoints.mcp.arguments import Arguments, SessionArguments
 

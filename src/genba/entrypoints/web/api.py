@@ -8,11 +8,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from genba.domain.decoding import fitted
 from genba.domain.errors import ConfigurationError, GenbaError, UsageError, kind_of
-from genba.domain.reading import fitted
 from genba.entrypoints.web.api_fleet import FLEET
-from genba.entrypoints.web.api_pictures import PICTURES
 from genba.entrypoints.web.api_tasks import TASKS
+from genba.entrypoints.web.api_views import PICTURES
 from genba.entrypoints.web.openapi import described
 from genba.entrypoints.web.operations import Failure, FailureAnswer, Given, Operation
 from genba.entrypoints.web.security import CSRF_HEADER, csrf_fits, visitor_of

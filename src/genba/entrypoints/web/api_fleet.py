@@ -5,10 +5,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from genba.blackboard.paging import Page
-from genba.domain.fleet import Escalation, FleetSession, MergeEntry
-from genba.domain.pictures import BoardPicture, Told
-from genba.domain.pictures_field import FieldPicture
+from genba.blackboard.database.paging import Page
+from genba.domain.fleet.records import Escalation, FleetSession, MergeEntry
+from genba.domain.views.project import FieldPicture
+from genba.domain.views.summary import BoardPicture, Told
 from genba.entrypoints.web.operations import AfterId, Call, Given, Limit, Name, Number, Operation
 from genba.entrypoints.web.site import Site
 

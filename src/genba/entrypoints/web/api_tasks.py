@@ -5,19 +5,19 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from genba.blackboard.history import last_events
-from genba.blackboard.paging import Page
-from genba.blackboard.tasks import last_comments
+from genba.blackboard.database.paging import Page
+from genba.blackboard.tasks.history import last_events
+from genba.blackboard.tasks.task_records import last_comments
 from genba.domain.errors import NotFoundError
-from genba.domain.goals import Goal
-from genba.domain.pictures import Told
-from genba.domain.sessions import SessionStart
-from genba.domain.tasks import Comment, Priority, Task, TaskDraft, TaskEvent, TaskStatus
-from genba.domain.tracking import TrackedPullRequest
-from genba.domain.verification import Verification
+from genba.domain.goals.goal import Goal
+from genba.domain.goals.verification import Verification
+from genba.domain.sessions.session import SessionStart
+from genba.domain.tasks.task import Comment, Priority, Task, TaskDraft, TaskEvent, TaskStatus
+from genba.domain.tracker.remote import TrackedPullRequest
+from genba.domain.views.summary import Told
 from genba.entrypoints.web.operations import AfterLines, Call, Given, Limit, Name, Number, Operation, Words
 from genba.entrypoints.web.site import Site
-from genba.wiring.stopping import stop_task
+from genba.wiring.dashboard.stop_session import stop_task
 
 _SHOWN = 200
 

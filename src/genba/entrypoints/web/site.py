@@ -24,13 +24,13 @@ from genba.domain.errors import (
     UnavailableError,
     UsageError,
 )
-from genba.domain.pictures import Told
+from genba.domain.views.summary import Told
 from genba.entrypoints.web.filters import FILTERS
 from genba.entrypoints.web.live import Hub
 from genba.entrypoints.web.security import CSRF_FIELD, CSRF_HEADER, csrf_fits, is_known, visitor_of
-from genba.wiring.decisions import Decisions
-from genba.wiring.lookout import Lookout
-from genba.wiring.lookout_field import FieldWindow
+from genba.wiring.dashboard.project import FieldWindow
+from genba.wiring.dashboard.queries import Lookout
+from genba.wiring.verification.decisions import Decisions
 
 T = TypeVar("T")
 Deed = Callable[[Request, Mapping[str, str]], Awaitable[Told]]

@@ -5,7 +5,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from genba.entrypoints.web.drawing import flow
+from genba.entrypoints.web.layout import flow
 from genba.entrypoints.web.site import Site
 
 

@@ -4,7 +4,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from genba.domain.pictures_cost import BudgetKind
+from genba.domain.views.cost import BudgetKind
 from genba.entrypoints.web.site import Site
 
 _DAYS = (7, 30, 90)

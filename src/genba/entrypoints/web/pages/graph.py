@@ -5,8 +5,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from genba.domain.pictures_graph import EdgeKind, GraphPicture
-from genba.domain.tasks import TaskStatus
+from genba.domain.tasks.task import TaskStatus
+from genba.domain.views.graph import EdgeKind, GraphPicture
 from genba.entrypoints.web.site import Site
 
 _LARGEST_NUMBER = 9

@@ -7,16 +7,16 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from genba.domain.errors import NotFoundError
-from genba.domain.pictures import Told
-from genba.domain.tasks import TaskStatus
+from genba.domain.tasks.task import TaskStatus
+from genba.domain.views.summary import Told
+from genba.entrypoints.web.links import is_web_address, linked
 from genba.entrypoints.web.site import Site
-from genba.entrypoints.web.texts import is_web_address, linked
-from genba.judgement.event_words import event_sentence
-from genba.judgement.plans import goal_line
-from genba.judgement.task_deeds import ways_of
-from genba.wiring.lookout_task import TaskWindow
-from genba.wiring.starting import start_run
-from genba.wiring.stopping import stop_task
+from genba.judgement.scheduling.plans import goal_line
+from genba.judgement.views.event_text import event_sentence
+from genba.judgement.views.task_actions import ways_of
+from genba.wiring.dashboard.start_session import start_run
+from genba.wiring.dashboard.stop_session import stop_task
+from genba.wiring.dashboard.task import TaskWindow
 
 _LONGEST_NUMBER = 18
 _LONGEST_WORDS = 100_000

@@ -4,7 +4,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from genba.entrypoints.web.drawing import ROW, drawn, ticks
+from genba.entrypoints.web.layout import ROW, drawn, ticks
 from genba.entrypoints.web.site import Site
 
 REACHES = {"1h": "1 hour", "24h": "24 hours", "7d": "7 days"}

@@ -1,0 +1,1 @@
+"""The database itself: tables, connections, errors and what all queries share."""

@@ -1,0 +1,28 @@
+"""The table of notices: who was told of what waits for a person, on which channel, and what came of it."""
+
+from sqlalchemy import Index, Table, UniqueConstraint
+
+from genba.blackboard.database.schema_columns import metadata, moment, prose, row_id, to, whole, words
+from genba.domain.fleet.notifications import NoticeStatus
+
+notices = Table(
+    "notices",
+    metadata,
+    row_id(),
+    to("projects", "project_id"),
+    to("escalations", "escalation_id"),
+    prose("channel", None),
+    whole("reminder"),
+    prose("status", NoticeStatus.PENDING),
+    whole("attempts"),
+    prose("not_before"),
+    prose("owner"),
+    prose("until"),
+    prose("error"),
+    moment(),
+    prose("sent_at"),
+    UniqueConstraint("escalation_id", "channel", "reminder"),
+    words("status", NoticeStatus),
+    Index("ix_notices_status", "project_id", "status", "channel", "id"),
+)
+"""`owner` sends it, and nobody else does before `until`."""

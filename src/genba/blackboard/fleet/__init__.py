@@ -1,0 +1,1 @@
+"""Sessions, merge entries, escalations, budgets and executors of a fleet."""

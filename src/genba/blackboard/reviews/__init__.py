@@ -1,0 +1,1 @@
+"""Reviews, and the sessions that make them."""

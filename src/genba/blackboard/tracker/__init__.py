@@ -1,0 +1,1 @@
+"""The copy of a tracker, and the outbox of changes to it."""

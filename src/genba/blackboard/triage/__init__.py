@@ -1,0 +1,1 @@
+"""What the facilitator reads and keeps."""

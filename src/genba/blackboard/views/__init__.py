@@ -1,0 +1,1 @@
+"""Bounded queries for those who only watch."""

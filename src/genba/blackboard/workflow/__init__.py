@@ -1,0 +1,1 @@
+"""Agents that ask: credentials, connections, messages and subtasks."""

@@ -1,0 +1,337 @@
+"""Who is calling: one-time credentials of instances that Genba starts, and the seats of everybody.
+
+Law: a credential is good once, for one run. A run has one active seat. Only hashes are kept, and no secret is told in
+an event. Closing a seat is for ever: whoever wants to go on authenticates again. No part leaves one behind.
+"""
+
+from collections.abc import Mapping
+
+from genba.blackboard.database.sanitize import LARGEST, bounded, now, seen, storable
+from genba.blackboard.database.store import Row, Statement, Transaction
+from genba.blackboard.tasks.history import BOUND, CREDENTIAL_ISSUED, SEAT_CLOSED, SEATED, SENT_HOME, Line, tell
+from genba.blackboard.tasks.task_rows import hold, look
+from genba.blackboard.workflow.connection_values import Credential, KnownSeat
+from genba.blackboard.workflow.phases import reopen_phase
+from genba.domain.errors import NotFoundError, StateConflictError
+from genba.domain.fleet.records import Purpose
+from genba.domain.sessions.session import SessionStatus
+from genba.domain.tasks.task import Actor, ActorKind
+from genba.domain.workflow.actions import ExitReason, Hierarchy, Seat
+
+TAKEN = "another instance works for this run"
+"""Why a seat is closed whose run has a newer one."""
+PART_OVER = "its part is over"
+"""Why a seat is closed whose instance did not leave by itself. What became of its session says more."""
+
+_CREDENTIAL = Statement("""
+SELECT c.id, c.run, a.name, c.agent_id, t.number, c.secret_hash, c.expires_at, c.used_at, c.revoked_at
+FROM credentials c JOIN agents a ON a.id = c.agent_id JOIN sessions s ON s.run = c.run JOIN tasks t ON t.id = s.task_id
+WHERE c.id = :id AND c.project_id = :project
+""")
+_ISSUE = Statement("""
+INSERT INTO credentials (id, project_id, agent_id, run, secret_hash, expires_at, created_at)
+VALUES (:id, :project, :agent, :run, :hash, :expires_at, :at)
+""")
+_REVOKE = Statement("""
+UPDATE credentials SET revoked_at = :at WHERE run = :run AND used_at IS NULL AND revoked_at IS NULL
+""")
+_USE = Statement("""
+UPDATE credentials SET used_at = :at WHERE id = :id AND project_id = :project AND run = :run AND used_at IS NULL
+  AND revoked_at IS NULL AND expires_at > :at RETURNING agent_id
+""")
+_SESSION = Statement("""
+SELECT s.id, s.agent_id, t.number, s.status, t.id FROM sessions s JOIN tasks t ON t.id = s.task_id
+WHERE s.run = :run AND t.project_id = :project
+""")
+_COLUMNS = """
+SELECT s.id, a.name, s.agent_id, a.hierarchy_type, s.project_id, s.run, t.number, s.spawned, s.status, s.closed,
+  s.lease_until, s.created_at, s.token_hash, s.expires_at, a.status, s.exit, s.said, s.calls, s.last_action, x.purpose,
+  s.task_id
+FROM seats s JOIN agents a ON a.id = s.agent_id LEFT JOIN tasks t ON t.id = s.task_id
+  LEFT JOIN sessions x ON x.run = s.run
+"""
+_ONE = Statement(_COLUMNS + "WHERE s.id = :id AND s.project_id = :project")
+_OF_RUN = Statement(_COLUMNS + "WHERE s.run = :run AND s.project_id = :project AND s.status = 'active'")
+_EXPIRED = Statement(
+    _COLUMNS
+    + """
+WHERE s.project_id = :project AND s.status = 'active' AND (s.lease_until <= :now OR s.expires_at <= :now) ORDER BY s.id
+"""
+)
+_LOCK = Statement("SELECT id FROM seats WHERE id = :id FOR NO KEY UPDATE")
+_AGENT = Statement(
+    "SELECT status, passkey_hash FROM agents WHERE id = :id AND project_id = :project",
+    "SELECT status, passkey_hash FROM agents WHERE id = :id AND project_id = :project FOR SHARE",
+)
+_INSERT = Statement("""
+INSERT INTO seats (id, project_id, agent_id, task_id, run, spawned, token_hash, lease_until, expires_at, created_at,
+  heartbeat_at)
+VALUES (:id, :project, :agent, :task, :run, :spawned, :hash, :lease, :expires_at, :at, :at)
+""")
+_CLOSE = Statement("UPDATE seats SET status = 'closed', closed = :why WHERE id = :id AND status = 'active'")
+_BIND = Statement("UPDATE seats SET run = :run, task_id = :task, exit = '', said = '' WHERE id = :id")
+_SEND_HOME = Statement("UPDATE seats SET exit = :exit, said = :said WHERE id = :id AND exit = ''")
+_BEAT = Statement("""
+UPDATE seats SET lease_until = :lease, calls = :calls, last_action = :action, heartbeat_at = :at
+WHERE id = :id AND project_id = :project AND status = 'active'
+""")
+_BEAT_SESSION = Statement("""
+UPDATE sessions SET heartbeat_at = :at
+WHERE status = 'running' AND run = (SELECT run FROM seats WHERE id = :id AND run <> '' AND NOT spawned)
+""")
+
+
+def issue(tx: Transaction, id_: str, run: str, secret_hash: str, expires_at: str) -> None:
+    """A credential for the next instance of a run. Older ones of that run that nobody used are good no more."""
+    storable(id_, "the id of a credential", empty=False)
+    number = int(_session(tx, run)[2])
+    task = hold(tx, number).task
+    session = _session(tx, run)
+    there = tx.one(_CREDENTIAL, id=id_, project=tx.project)
+    if there is not None and there[1] == run:
+        return
+    at = now()
+    tx.do(_REVOKE, run=run, at=at)
+    values = {"id": id_, "agent": session[1], "run": run, "hash": secret_hash, "expires_at": expires_at, "at": at}
+    tx.do(_ISSUE, project=tx.project, **values)
+    line = Line(task=task.id, version=task.version, kind=CREDENTIAL_ISSUED, data={"expires_at": expires_at})
+    tell(tx, _genba(run), at, [line], run)
+
+
+def credential(tx: Transaction, id_: str) -> Credential | None:
+    row = tx.one(_CREDENTIAL, id=seen(id_), project=tx.project)
+    if row is None:
+        return None
+    return Credential(
+        id=row[0],
+        run=row[1],
+        agent=row[2],
+        agent_id=row[3],
+        task=row[4],
+        secret_hash=row[5],
+        expires_at=row[6],
+        used_at=row[7] or "",
+        revoked_at=row[8] or "",
+    )
+
+
+def take_seat(
+    tx: Transaction, seat: Seat, token_hash: str, expires_at: str, credential: str, passkey_hash: str | None = None
+) -> Seat:
+    """Seat an instance. Uses up its credential, and closes the other seats of its run.
+
+    Who came with a passkey says which one: it may have been changed since it was looked at.
+    """
+    storable(seat.id, "the id of a seat", empty=False)
+    session = _session(tx, seat.run) if seat.run else None
+    if session is not None:
+        hold(tx, int(session[2]))
+        session = _session(tx, seat.run)
+    there = known(tx, seat.id)
+    if there is not None:
+        return there.seat
+    at = now()
+    agent = tx.one(_AGENT, id=seat.agent_id, project=tx.project)
+    if agent is None or agent[0] != "active":
+        raise _no_seat("its agent is not active")
+    if passkey_hash is not None and agent[1] != passkey_hash:
+        raise _no_seat("its passkey is good no more")
+    if seat.run and (session is None or session[3] == SessionStatus.ENDED):
+        raise _no_seat(f"run {seat.run} has ended")
+    if credential or seat.spawned:
+        used = tx.one(_USE, id=seen(credential), project=tx.project, run=seat.run, at=at)
+        if used is None or used[0] != seat.agent_id:
+            raise _no_seat("its credential is good no more")
+    if seat.run:
+        _close_others(tx, seat.run, "", at)
+    tx.do(
+        _INSERT,
+        id=seat.id,
+        project=tx.project,
+        agent=seat.agent_id,
+        task=session[4] if session else None,
+        run=seat.run,
+        spawned=seat.spawned,
+        hash=token_hash,
+        lease=seat.lease_until or expires_at,
+        expires_at=expires_at,
+        at=seat.created_at or at,
+    )
+    taken = _sure(tx, seat.id)
+    if session is not None:
+        reopen_phase(tx, int(session[4]), int(session[0]), seat.agent_id, at)
+    _tell(tx, taken, at, SEATED, {"spawned": seat.spawned})
+    return taken.seat
+
+
+def known(tx: Transaction, id_: str) -> KnownSeat | None:
+    row = tx.one(_ONE, id=seen(id_), project=tx.project)
+    return seat_of(row) if row else None
+
+
+def bind(tx: Transaction, seat_id: str, run: str, task: int) -> Seat:
+    """A seat works in that session now. The other seats of the session are closed."""
+    session = _session(tx, run)
+    if session[2] != task:
+        raise StateConflictError(
+            f"run {run} works on #{session[2]}, not on #{task}",
+            unchanged="nothing was changed.",
+            hint=f"genba task show {task}",
+        )
+    hold(tx, task)
+    there = _held(tx, seat_id)
+    if there.seat.status != "active":
+        raise _no_seat(there.seat.closed or "its seat was closed")
+    if (there.seat.run, there.seat.task) == (run, task):
+        return there.seat
+    at = now()
+    _close_others(tx, run, seat_id, at)
+    tx.do(_BIND, id=seat_id, run=run, task=session[4])
+    bound = _sure(tx, seat_id)
+    _tell(tx, bound, at, BOUND, {})
+    return bound.seat
+
+
+def unbind(tx: Transaction, seat_id: str) -> Seat:
+    """A guest has left its task, and keeps its seat."""
+    there = _held(tx, seat_id)
+    if not there.seat.run and there.seat.task is None:
+        return there.seat
+    _tell(tx, there, now(), BOUND, {"left": True})
+    tx.do(_BIND, id=seat_id, run="", task=None)
+    return _sure(tx, seat_id).seat
+
+
+def send_home(tx: Transaction, seat_id: str, reason: ExitReason, said: str) -> None:
+    """An instance is told to stop, or says itself that it cannot go on. The first reason counts."""
+    there = _held(tx, seat_id)
+    if there.exit:
+        return
+    told = bounded(said.strip())
+    tx.do(_SEND_HOME, id=seat_id, exit=str(reason), said=told)
+    _tell(tx, there, now(), SENT_HOME, {"reason": str(reason), "said": told} if told else {"reason": str(reason)})
+
+
+def close_seat(tx: Transaction, id_: str, why: str) -> None:
+    there = _held(tx, id_)
+    if there.seat.status == "active":
+        _close(tx, there, why, now())
+
+
+def leave(tx: Transaction, run: str, why: str) -> None:
+    """Nobody speaks for a run any more: its seats are closed, and its credential is good no more."""
+    hold(tx, int(_session(tx, run)[2]))
+    at = now()
+    tx.do(_REVOKE, run=run, at=at)
+    for row in tx.all(_OF_RUN, run=seen(run), project=tx.project):
+        _close(tx, seat_of(row), why, at)
+
+
+def part_over(tx: Transaction, run: str, at: str) -> None:
+    """No instance that Genba started outlives its part, however that ended. A guest keeps its seat.
+
+    Whoever ends an instance says so by `leave`; who died, or found no room to write, did not.
+    """
+    tx.do(_REVOKE, run=run, at=at)
+    for row in tx.all(_OF_RUN, run=run, project=tx.project):
+        there = seat_of(row)
+        if there.seat.spawned:
+            _close(tx, there, PART_OVER, at)
+
+
+def beat(tx: Transaction, signs: Mapping[str, tuple[str, int, str]]) -> None:
+    """Signs of life. They are no events: they say what is now, and the next ones replace them."""
+    at = now()
+    for id_, (lease, calls, action) in sorted(signs.items()):
+        values = {"lease": lease, "calls": min(max(calls, 0), LARGEST), "action": bounded(action, 200)}
+        tx.do(_BEAT, id=seen(id_), project=tx.project, at=at, **values)
+        tx.do(_BEAT_SESSION, id=seen(id_), at=at)
+
+
+def expired(tx: Transaction, at: str) -> tuple[Seat, ...]:
+    return tuple(seat_of(row).seat for row in tx.all(_EXPIRED, project=tx.project, now=at))
+
+
+def seat_of(row: Row) -> KnownSeat:
+    """A seat, out of a row. An instance that Genba started does what its session is for; others are what they are."""
+    manages = row[19] == Purpose.MANAGE if row[7] else row[3] == Hierarchy.MANAGER
+    seat = Seat(
+        id=row[0],
+        agent=row[1],
+        agent_id=row[2],
+        hierarchy=Hierarchy.MANAGER if manages else Hierarchy.WORKER,
+        project=row[4],
+        run=row[5],
+        task=row[6],
+        spawned=bool(row[7]),
+        status=row[8],
+        closed=row[9],
+        lease_until=row[10],
+        created_at=row[11],
+    )
+    return KnownSeat(
+        seat=seat,
+        token_hash=row[12],
+        expires_at=row[13],
+        agent_active=row[14] == "active",
+        exit=row[15],
+        said=row[16],
+        calls=row[17],
+        last_action=row[18],
+    )
+
+
+def _close_others(tx: Transaction, run: str, but: str, at: str) -> None:
+    for row in tx.all(_OF_RUN, run=run, project=tx.project):
+        if row[0] != but:
+            _close(tx, seat_of(row), TAKEN, at)
+
+
+def _close(tx: Transaction, there: KnownSeat, why: str, at: str) -> None:
+    told = bounded(why.strip()) or "it was closed"
+    tx.do(_CLOSE, id=there.seat.id, why=told)
+    _tell(tx, there, at, SEAT_CLOSED, {"why": told})
+
+
+def _session(tx: Transaction, run: str) -> Row:
+    row = tx.one(_SESSION, run=seen(run), project=tx.project)
+    if row is None:
+        raise NotFoundError(
+            f"there is no session of the run {run!r}", unchanged="nothing was changed.", hint="genba task list"
+        )
+    return row
+
+
+def _held(tx: Transaction, id_: str) -> KnownSeat:
+    """A seat that nobody else changes until this transaction ends. Tasks are held before their seats."""
+    there = _sure(tx, id_)
+    if there.seat.task is not None:
+        hold(tx, there.seat.task)
+    if tx.on_postgres:
+        tx.one(_LOCK, id=seen(id_))
+    return _sure(tx, id_)
+
+
+def _sure(tx: Transaction, id_: str) -> KnownSeat:
+    there = known(tx, id_)
+    if there is None:
+        raise NotFoundError(f"there is no seat {id_!r}", unchanged="nothing was changed.", hint="authenticate again")
+    return there
+
+
+def _no_seat(why: str) -> StateConflictError:
+    return StateConflictError(f"there is no seat for it: {why}", unchanged="nothing was changed.")
+
+
+def _genba(run: str) -> Actor:
+    return Actor(ActorKind.ORCHESTRATOR, seen(run).strip() or "genba")
+
+
+def _tell(tx: Transaction, there: KnownSeat, at: str, kind: str, data: dict[str, object]) -> None:
+    """An event of a seat. It is the task's where there is one; it adds to a task, and does not change it."""
+    seat = there.seat
+    kind_of = ActorKind.MANAGER if seat.hierarchy is Hierarchy.MANAGER else ActorKind.WORKER
+    task = look(tx, seat.task).task if seat.task is not None else None
+    told = {"seat": seat.id, **data}
+    line = Line(task=task.id if task else None, version=task.version if task else 0, kind=kind, data=told)
+    tell(tx, Actor(kind_of, seat.agent), at, [line], seat.run)

@@ -1,0 +1,256 @@
+"""Everything that the next action of a seat is decided on, seen at one moment; and what is left of it afterwards.
+
+Law: one read transaction, few statements. Only the newest verdict on a claim of the same run counts.
+"""
+
+import msgspec
+
+from genba.blackboard.database.sanitize import now, seen
+from genba.blackboard.database.store import Row, Statement, Transaction
+from genba.blackboard.fleet.returned_work import came_back, evidence_of_merge
+from genba.blackboard.workflow import messages
+from genba.blackboard.workflow.agent_connections import PART_OVER, TAKEN, known
+from genba.blackboard.workflow.connection_values import KnownSeat, Limits
+from genba.blackboard.workflow.phases import reached
+from genba.blackboard.workflow.subtask_views import Member, family, is_waiting_for_a_worker, told, with_story
+from genba.domain.decoding import reader
+from genba.domain.errors import NotFoundError
+from genba.domain.fleet.records import WaitsFor
+from genba.domain.goals.verification import VerdictStatus, Verification
+from genba.domain.sessions.outcomes import Outcome
+from genba.domain.sessions.session import SessionStatus
+from genba.domain.tasks.task import TaskStatus
+from genba.domain.workflow.actions import Evidence, ExitReason, Hierarchy, Phase, Piece, Snapshot, Standing
+
+_SESSION = Statement("""
+SELECT s.id, s.status, s.waits_for, s.outcome, s.task_id,
+  (SELECT count(*) FROM sessions o WHERE o.task_id = s.task_id AND o.run <> s.run AND o.status <> 'ended'), p.stopping
+FROM sessions s JOIN tasks t ON t.id = s.task_id JOIN projects p ON p.id = t.project_id
+WHERE s.run = :run AND t.project_id = :project
+""")
+_VERDICTS = Statement("""
+SELECT v.task_id, v."commit", v.status, v.id, v.created_at FROM verifications v JOIN tasks t ON t.id = v.task_id
+WHERE v.run = :run AND (t.id = :task OR t.parent_task_id = :task) ORDER BY v.id
+""")
+_VERDICT = Statement("SELECT data FROM verifications WHERE id = :id")
+_HELD = Statement("""
+WITH RECURSIVE line(id, parent, held) AS (
+  SELECT id, parent_task_id, held FROM tasks WHERE id = :task
+  UNION ALL
+  SELECT t.id, t.parent_task_id, t.held FROM tasks t JOIN line ON t.id = line.parent)
+SELECT count(*), sum(CASE WHEN held THEN 1 ELSE 0 END) FROM line
+""")
+_ROOM = Statement("""
+SELECT (SELECT coalesce(sum(workers), 0) FROM executors WHERE project_id = :project AND status = 'live'),
+  (SELECT count(*) FROM sessions s JOIN executors e ON e.id = s.executor AND e.project_id = :project
+    WHERE s.status = 'running' AND e.status = 'live')
+""")
+_CREDENTIAL = Statement("""
+SELECT used_at FROM credentials WHERE run = :run AND project_id = :project ORDER BY created_at DESC, id DESC LIMIT 1
+""")
+_NEWEST_SEAT = Statement("""
+SELECT status, exit, said, last_action, calls FROM seats WHERE run = :run AND project_id = :project AND spawned
+ORDER BY created_at DESC, id DESC LIMIT 1
+""")
+_STORY = Statement("""
+SELECT coalesce(max(CASE WHEN kind = 'part_began' THEN id END), 0),
+  coalesce(max(CASE WHEN kind = 'seated' THEN id END), 0)
+FROM events WHERE task_id = :task AND session = :run
+""")
+_ALIKE = Statement("", "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+
+_verification = reader(Verification)
+_OUTPUT = 4_000
+_WAITING = {
+    WaitsFor.ANSWER: ExitReason.BLOCKED,
+    WaitsFor.REVIEW: ExitReason.COMPLETED,
+    WaitsFor.MERGE: ExitReason.COMPLETED,
+    WaitsFor.PULL_REQUEST: ExitReason.COMPLETED,
+    WaitsFor.BUDGET: ExitReason.BUDGET,
+    WaitsFor.RESUME: ExitReason.PAUSED,
+    WaitsFor.PARTS: ExitReason.PARKED,
+}
+"""What a session that waits means for an instance that is still there."""
+_ENDED = {
+    Outcome.COMPLETED: ExitReason.COMPLETED,
+    Outcome.BLOCKED: ExitReason.BLOCKED,
+    Outcome.BUDGET_EXHAUSTED: ExitReason.BUDGET,
+}
+_FOR_GOOD = {
+    ExitReason.CANCELLED: "its task was cancelled",
+    ExitReason.BUDGET: "its budget is spent",
+    ExitReason.NO_TASK: "there is no task for it",
+    ExitReason.NO_PROGRESS: "it asked again and again, and nothing changed",
+    ExitReason.REVOKED: "its seat was closed",
+    ExitReason.TAKEN: "somebody else works on its task",
+}
+
+
+def snapshot(tx: Transaction, seat_id: str, limits: Limits, waited_seconds: float, repeats: int) -> Snapshot:
+    """What the blackboard shows to a seat now."""
+    if tx.on_postgres:
+        tx.do(_ALIKE)  # every statement sees the same moment
+    there = known(tx, seat_id)
+    if there is None:
+        raise NotFoundError(
+            f"there is no seat {seat_id!r}", unchanged="nothing was changed.", hint="authenticate again"
+        )
+    seat = there.seat
+    bare = Snapshot(
+        agent=seat.agent,
+        hierarchy=seat.hierarchy,
+        spawned=seat.spawned,
+        waited_seconds=waited_seconds,
+        park_seconds=limits.park_seconds,
+        repeats=repeats,
+        most_repeats=limits.most_repeats,
+        most_reworks=limits.most_reworks,
+        most_parts=limits.most_parts,
+        ending=_seat_ending(there),
+    )
+    session = tx.one(_SESSION, run=seat.run, project=tx.project) if seat.run and seat.task is not None else None
+    if session is None:
+        return bare
+    found = _seen(tx, bare, session, seat.run, limits)
+    return (
+        found if seat.closed == PART_OVER or bare.ending is None else msgspec.structs.replace(found, ending=bare.ending)
+    )
+
+
+def standing(tx: Transaction, run: str) -> Standing:
+    """How far a run has come, by what its newest instance did; one of an earlier part says nothing of this one."""
+    if tx.on_postgres:
+        tx.do(_ALIKE)
+    session = tx.one(_SESSION, run=seen(run), project=tx.project)
+    if session is None:
+        raise NotFoundError(
+            f"there is no session of the run {run!r}", unchanged="nothing was changed.", hint="genba task list"
+        )
+    phase, _ = reached(tx, session[4], session[0])
+    verdicts = [row for row in tx.all(_VERDICTS, run=run, task=session[4]) if row[0] == session[4]]
+    green = bool(verdicts) and verdicts[-1][2] == VerdictStatus.DONE
+    credential = tx.one(_CREDENTIAL, run=run, project=tx.project)
+    seat = tx.one(_NEWEST_SEAT, run=run, project=tx.project)
+    began, sat_down = tx.one(_STORY, task=session[4], run=run) or (0, 0)
+    came = sat_down > began
+    used = credential is not None and credential[0] is not None
+    seated = came and seat is not None and (seat[0] == "active" or used)
+    reason, said = (str(seat[1]), str(seat[2])) if seat is not None and seated else ("", "")
+    return Standing(
+        seated=seated,
+        completed=came and phase is Phase.COMPLETED and green,
+        blocked=(said or "it cannot go on, and does not say why") if reason == ExitReason.BLOCKED else "",
+        parked=(said or "others carry out the parts of its task") if reason == ExitReason.PARKED else "",
+        paused="somebody paused it" if reason == ExitReason.PAUSED else "",
+        refused=said or _FOR_GOOD[ExitReason(reason)] if reason in _FOR_GOOD else "",
+        last_action=str(seat[3]) if seat is not None else "",
+        calls=int(seat[4]) if seat is not None else 0,
+    )
+
+
+def _seen(tx: Transaction, bare: Snapshot, session: Row, run: str, limits: Limits) -> Snapshot:
+    manages = bare.hierarchy is Hierarchy.MANAGER
+    members = family(tx, session[4])
+    task = next(one for one in members if one.id == session[4])
+    parts = [one for one in members if one.id != task.id and one.in_plan is not manages]
+    pieces = [one.piece for one in parts]
+    if manages:
+        pieces = with_story(tx, task.id, pieces)
+    phase, atomic = reached(tx, task.id, session[0])
+    line = tx.one(_HELD, task=task.id) or (1, 0)
+    verdicts = tx.all(_VERDICTS, run=run, task=task.id)
+    own = [row for row in verdicts if row[0] == task.id]
+    red, evidence = _evidence(tx, task, parts, verdicts, limits)
+    since = red[4] if red is not None else ""
+    entry = came_back(tx, task.id) if manages and not own else None
+    if entry is not None:
+        since, evidence = entry[6], evidence_of_merge(task.piece.number, entry, limits.most_reworks)
+    unread = tx.one(messages.COUNT, task=task.id)
+    return msgspec.structs.replace(
+        bare,
+        task=task.piece,
+        phase=phase,
+        atomic=atomic,
+        pieces=tuple(pieces),
+        evidence=evidence,
+        answered=manages and bool(since) and _is_answered(parts, since),
+        verified=own[-1][1] if own and own[-1][2] == VerdictStatus.DONE else "",
+        ending=_ending(task.piece, session, bool(line[1])) or bare.ending,
+        crowded=manages and bare.spawned and _is_crowded(tx, pieces),
+        reworks=sum(row[2] == VerdictStatus.REJECTED for row in verdicts),
+        messages=int(unread[0]) if unread else 0,
+        may_split=not manages or line[0] - 1 < limits.most_depth,
+    )
+
+
+def _seat_ending(there: KnownSeat) -> ExitReason | None:
+    if there.seat.status != "active" or not there.agent_active or there.expires_at <= now():
+        return ExitReason.TAKEN if there.seat.closed == TAKEN else ExitReason.REVOKED
+    return ExitReason(there.exit) if there.exit else None
+
+
+def _ending(task: Piece, session: Row, held: bool) -> ExitReason | None:
+    """Why an instance must stop whatever it does. A task that is blocked, in review or done speaks for itself."""
+    _, status, waits_for, outcome, _, others, stopping = session
+    if task.status is TaskStatus.CANCELLED:
+        return ExitReason.CANCELLED
+    if status == SessionStatus.ENDED:
+        own = _ENDED.get(outcome, ExitReason.TAKEN)
+        return ExitReason.TAKEN if others and own is not ExitReason.COMPLETED else own
+    if status == SessionStatus.WAITING:
+        return _WAITING.get(WaitsFor(waits_for), ExitReason.PAUSED)
+    return ExitReason.PAUSED if held or stopping else None
+
+
+def _evidence(
+    tx: Transaction, task: Member, parts: list[Member], verdicts: list[Row], limits: Limits
+) -> tuple[Row | None, Evidence | None]:
+    """The newest verdict on the step in progress, else on the task, when it was not a pass."""
+    for about in (*(one for one in parts if one.in_plan and one.piece.status is TaskStatus.IN_PROGRESS), task):
+        of_it = [row for row in verdicts if row[0] == about.id]
+        if not of_it or of_it[-1][2] == VerdictStatus.DONE:
+            continue
+        red = sum(row[2] != VerdictStatus.DONE for row in of_it)
+        row = tx.one(_VERDICT, id=of_it[-1][3])
+        found = evidence_of(about.piece.number, row[0] if row else "")
+        return of_it[-1], msgspec.structs.replace(
+            found, commit=found.commit or of_it[-1][1], round=red, rounds=limits.most_reworks
+        )
+    return None, None
+
+
+def evidence_of(number: int, data: str) -> Evidence:
+    """Why a claim was not believed, out of the verdict that was written down."""
+    try:
+        found = _verification.decode(data)
+    except msgspec.MsgspecError:  # another version of Genba wrote it in words of its own
+        return Evidence(task=number, verdict="rejected", summary="the work was verified, and did not pass")
+    return evidence(number, found)
+
+
+def evidence(number: int, found: Verification) -> Evidence:
+    failing = [result for result in found.results if result.rejects or result.broken]
+    lines = tuple(f"{told(one.goal.goal)}: {one.result.detail or one.result.status}" for one in failing)
+    missing = tuple(f"missing: {what}" for what in found.missing)
+    summary = "; ".join((*missing, *found.findings)) or (lines[0] if lines else found.verdict)
+    return Evidence(
+        task=number,
+        commit=found.subject.commit,
+        verdict=str(found.reason or found.status),
+        summary=summary,
+        failing=(*missing, *lines),
+        output=failing[0].result.output[-_OUTPUT:] if failing else "",
+    )
+
+
+def _is_answered(parts: list[Member], since: str) -> bool:
+    return any(one.piece.status is TaskStatus.DONE and one.created_at > since for one in parts)
+
+
+def _is_crowded(tx: Transaction, pieces: list[Piece]) -> bool:
+    """Whether a part could begin at once if this instance gave its worker free."""
+    done = frozenset(one.number for one in pieces if one.status is TaskStatus.DONE)
+    if not any(is_waiting_for_a_worker(one, done) for one in pieces):
+        return False
+    row = tx.one(_ROOM, project=tx.project)
+    return row is not None and 0 < row[0] <= row[1]

@@ -1,0 +1,269 @@
+"""The blackboard as the state-driven workflow sees it: agents, credentials, seats, snapshots, subtasks, messages.
+
+Every call is one transaction: it happens whole, or it raises and nothing was changed. Any thread may call. Each verb
+may be repeated: whoever died before they knew that it had happened says it again, and nothing happens twice.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from genba.blackboard.database import change_counter as pulse
+from genba.blackboard.database import sanitize
+from genba.blackboard.database.change_counter import Pulse
+from genba.blackboard.fleet.fleet_board import NOBODY
+from genba.blackboard.tasks.board import Blackboard
+from genba.blackboard.workflow import agent_connections, agents, messages, phases, snapshots, subtask_changes, subtasks
+from genba.blackboard.workflow import subtask_views as pieces
+from genba.blackboard.workflow.connection_values import LIMITS, Credential, KnownSeat, Limits
+from genba.blackboard.workflow.subtasks import Wanted
+from genba.domain.fleet.records import Escalation
+from genba.domain.tasks.task import Actor, ActorKind, TaskStatus
+from genba.domain.workflow.actions import (
+    BroadcastScope,
+    ExitReason,
+    Hierarchy,
+    Message,
+    Note,
+    Phase,
+    Piece,
+    RegisteredAgent,
+    Seat,
+    Snapshot,
+    Standing,
+    SubtaskDraft,
+    Worker,
+)
+
+GENBA = Actor(ActorKind.ORCHESTRATOR, "genba")
+
+
+class WorkflowBoard:
+    """What the doors of the workflow, and the runs whose agents ask, read and write."""
+
+    def __init__(self, board: Blackboard) -> None:
+        self.board = board
+        self.store = board.store
+
+    # Agents
+
+    def register(
+        self,
+        name: str,
+        *,
+        hierarchy: Hierarchy = Hierarchy.WORKER,
+        role: str = "developer",
+        capabilities: tuple[str, ...] = (),
+        system_prompt: str = "",
+        passkey_hash: str = "",
+        actor: Actor = GENBA,
+    ) -> RegisteredAgent:
+        """Write an agent down. Refused when an active one of that name has a passkey already."""
+        return self.store.write(
+            lambda tx: agents.register(
+                tx,
+                name,
+                hierarchy=hierarchy,
+                role=role,
+                capabilities=capabilities,
+                system_prompt=system_prompt,
+                passkey_hash=passkey_hash,
+                actor=actor,
+            )
+        )
+
+    def agents(self) -> tuple[RegisteredAgent, ...]:
+        return self.store.read(agents.agents)
+
+    def agent(self, id_or_name: str) -> RegisteredAgent | None:
+        return self.store.read(lambda tx: agents.agent(tx, id_or_name))
+
+    def passkey_hash(self, agent_id: str) -> str:
+        """The hash of the passkey of an active agent; empty when there is none."""
+        return self.store.read(lambda tx: agents.passkey_hash(tx, agent_id))
+
+    def set_passkey(self, agent_id: str, hash: str, actor: Actor = GENBA) -> RegisteredAgent:  # noqa: A002
+        """Give an agent a new passkey, or none; whoever came with the old one has no seat any more."""
+        return self.store.write(lambda tx: agents.set_passkey(tx, agent_id, hash, actor))
+
+    def workers(self) -> tuple[Worker, ...]:
+        """Every active agent, and what it has to do already."""
+        return self.store.read(agents.workers)
+
+    # Credentials and seats
+
+    def issue(self, id: str, run: str, secret_hash: str, expires_at: str) -> None:  # noqa: A002
+        """A credential for the next instance of a run; older ones of that run that nobody used are good no more."""
+        self.store.write(lambda tx: agent_connections.issue(tx, id, run, secret_hash, expires_at))
+
+    def credential(self, id: str) -> Credential | None:  # noqa: A002
+        return self.store.read(lambda tx: agent_connections.credential(tx, id))
+
+    def take_seat(
+        self, seat: Seat, token_hash: str, expires_at: str, credential: str = "", passkey_hash: str | None = None
+    ) -> Seat:
+        """Seat an instance. Uses up its credential, and closes the other seats of its run.
+
+        With `passkey_hash` nobody is seated whose agent has another passkey by now.
+        A run whose work was verified, and for which another instance comes, has something left to do.
+        """
+        return self.store.write(
+            lambda tx: agent_connections.take_seat(tx, seat, token_hash, expires_at, credential, passkey_hash)
+        )
+
+    def seat(self, id: str) -> KnownSeat | None:  # noqa: A002
+        return self.store.read(lambda tx: agent_connections.known(tx, id))
+
+    def bind(self, seat_id: str, run: str, task: int) -> Seat:
+        """A guest works in that session now; the other seats of the session are closed."""
+        return self.store.write(lambda tx: agent_connections.bind(tx, seat_id, run, task))
+
+    def unbind(self, seat_id: str) -> Seat:
+        """A guest has left its task, and keeps its seat."""
+        return self.store.write(lambda tx: agent_connections.unbind(tx, seat_id))
+
+    def send_home(self, seat_id: str, reason: ExitReason, said: str = "") -> None:
+        """An instance is told to stop, or says itself that it cannot go on. The first reason counts."""
+        self.store.write(lambda tx: agent_connections.send_home(tx, seat_id, reason, said))
+
+    def close_seat(self, id: str, why: str) -> None:  # noqa: A002
+        self.store.write(lambda tx: agent_connections.close_seat(tx, id, why))
+
+    def leave(self, run: str, why: str) -> None:
+        """Close every seat of a run, and take back the credential that nobody used."""
+        self.store.write(lambda tx: agent_connections.leave(tx, run, why))
+
+    def beat(self, signs: Mapping[str, tuple[str, int, str]]) -> None:
+        """Signs of life by seat: until when its lease lasts, the calls it made in all, its last action."""
+        self.store.write(lambda tx: agent_connections.beat(tx, signs))
+
+    def expired(self, now: str = "") -> tuple[Seat, ...]:
+        """Active seats whose lease, or whose token, has run out."""
+        return self.store.read(lambda tx: agent_connections.expired(tx, now or sanitize.now()))
+
+    # What is next
+
+    def snapshot(
+        self, seat_id: str, limits: Limits = LIMITS, *, waited_seconds: float = 0.0, repeats: int = 0
+    ) -> Snapshot:
+        """Everything that the next action of a seat is decided on, seen at one moment."""
+        return self.store.read(lambda tx: snapshots.snapshot(tx, seat_id, limits, waited_seconds, repeats))
+
+    def standing(self, run: str) -> Standing:
+        """What the blackboard says of a run whose instance has ended."""
+        return self.store.read(lambda tx: snapshots.standing(tx, run))
+
+    def mark(self, task: int, run: str, agent: str, phase: Phase) -> None:
+        """Write down how far a session has come. The same phase twice is written once."""
+        self.store.write(lambda tx: phases.mark(tx, task, run, agent, str(phase)))
+
+    def mark_atomic(self, task: int, run: str, agent: str) -> None:
+        """Write down that a task needs no subtasks, as the session on it says."""
+        self.store.write(lambda tx: phases.mark(tx, task, run, agent, phases.ATOMIC))
+
+    def changes(self) -> int:
+        """The newest event of this project: another number means that something happened."""
+        return self.store.read(pulse.changes)
+
+    def pulse(self) -> Pulse:
+        """A cheap look at whether anything was written, over a connection of its own. The caller closes it."""
+        return Pulse(self.store)
+
+    # Subtasks
+
+    def piece(self, number: int) -> Piece:
+        return self.store.read(lambda tx: pieces.piece(tx, number))
+
+    def pieces(self, parent: int) -> tuple[Piece, ...]:
+        """Everything right below a task but its reviews, in the order in which it was made."""
+        return self.store.read(lambda tx: pieces.pieces(tx, parent))
+
+    def below(self, task: int) -> frozenset[int]:
+        """The numbers of everything below a task but its reviews, however deep."""
+        return self.store.read(lambda tx: pieces.below(tx, task))
+
+    def create_subtasks(
+        self,
+        parent: int,
+        drafts: Sequence[SubtaskDraft],
+        *,
+        in_plan: bool,
+        actor: Actor,
+        key: str = "",
+        limits: Limits = LIMITS,
+        status: TaskStatus | None = None,
+        more: bool = False,
+        run: str = "",
+        reviewed: Mapping[str, str] = NOBODY,
+    ) -> tuple[Piece, ...]:
+        """Make all of them, or none. The same key and the same request: the same subtasks, however often.
+
+        `reviewed` says by type who reviews a part. Without a status steps of a plan are open, and parts are in the
+        backlog. Raises `WorkflowError` with every problem of the request at once (validation, limit),
+        `StateConflictError` for a key that was used for another request, `PlannedAlreadyError` for a parent that has
+        subtasks, unless there may be `more`.
+        """
+        wanted = Wanted(
+            parent=parent,
+            drafts=tuple(drafts),
+            in_plan=in_plan,
+            key=key,
+            status=status or (TaskStatus.OPEN if in_plan else TaskStatus.BACKLOG),
+            more=more,
+            run=run,
+        )
+        return self.store.write(lambda tx: subtasks.create_subtasks(tx, wanted, limits, actor, reviewed))
+
+    def start_step(self, parent: int, number: int, *, run: str, actor: Actor, version: int | None = None) -> Piece:
+        """Begin a step of a plan. One is in progress at a time; beginning it again changes nothing."""
+        return self.store.write(lambda tx: subtask_changes.start_step(tx, parent, number, run, actor, version))
+
+    def finish_step(
+        self, parent: int, number: int, *, run: str, actor: Actor, commit: str = "", version: int | None = None
+    ) -> Piece:
+        """End a step of a plan. One with goals of its own needs the commit that was verified for it."""
+        return self.store.write(lambda tx: subtask_changes.finish_step(tx, parent, number, run, actor, commit, version))
+
+    def assign(
+        self, number: int, agent: str, *, actor: Actor, note: str = "", run: str = "", version: int | None = None
+    ) -> Piece:
+        """Give a part to an agent: out of the backlog, or once more when it was blocked."""
+        return self.store.write(lambda tx: subtask_changes.assign(tx, number, agent, actor, note, run, version))
+
+    def cancel(
+        self, number: int, *, actor: Actor, reason: str = "", run: str = "", version: int | None = None
+    ) -> Piece:
+        """Give a part up, and everything below it. Cancelling it again changes nothing."""
+        return self.store.write(lambda tx: subtask_changes.cancel(tx, number, actor, reason, run, version))
+
+    def ask_human(self, number: int, reason: str, *, run: str, actor: Actor) -> Escalation:
+        """The manager of a part, in its run, gives the matter to a person."""
+        return self.store.write(lambda tx: subtask_changes.ask_human(tx, number, reason, run, actor))
+
+    # Notes and messages
+
+    def save_note(self, task: int, run: str, agent: str, note: Note) -> Note:
+        return self.store.write(lambda tx: phases.save_note(tx, task, run, agent, note))
+
+    def notes(self, task: int, limit: int = 20) -> tuple[Note, ...]:
+        """What was written down on a task, newest last."""
+        return self.store.read(lambda tx: phases.notes(tx, task, limit))
+
+    def send_message(self, seat_id: str, to: int, content: str) -> Message:
+        """Tell those who work on a task something. The same twice, while it is unread, is told once."""
+        return self.store.write(lambda tx: messages.send_message(tx, seat_id, to, content))
+
+    def broadcast(self, seat_id: str, content: str, scope: BroadcastScope) -> tuple[int, ...]:
+        """Tell everybody something, each once: the numbers of the tasks whose agents get it."""
+        return self.store.write(lambda tx: messages.broadcast(tx, seat_id, content, scope))
+
+    def messages(self, seat_id: str, mark_read: bool = True) -> tuple[Message, ...]:
+        """What the session of a seat was told and has not fetched, oldest first."""
+        read = self.store.write if mark_read else self.store.read
+        return read(lambda tx: messages.messages(tx, seat_id, mark_read))
+
+    def open_messages(self, run: str) -> tuple[Message, ...]:
+        """Everything that the task of a session was told and that is not resolved, oldest first."""
+        return self.store.read(lambda tx: messages.open_messages(tx, run))
+
+    def deliver(self, run: str, last: int) -> None:
+        """Everything up to this message has reached the session of a run, and the handovers of its task with it."""
+        self.store.write(lambda tx: messages.deliver(tx, run, last))

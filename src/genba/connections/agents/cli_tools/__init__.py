@@ -1,0 +1,1 @@
+"""Adapters for Claude Code, Codex and OpenCode."""

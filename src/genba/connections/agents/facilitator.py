@@ -1,0 +1,125 @@
+"""The agent that is code: each step of the facilitator is answered by what was seen of the field."""
+
+from pathlib import Path
+from typing import Annotated, Any, Protocol
+
+import msgspec
+from msgspec import Meta
+
+from genba.connections.agents.one_shot import OneShotAdapter, OneShotInstance
+from genba.domain.errors import UnrecoverableError
+from genba.domain.ports import AgentAdapter, AgentInstance
+from genba.domain.processes import Heard
+from genba.domain.sessions.replies import AgentSession, Ask, Reply
+from genba.domain.text_limits import PARAGRAPH, cut
+from genba.domain.tracker.quoting import harmless
+
+_LONGEST = 4_000
+
+
+class Answers(Protocol):
+    """What is seen of the field, step by step."""
+
+    def knows(self, step: str) -> bool:
+        """Whether code has an answer to a step."""
+        ...
+
+    async def answer(self, step: str) -> dict[str, Any]: ...
+
+    async def settle(self, step: str, answered: dict[str, Any]) -> None:
+        """Carry out what a step answered, where the run is told to."""
+        ...
+
+
+class FieldSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `runner.adapter` takes with the type `facilitator`."""
+
+    type: Annotated[str, Meta(min_length=1)]
+
+
+class FieldAdapter(OneShotAdapter):
+    """Answers by code. Whoever wires it says by which."""
+
+    settings_type = FieldSettings
+    commits = False
+
+    def __init__(self, settings: FieldSettings, folder: Path) -> None:
+        self.settings = settings
+        self.folder = folder
+        self.answers: Answers | None = None
+
+    async def start(self, session: AgentSession) -> AgentInstance:
+        return OneShotInstance(session)
+
+    async def execute(self, instance: AgentInstance, ask: Ask, heard: Heard) -> Reply:  # noqa: ARG002  (no process speaks)
+        shot = OneShotInstance.of(instance)
+        if self.answers is None:
+            raise UnrecoverableError(
+                "only the facilitator is answered by code: nobody answers it here", hint="genba facilitate"
+            )
+        with shot.running():
+            structured = await self.answers.answer(ask.step)
+            await self.answers.settle(ask.step, structured)
+        return Reply(text=msgspec.json.encode(structured).decode(), structured=structured)
+
+
+class PhrasingAdapter:
+    """A model that gets the facts, and words what is said. All else is answered by code, whatever it replies.
+
+    A step that code does not know is the model's own.
+    """
+
+    def __init__(self, inner: Any, answers: Answers) -> None:
+        self._inner: AgentAdapter = inner
+        self.answers = answers
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def execute(self, instance: AgentInstance, ask: Ask, heard: Heard) -> Reply:
+        if not self.answers.knows(ask.step):
+            return await self._inner.execute(instance, ask, heard)
+        facts = await self.answers.answer(ask.step)
+        shown = msgspec.json.format(msgspec.json.encode(facts), indent=1).decode()
+        told = (
+            f"{ask.prompt}\n\nThis is what was found by code. Answer with exactly this; only the texts under `body` may"
+            f" be worded better, with nothing added to what they say:\n\n```json\n{shown}\n```\n"
+        )
+        reply = await self._inner.execute(instance, msgspec.structs.replace(ask, prompt=told), heard)
+        answered = worded(facts, reply.structured or _object_in(reply.text))
+        await self.answers.settle(ask.step, answered)
+        return msgspec.structs.replace(reply, structured=answered)
+
+
+def _object_in(text: str) -> dict[str, Any] | None:
+    """The object that a text is, or has around it nothing but words."""
+    try:
+        found = msgspec.json.decode(text[text.index("{") : text.rindex("}") + 1])
+    except (ValueError, msgspec.DecodeError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def worded(facts: dict[str, Any], said: dict[str, Any] | None) -> dict[str, Any]:
+    """The facts, with the words that a model found for what is said of an issue."""
+    theirs = said.get("actions") if isinstance(said, dict) else None
+    if "actions" not in facts or not isinstance(theirs, list):
+        return facts
+    words = {
+        (each.get("action"), each.get("issue")): harmless(cut(each["body"], _LONGEST))
+        for each in theirs
+        if isinstance(each, dict) and isinstance(each.get("body"), str) and each["body"].strip()
+    }
+    actions = [
+        {**each, "body": _with_command(words.get((each["action"], each["issue"])), each)} for each in facts["actions"]
+    ]
+    return {**facts, "actions": actions}
+
+
+def _with_command(words: str | None, action: dict[str, Any]) -> str:
+    """The words for an action; of a comment the last paragraph stays, which names the next command."""
+    body = str(action["body"])
+    if words is None or action["action"] not in ("comment", "update"):
+        return words or body
+    command = body.rpartition(PARAGRAPH)[2]
+    return words if words.endswith(command) else f"{words.rstrip()}{PARAGRAPH}{command}"

@@ -1,0 +1,51 @@
+"""A gate to a Unix socket of the host: bytes in, bytes out, nothing understood.
+
+Whoever serves there may be replaced at any time, and by another at another place. So each connection asks anew where
+it leads, and waits a while for somebody to answer.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from genba.connections.egress.connection_limiter import Doorway
+from genba.connections.egress.events import Ledger, Told, Verdict
+from genba.connections.egress.h11_connection import Patience
+from genba.connections.egress.relay import Ends, relay
+
+GATE = "workflow"
+PATIENT = Patience(dial=90.0, tunnel=24 * 3600.0)
+"""A claim is answered when it is verified, and nobody knows how long that takes."""
+_LOOK_AGAIN_SECONDS = 0.2
+
+
+def _to_nobody(_: object) -> None:
+    return
+
+
+class SocketForward:
+    """Leads every connection to the socket that is served just then."""
+
+    def __init__(self, where: Callable[[], str], told: Told = _to_nobody, *, patience: Patience = PATIENT) -> None:
+        self._where = where
+        self._patience = patience
+        self.ledger = Ledger(GATE, told)
+        self._doorway = Doorway(self.ledger)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await self._doorway.admit(writer, lambda: self._carry(reader, writer))
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(self._patience.dial):
+                far = await self._dialled()
+        except TimeoutError:
+            self.ledger.note(Verdict.FAILED, "", f"nobody answered for {self._patience.dial:g} seconds")
+            return
+        await relay((reader, writer), far, self._patience.tunnel)
+
+    async def _dialled(self) -> Ends:
+        while True:
+            try:
+                return await asyncio.open_unix_connection(self._where())
+            except OSError:
+                await asyncio.sleep(_LOOK_AGAIN_SECONDS)

@@ -1,0 +1,1 @@
+"""Worktrees that an agent can write, read without git."""

@@ -1,0 +1,1 @@
+"""Merging, fast-forwarding and sharing branches."""

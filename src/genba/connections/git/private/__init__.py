@@ -1,0 +1,1 @@
+"""Private repositories of sandboxed sessions, and what is taken in from them."""

@@ -1,0 +1,1 @@
+"""The user's repository: commands, layout, locks and objects."""

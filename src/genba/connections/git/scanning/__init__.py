@@ -1,0 +1,1 @@
+"""Which commits and branches are about which issue."""

@@ -1,0 +1,1 @@
+"""Worktrees: made, watched, rescued and removed."""

@@ -1,0 +1,48 @@
+"""Turning an overlay into a plain folder, for a tree that is kept: the user, too, must find the work in it."""
+
+import subprocess
+from pathlib import Path
+
+from genba.connections.git.repository.environment import host_environment
+from genba.connections.git.repository.layout import RepositoryLayout
+from genba.connections.git.worktrees.overlay_mount import forget_overlay, mounted, read_overlay
+from genba.connections.git.worktrees.trash import delete_later, throw_away
+from genba.connections.own_processes import own_environment
+from genba.connections.removal import remove_tree
+from genba.domain.errors import DiskFullError, GitError
+
+
+def settle(layout: RepositoryLayout, tree: Path, git_dir: Path) -> None:
+    """Copy what is seen through an overlay into the folder itself. A plain folder stays as it is.
+
+    The layer that holds the work goes last: whoever dies before that leaves an overlay, and it is settled again.
+    """
+    cell = layout.cell(git_dir)
+    overlay = read_overlay(cell)
+    if overlay is None:
+        return
+    copy = tree.with_name(f".{tree.name}.settled")
+    remove_tree(copy)
+    tree.mkdir(parents=True, exist_ok=True)
+    words = mounted(overlay, tree, ["cp", "-a", "--reflink=auto", f"{tree}/.", str(copy)])
+    done = subprocess.run(
+        words,
+        cwd="/",
+        env=own_environment(host_environment()),
+        capture_output=True,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        said = (done.stderr.strip() or "cp failed").splitlines()[-1]
+        remove_tree(copy)
+        if "No space left" in said:
+            raise DiskFullError(f"the disk is full: {said}")
+        raise GitError(f"{tree} cannot be made a plain folder: {said}")
+    old = throw_away(layout, tree, f"{cell.name}.mount")
+    copy.rename(tree)
+    forget_overlay(cell)
+    layer = [throw_away(layout, Path(path), f"{cell.name}.layer") for path in (overlay.upper, overlay.work)]
+    delete_later(old, *layer)

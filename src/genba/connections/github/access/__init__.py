@@ -1,0 +1,1 @@
+"""Credentials, and where they may be sent."""

@@ -1,0 +1,161 @@
+"""Pull requests: opened once for a branch, kept up to date, merged at one commit and no other."""
+
+import msgspec
+
+from genba.connections.github import documents, responses
+from genba.connections.github.client import GitHubClient
+from genba.connections.github.comments import signed, written
+from genba.connections.github.errors import NoGraphQL, Refused
+from genba.connections.github.issues import newest_pull
+from genba.connections.github.translation import same
+from genba.domain.errors import AccessRefusedError, NotFoundError, RemoteUnavailable, UnrecoverableError
+from genba.domain.tracker.outbox import Made, MergePullRequest, OpenPullRequest, marker
+
+_CONFLICT, _NOT_ALLOWED, _UNPROCESSABLE = 409, 405, 422
+_LONGEST_TITLE = 256
+_PASSING = ("base branch was modified", "merge already in progress")
+_TEAM = "team/"
+
+
+class Proposals:
+    def __init__(self, client: GitHubClient) -> None:
+        self.client = client
+
+    async def made(self, deed: OpenPullRequest, key: str) -> Made | None:
+        """The pull request of this deed: it carries its marker, and all that comes after the marker was done too."""
+        found = await newest_pull(self.client, deed.branch, "all")
+        if found is None or marker(key) not in (found.body or ""):
+            return None
+        if found.state == "open" and ((found.draft and not deed.draft) or await self._to_ask(found, deed)):
+            return None
+        return _told(found, found_there=True)
+
+    async def open(self, deed: OpenPullRequest, key: str) -> Made:
+        there = await newest_pull(self.client, deed.branch, "open")
+        pull = await self._update(there, deed, key) if there else await self._create(deed, key)
+        notes = [*await self._make_ready(pull, deed), *await self._ask_reviewers(pull, deed)]
+        return msgspec.structs.replace(_told(pull, found_there=False), note="; ".join(notes))
+
+    async def merged(self, number: int) -> Made | None:
+        pull = await self._pull(number)
+        if not (pull.merged or pull.merged_at):
+            return None
+        return Made(address=pull.html_url, number=number, commit=pull.merge_commit_sha or "", found=True)
+
+    async def merge(self, deed: MergePullRequest) -> Made:
+        body: dict[str, str] = {"sha": deed.commit, "merge_method": deed.method}
+        body |= {"commit_title": deed.title} if deed.title else {}
+        body |= {"commit_message": deed.body} if deed.body else {}
+        path = self.client.repository("pulls", deed.number, "merge")
+        try:
+            answer = await self.client.change("PUT", path, body)
+        except Refused as error:
+            if already := await self.merged(deed.number):
+                return already
+            raise _no_merge(deed, error) from None
+        pull = await self._pull(deed.number)
+        return Made(address=pull.html_url, number=deed.number, commit=answer.read(responses.Merged).sha)
+
+    async def _pull(self, number: int) -> responses.Pull:
+        return (await self.client.get(self.client.repository("pulls", number))).read(responses.Pull)
+
+    async def _create(self, deed: OpenPullRequest, key: str) -> responses.Pull:
+        body = {
+            "title": _title(deed),
+            "body": signed(deed.body, key),
+            "head": deed.branch,
+            "base": deed.target,
+            "draft": deed.draft,
+        }
+        try:
+            answer = await self.client.change("POST", self.client.repository("pulls"), body)
+        except Refused as error:
+            there = await newest_pull(self.client, deed.branch, "open") if error.status == _UNPROCESSABLE else None
+            if there is None:
+                raise
+            return await self._update(there, deed, key)
+        return answer.read(responses.Pull)
+
+    async def _update(self, pull: responses.Pull, deed: OpenPullRequest, key: str) -> responses.Pull:
+        if _differs(pull, deed, key):
+            body = {"title": _title(deed), "body": signed(deed.body, key), "base": deed.target}
+            answer = await self.client.change("PATCH", self.client.repository("pulls", pull.number), body)
+            pull = answer.read(responses.Pull)
+        return pull
+
+    async def _make_ready(self, pull: responses.Pull, deed: OpenPullRequest) -> list[str]:
+        """A draft that is no draft any more is said to be ready. Not every token may say so."""
+        if not pull.draft or deed.draft:
+            return []
+        try:
+            await self.client.mutate(documents.READY, {"id": pull.node_id})
+        except (NoGraphQL, AccessRefusedError) as error:
+            return [f"it stays a draft until somebody says that it is ready for review: {error.message}"]
+        return []
+
+    async def _ask_reviewers(self, pull: responses.Pull, deed: OpenPullRequest) -> list[str]:
+        """Ask them all at once. Who cannot be asked is told, and stops nothing: the work is there to be reviewed."""
+        wanted = await self._to_ask(pull, deed)
+        notes = [f"{name} made the pull request, and cannot review it" for name in _authors(pull, deed)]
+        if wanted:
+            teams = [name.removeprefix(_TEAM) for name in wanted if name.startswith(_TEAM)]
+            body = {"reviewers": [name for name in wanted if not name.startswith(_TEAM)], "team_reviewers": teams}
+            path = self.client.repository("pulls", pull.number, "requested_reviewers")
+            try:
+                await self.client.change("POST", path, body)
+            except (Refused, NotFoundError) as error:
+                words = error.words if isinstance(error, Refused) else error.message
+                notes.append(f"no review could be asked of {', '.join(wanted)}: {words}")
+        return notes
+
+    async def _to_ask(self, pull: responses.Pull, deed: OpenPullRequest) -> list[str]:
+        """Those who were not asked yet, and did not say anything about this commit."""
+        asked = [user.login for user in pull.requested_reviewers or ()]
+        asked += [f"{_TEAM}{team.slug}" for team in pull.requested_teams or ()]
+        asked += _authors(pull, deed)
+        left = [name for name in dict.fromkeys(deed.reviewers) if not any(same(name, one) for one in asked)]
+        if not left:
+            return []
+        answer = await self.client.get(self.client.repository("pulls", pull.number, "reviews"), {"per_page": 100})
+        said = [
+            review.user.login
+            for review in answer.read(list[responses.Review])
+            if review.user is not None and review.commit_id == pull.head.sha
+        ]
+        return [name for name in left if not any(same(name, one) for one in said)]
+
+
+def _title(deed: OpenPullRequest) -> str:
+    title = " ".join(deed.title.split())
+    return title if len(title) <= _LONGEST_TITLE else f"{title[: _LONGEST_TITLE - 1]}…"
+
+
+def _differs(pull: responses.Pull, deed: OpenPullRequest, key: str) -> bool:
+    wanted = (_title(deed), written(signed(deed.body, key)), deed.target)
+    return (pull.title, written(pull.body or ""), pull.base.ref) != wanted
+
+
+def _authors(pull: responses.Pull, deed: OpenPullRequest) -> list[str]:
+    author = pull.user.login if pull.user is not None else ""
+    return [name for name in deed.reviewers if same(name, author)]
+
+
+def _told(pull: responses.Pull, *, found_there: bool) -> Made:
+    return Made(address=pull.html_url, number=pull.number, commit=pull.head.sha, found=found_there)
+
+
+def _no_merge(deed: MergePullRequest, error: Refused) -> Exception:
+    lower = error.words.lower()
+    if error.status in (_NOT_ALLOWED, _CONFLICT) and any(words in lower for words in _PASSING):
+        return RemoteUnavailable(f"pull request #{deed.number} could not be merged just now: {error.words}")
+    if error.status == _CONFLICT or "head branch was modified" in lower:
+        return UnrecoverableError(
+            f"pull request #{deed.number} is no longer at {deed.commit[:12]}, which was verified: {error.words}",
+            unchanged="nothing was merged.",
+            hint="genba sync",
+        )
+    return UnrecoverableError(
+        f"GitHub does not merge pull request #{deed.number}: {error.words or error.status}",
+        unchanged="nothing was merged.",
+        hint="genba sync",
+    )

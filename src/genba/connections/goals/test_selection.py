@@ -1,0 +1,85 @@
+"""Running only some test files. Their names are hostile input: no shell ever reads them."""
+
+import re
+from pathlib import Path
+
+import msgspec
+
+from genba.domain.goals.detection import plain_words
+from genba.domain.goals.goal import Words
+
+_FILES = "{files}"
+_PYTHON = re.compile(r"python[\d.]*")
+_LAUNCHERS = (("npx",), ("pnpm", "exec"), ("pnpm",), ("yarn",), ("uv", "run"), ("poetry", "run"), ("pipenv", "run"))
+_TAKE_A_VALUE = frozenset({
+    "-c", "-k", "-m", "-n", "-o", "-p", "-r", "-W", "--rootdir", "--confcutdir", "--ignore", "--ignore-glob",
+    "--deselect", "--basetemp", "--junitxml", "--junit-xml", "--maxfail", "--tb", "--durations", "--color", "--cov",
+    "--cov-config", "--cov-report", "--import-mode", "--log-file", "--timeout", "--dist",
+})  # fmt: skip
+
+
+class SuiteRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A command that runs tests, and the words behind it."""
+
+    words: Words
+    more: tuple[str, ...] = ()
+    narrowed: bool = False
+    """Whether it runs the given files only."""
+    pytest: bool = False
+    """Whether its exit codes are those of pytest."""
+
+
+def narrow(command: Words, files: tuple[str, ...], folder: Path) -> SuiteRun:
+    """The command for these files alone, where it can be told that; otherwise the command as it is."""
+    names = tuple(_named(path) for path in files)
+    by_pytest = "pytest" in (command if isinstance(command, str) else " ".join(command))
+    if any(_FILES in word for word in ((command,) if isinstance(command, str) else command)):
+        return _placed(command, names, by_pytest)
+    words = plain_words(command)
+    match runner_of(words) if words else "":
+        case "pytest":
+            kept = _without_targets(words or (), folder)
+            return SuiteRun(words=kept, more=names, narrowed=True, pytest=True)
+        case "jest":
+            return SuiteRun(words=words or (), more=("--runTestsByPath", *names), narrowed=True)
+        case "vitest":
+            return SuiteRun(words=words or (), more=names, narrowed=True)
+    return SuiteRun(words=command, pytest=by_pytest)
+
+
+def _placed(command: Words, names: tuple[str, ...], by_pytest: bool) -> SuiteRun:
+    """The files where `{files}` stands. A shell gets them as "$@": whatever quotes are around it, it runs no name."""
+    if isinstance(command, str):
+        return SuiteRun(words=command.replace(_FILES, '"$@"'), more=names, narrowed=True, pytest=by_pytest)
+    spread: list[str] = []
+    for word in command:
+        spread += [word.replace(_FILES, name) for name in names] if _FILES in word else [word]
+    return SuiteRun(words=tuple(spread), narrowed=True, pytest=by_pytest)
+
+
+def _named(path: str) -> str:
+    """A path that no tool takes for an option, or for a file with options in it."""
+    return path if path[:1].isalnum() or path[:1] in ("_", "/") else f"./{path}"
+
+
+def runner_of(words: tuple[str, ...]) -> str:
+    """Which test runner a plain line calls; an empty string for one that is not known."""
+    for launcher in _LAUNCHERS:
+        if words[: len(launcher)] == launcher:
+            words = words[len(launcher) :]
+            break
+    first = Path(words[0]).name if words else ""
+    if _PYTHON.fullmatch(first):
+        return words[2] if words[1:2] == ("-m",) and words[2:3] in (("pytest",), ("unittest",)) else ""
+    return {"pytest": "pytest", "py.test": "pytest", "jest": "jest", "vitest": "vitest"}.get(first, "")
+
+
+def _without_targets(words: tuple[str, ...], folder: Path) -> tuple[str, ...]:
+    """The words of a pytest line without the folders and files that it names as what to run."""
+    begin = next(at for at, word in enumerate(words) if Path(word).name in ("pytest", "py.test")) + 1
+    kept = list(words[:begin])
+    for at in range(begin, len(words)):
+        word, before = words[at], words[at - 1]
+        if word.startswith("-") or before in _TAKE_A_VALUE or not (folder / word.partition("::")[0]).exists():
+            kept.append(word)
+    return tuple(kept)

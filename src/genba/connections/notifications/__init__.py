@@ -1,0 +1,1 @@
+"""Channels that tell a person of a decision."""

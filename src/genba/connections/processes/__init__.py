@@ -1,0 +1,1 @@
+"""Processes: start, watch, limit and end."""

@@ -1,0 +1,1 @@
+"""The sandbox of docker and podman."""

@@ -1,0 +1,344 @@
+"""Walls of docker or podman: one container for each command, with no capability, no network and nothing to write on.
+
+The engine starts the command beside the first process of its container, and waits for it from outside: no process
+inside has a part in reporting the exit code.
+
+The instance runs as the user who runs Genba, so that what it writes in its tree belongs to that user. Where that user
+is root, it is root without a single capability, under seccomp, and sees no file that it could change but its own: the
+tree belongs to root, and another user could not work in it. With a user namespace (podman or docker without root) the
+instance is the caller outside and has no more rights than that.
+"""
+
+import asyncio
+import os
+import re
+import secrets
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from genba.connections.atomic_write import put
+from genba.connections.sandbox.containers import engine as engines
+from genba.connections.sandbox.containers.egress import ContainerGates, NoGates
+from genba.connections.sandbox.containers.image import image_id, image_of_the_host, image_of_the_user
+from genba.connections.sandbox.containers.init_process import FirstProcess
+from genba.connections.sandbox.containers.landlock_program import landlock_program
+from genba.connections.sandbox.containers.mounts import Mount, mounts_of
+from genba.connections.sandbox.containers.script import BEGUN, MISSING, START, carried, first_script, script
+from genba.connections.sandbox.containers.seccomp import seccomp_words
+from genba.connections.sandbox.containers.watch import ContainerWatch
+from genba.connections.sandbox.watch import disk_of
+from genba.domain.errors import UnrecoverableError
+from genba.domain.ports import Processes
+from genba.domain.processes import Command, Ending, Exit, Heard
+from genba.domain.sessions.sandbox import Cell, SandboxKind, WallLimits
+
+_MARK = "GENBA_PROCESS_MARK"
+"""Put by the one place that starts processes into the environment of the client, which hands it on."""
+_TEMPORARY_MB = 1024
+_MEGABYTE = 1024 * 1024
+_GATES_LIMITS = WallLimits(memory_mb=256, processes=64)
+_OF_THE_WALLS = 4
+"""Processes that the walls themselves need."""
+_SIGNALS = range(129, 160)
+_LATE_LOOKS, _LATE_SECONDS = 8, 0.25
+_SELINUX = Path("/sys/fs/selinux/enforce")
+
+
+class ContainerSandbox:
+    """Docker or podman. `options` are words that the user's engine needs; a repository may name fewer of them."""
+
+    def __init__(
+        self,
+        engine: SandboxKind,
+        processes: Processes,
+        host: str = "",
+        options: tuple[str, ...] = (),
+        environment: Mapping[str, str] | None = None,
+        project_options: tuple[str, ...] = (),
+    ) -> None:
+        self._processes = processes
+        seen = os.environ if environment is None else environment
+        self._engine = engines.engine(engine, host, options, seen, project_options)
+        self._client = engines.Client(self._engine, processes)
+
+    def problem(self) -> str:
+        return engines.problem(self._engine)
+
+    async def image_id(self, name: str) -> str:
+        """What an image is now; empty where there is none of that name."""
+        return await image_id(self._client, name)
+
+    async def open(self, cell: Cell) -> "ContainerWalls":
+        if cell.overlay is not None or cell.home_overlay is not None:
+            raise UnrecoverableError(f"{self._engine.kind} cannot lay a working tree over a template")
+        traits = await self._client.traits()
+        own = "" if cell.image and not _needs_gates(cell) else await image_of_the_host(self._client)
+        image = await image_of_the_user(self._client, cell.image) if cell.image else own
+        label = ("--label", f"{engines.RUN}={cell.run}")
+        gates = await self._gates(cell, traits, own, label)
+        words = (
+            *(*label, "--label", f"{engines.GATES}={gates.name}"),
+            *_walls(self._engine, traits, cell, cell.limits),
+            *_user(self._engine, traits, gates.name),
+            *("--network", _network(gates)),
+            *(word for mount in mounts_of(cell, with_system=not cell.image) for word in mount.words),
+            *_start_words(cell),
+        )
+        return ContainerWalls(cell, self._client, self._processes, gates, words, image)
+
+    async def _gates(
+        self, cell: Cell, traits: engines.Traits, image: str, label: tuple[str, ...]
+    ) -> ContainerGates | NoGates:
+        if not _needs_gates(cell):
+            return NoGates()
+        inside = ContainerGates(self._client, cell.folder, label)
+        try:
+            words = (*_walls(self._engine, traits, cell, _GATES_LIMITS), *_user(self._engine, traits, ""))
+            await inside.open(cell.gates, words, image, cell.entry)
+        except BaseException:
+            await asyncio.shield(inside.close())
+            raise
+        return inside
+
+
+class ContainerWalls:
+    """Processes inside one cell."""
+
+    def __init__(
+        self,
+        cell: Cell,
+        client: engines.Client,
+        processes: Processes,
+        gates: ContainerGates | NoGates,
+        words: tuple[str, ...],
+        image: str,
+    ) -> None:
+        self._cell = cell
+        self._client = client
+        self._processes = processes
+        self._gates = gates
+        self._words = words
+        self._image = image
+        self._disk = disk_of(cell)
+        self._running: list[str] = []
+        """The marks of commands that have not ended."""
+
+    @property
+    def ports(self) -> Mapping[str, int]:
+        return self._gates.ports
+
+    async def run(self, command: Command, heard: Heard) -> Exit:
+        name = f"genba-{secrets.token_hex(8)}"
+        id_file = Path(self._cell.folder) / f"{name}.id"
+        id_file.parent.mkdir(parents=True, exist_ok=True)
+        self._running.append(command.mark)
+        first = FirstProcess(self._processes, _token())
+        watch = ContainerWatch(self._cell.limits, self._disk, id_file, f"{_MARK}={command.mark}")
+        guard = asyncio.create_task(self._guard(name, watch))
+        try:
+            began = time.monotonic()
+            words = self._container(command, name, id_file, first.token)
+            # A mark of its own: what carries the command's mark is ended with the command, and is asked no more.
+            if said := await first.begin(words, self._client.engine.environment, f"{command.mark}.{first.token}"):
+                seconds = time.monotonic() - began
+                return Exit(ending=Ending.CANNOT_START, code=127, stdout="", stderr=said, seconds=seconds)
+            ears = _Ears(heard, _token())
+            ended = await self._processes.run(self._inside(command, name, ears.token), ears)
+            return await self._told(ended, ears, watch, first)
+        finally:
+            if watch.found is None:
+                guard.cancel()
+            await asyncio.shield(self._end(name, id_file, guard, first))
+            self._running.remove(command.mark)
+
+    async def sweep(self, mark: str) -> int:
+        """Containers first: their clients end with them. The gates of walls that were left go too, and ours stay."""
+        left = await self._client.marked(mark)
+        strangers = {gates for gates in left.values() if gates} - {self._gates.name}
+        for name in (*left, *strangers):
+            await self._client.remove(name)
+        return len(left) + await self._processes.sweep(mark)
+
+    async def close(self) -> None:
+        for mark in tuple(self._running):
+            await self.sweep(mark)
+        await self._gates.close()
+
+    def _container(self, command: Command, name: str, id_file: Path, token: str) -> tuple[str, ...]:
+        """The words that start the container, with its first process alone."""
+        return (
+            *(*self._client.engine.argv, "run", "--interactive", "--name", name, "--cidfile", str(id_file)),
+            *("--label", f"{engines.MARK}={command.mark}", *self._words, "--env", _MARK),
+            *("--entrypoint", "/bin/sh", self._image, "-c", first_script(token)),
+        )
+
+    def _inside(self, command: Command, name: str, token: str) -> Command:
+        """The same command, as the client of the engine is asked for it. The engine waits for it, outside."""
+        engine = self._client.engine
+        at_home = {**command.environment, "HOME": self._cell.home}
+        variables = carried(at_home)
+        own_image = bool(self._cell.image)
+        tools = ("git",) if own_image else ()
+        shell = script(
+            at_home,
+            token,
+            tools,
+            own_path=own_image,
+            closes_proc=_closes_proc(self._cell),
+            has_stdin=bool(command.stdin),
+        )
+        argv = (
+            *(*engine.argv, "exec", "--interactive", "--workdir", command.workdir),
+            *(word for variable in (_MARK, *variables) for word in ("--env", variable)),
+            *(name, "/bin/sh", "-c", shell, "sh", *command.argv),
+        )
+        environment = {**engine.environment, **variables}
+        return msgspec.structs.replace(command, argv=argv, workdir="/", environment=environment)
+
+    async def _guard(self, name: str, watch: ContainerWatch) -> None:
+        """Ends the container as soon as it passes a limit."""
+        await watch.guard()
+        await self._client.remove(name)
+
+    async def _told(self, ended: Exit, ears: "_Ears", watch: ContainerWatch, first: FirstProcess) -> Exit:
+        """The end of the command, told as if it had been an ordinary process."""
+        stderr = ears.without_token(ended.stderr)
+        ears.read(ended.stderr)
+        if ended.ending is Ending.CANNOT_START:
+            return ended
+        if ears.missing:
+            place = f"in the image {self._image}" if self._cell.image else "behind the walls"
+            return _cannot_start(ended, f"{ears.missing}: not found {place}")
+        if watch.found is None and ended.ending is Ending.EXITED and not ears.begun:
+            return _cannot_start(
+                ended, stderr.strip() or f"{self._client.engine.kind} could not start it (exit code {ended.code})"
+            )
+        failed = watch.found is None and ended.ending is Ending.EXITED and ended.code != 0
+        found = await watch.last_look(await first.limits() if failed and watch.counts else ())
+        code = 128 - ended.code if ended.code in _SIGNALS else ended.code
+        return msgspec.structs.replace(ended, code=code, stderr=stderr, violations=(found,) if found else ())
+
+    async def _end(self, name: str, id_file: Path, guard: "asyncio.Task[None]", first: FirstProcess) -> None:
+        """Nothing is left. A client that was ended early may leave the engine still making what it asked for."""
+        await asyncio.gather(guard, return_exceptions=True)
+        await self._client.remove(name)
+        await first.end()
+        late = not first.has_begun and not await asyncio.to_thread(id_file.exists)
+        for _ in range(_LATE_LOOKS if late else 0):
+            await asyncio.sleep(_LATE_SECONDS)
+            await self._client.remove(name)
+        await asyncio.to_thread(id_file.unlink, missing_ok=True)
+
+
+def _token() -> str:
+    return f"genba-walls-{secrets.token_hex(8)}"
+
+
+class _Ears:
+    """Passes on what is said, and keeps to itself what is said before the command begins."""
+
+    def __init__(self, heard: Heard, token: str) -> None:
+        self.token = token
+        self.missing = ""
+        self.begun = False
+        self._heard = heard
+
+    def __call__(self, stream: str, text: str) -> None:
+        if stream != "stderr" or self.token not in text:
+            self._heard(stream, text)
+            return
+        self.read(text)  # at once: of what is said at length, the end is kept, and not the beginning
+        others = [line for line in text.split("\n") if not line.startswith(self.token)]
+        if others:
+            self._heard(stream, "\n".join(others))
+
+    def read(self, stderr: str) -> None:
+        """What the first process of the container has reported, by the end of the command."""
+        for line in stderr.split("\n") if self.token in stderr else ():
+            if line.startswith(self.token):
+                self._note(line)
+
+    def _note(self, line: str) -> None:
+        match line.split(" ", 2)[1:]:
+            case [word, tool] if word == MISSING:
+                self.missing = tool
+            case [word] if word == BEGUN:
+                self.begun = True
+
+    def without_token(self, stderr: str) -> str:
+        return re.sub(rf"\n?{self.token}[^\n]*\n", "", stderr)
+
+
+def _cannot_start(ended: Exit, said: str) -> Exit:
+    return Exit(ending=Ending.CANNOT_START, code=127, stdout=ended.stdout, stderr=said, seconds=ended.seconds)
+
+
+def _closes_proc(cell: Cell) -> bool:
+    """Whether commands start without the right to write to /proc. A debugger needs that right."""
+    return not cell.allow_ptrace and landlock_program(os.uname().machine) is not None
+
+
+def _start_words(cell: Cell) -> tuple[str, ...]:
+    """The mount of the program that takes that right."""
+    program = landlock_program(os.uname().machine)
+    if program is None or not _closes_proc(cell):
+        return ()
+    file = Path(cell.folder) / "start"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    put(file, program, mode=0o700)
+    return Mount(str(file), START, False).words
+
+
+def _needs_gates(cell: Cell) -> bool:
+    return bool(cell.gates) or cell.entry is not None
+
+
+def _network(gates: ContainerGates | NoGates) -> str:
+    return f"container:{gates.name}" if isinstance(gates, ContainerGates) else "none"
+
+
+def _walls(engine: engines.Engine, traits: engines.Traits, cell: Cell, limits: WallLimits) -> tuple[str, ...]:
+    """What every container of a cell has, whatever it is for."""
+    size = min(limits.disk_mb or _TEMPORARY_MB, _TEMPORARY_MB)
+    words = [*engine.run_options, "--pull", "never", "--log-driver", "none", "--read-only"]
+    for place in ("/tmp", "/var/tmp", "/run"):  # noqa: S108  (a file system of the container's own)
+        words += ["--tmpfs", f"{place}:rw,exec,nosuid,nodev,mode=1777,size={size}m"]
+    words += ["--shm-size", f"{size}m", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
+    words += seccomp_words(cell.folder, cell.allow_ptrace)
+    if _SELINUX.exists():
+        words += ["--security-opt", "label=disable"]
+    if engine.kind is SandboxKind.PODMAN:
+        words += ["--security-opt", "mask=/proc/pressure"]
+        words += ["--http-proxy=false", "--read-only-tmpfs=false"]
+    if limits.memory_mb is not None:
+        words += ["--memory", f"{limits.memory_mb}m", "--memory-swap", f"{limits.memory_mb}m"]
+    if limits.disk_mb is not None and not any("fsize=" in option for option in engine.run_options):
+        most_bytes = (limits.disk_mb + limits.disk_mb // 4 + 1) * _MEGABYTE  # the watch names what passes the limit
+        words += ["--ulimit", f"fsize={most_bytes}:{most_bytes}"]
+    if limits.processes is not None:
+        words += ["--pids-limit", str(limits.processes)]
+    if limits.processes is not None and engine.kind is SandboxKind.PODMAN and traits.rootless:
+        # Where a user may not make control groups this is all that holds; above the limit, so that the watch sees it.
+        most = limits.processes + limits.processes // 4 + _OF_THE_WALLS
+        words += ["--ulimit", f"nproc={most}:{most}"]
+    if limits.cpus is not None:
+        words += ["--cpus", f"{min(limits.cpus, os.cpu_count() or 1):.2f}"]
+    return tuple(words)
+
+
+def _user(engine: engines.Engine, traits: engines.Traits, gates: str) -> tuple[str, ...]:
+    """Words that make the instance the caller, as the files of the tree see it.
+
+    Who joins the network of the gates must be in their user namespace, where there is one.
+    """
+    caller = f"{os.getuid()}:{os.getgid()}"
+    if engine.kind is SandboxKind.PODMAN and traits.rootless:
+        return "--userns", f"container:{gates}" if gates else "keep-id", "--user", caller
+    if traits.rootless:
+        return "--user", "0:0"
+    if traits.remaps_users:
+        return "--userns", "host", "--user", caller
+    return "--user", caller

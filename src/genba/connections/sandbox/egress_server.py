@@ -1,0 +1,63 @@
+"""Serving the gates of a cell: whoever comes out of the walls talks to the handler of the gate, and to nobody else."""
+
+import asyncio
+import contextlib
+import socket
+from functools import partial
+
+from genba.domain.sessions.sandbox import Gate
+
+
+class Gatekeeper:
+    """Holds the open gates, and ends every connection when it closes."""
+
+    def __init__(self) -> None:
+        self._servers: list[asyncio.Server] = []
+        self._talks: set[asyncio.Task[None]] = set()
+
+    async def open(self, gate: Gate, door: socket.socket) -> None:
+        """Serve a gate at a listening socket, which from now on belongs to the gatekeeper."""
+        self._servers.append(await asyncio.start_server(partial(self._welcome, gate), sock=door))
+
+    async def open_on_loopback(self, gates: tuple[Gate, ...]) -> dict[str, int]:
+        """Open gates on the loopback of this machine; says the free port that each got."""
+        ports = {}
+        for gate in gates:
+            door = socket.create_server(("127.0.0.1", 0))
+            ports[gate.name] = door.getsockname()[1]
+            await self.open(gate, door)
+        return ports
+
+    async def close(self) -> None:
+        """Safe to repeat."""
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
+        talks = list(self._talks)
+        for talk in talks:
+            talk.cancel()
+        await asyncio.gather(*talks, return_exceptions=True)
+
+    def _welcome(self, gate: Gate, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        plain = writer.get_extra_info("socket")
+        if plain is not None and plain.family == socket.AF_INET:
+            # Small pieces go at once. asyncio sees to it only for sockets that were made with their protocol named.
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        talk = asyncio.get_running_loop().create_task(_talk(gate, reader, writer))
+        self._talks.add(talk)
+        talk.add_done_callback(self._part)
+
+    def _part(self, talk: asyncio.Task[None]) -> None:
+        self._talks.discard(talk)
+        if not talk.cancelled() and (error := talk.exception()) is not None:
+            told = {"message": "a gate of the walls failed", "exception": error, "task": talk}
+            talk.get_loop().call_exception_handler(told)
+
+
+async def _talk(gate: Gate, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A client that goes away in the middle of a sentence is no error of the gate's."""
+    with contextlib.suppress(ConnectionError):
+        try:
+            await gate.serve(reader, writer)
+        finally:
+            writer.close()

@@ -1,0 +1,1 @@
+"""Durable workflows on DBOS, and what keeps them alive."""

@@ -1,0 +1,37 @@
+"""Notices that the clock on the wall was set, by somebody or because the machine slept.
+
+Law: how much time went by is told by a clock that nobody sets. Leases and pauses end at times on the wall, which other
+hosts can read; where that clock was set they no longer say how long is left, and are written anew.
+"""
+
+import asyncio
+
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.coordination.workflow.rate_limits import MachineTimes, Times
+from genba.judgement.timestamps import later, moment
+
+_A_LOT_SECONDS = 60.0
+"""A clock that is put right by less is no trouble to anybody."""
+
+
+class ClockWatch:
+    """Looks at two clocks at a time. Whoever is about to hold a time against somebody looks first."""
+
+    def __init__(self, board: FleetBoard, lease_seconds: float, times: Times | None = None) -> None:
+        self.board = board
+        self.lease_seconds = lease_seconds
+        self._times = times or MachineTimes()
+        self._apart = self._gap()
+
+    async def look(self) -> None:
+        """Where the clock was set since the last look: guests get a whole lease, and set back, providers are asked."""
+        apart = self._gap()
+        moved = apart - self._apart
+        if abs(moved) >= _A_LOT_SECONDS:
+            lease_until = later(self._times.now(), self.lease_seconds)
+            await asyncio.to_thread(self.board.clock_was_set, lease_until, moved < 0)
+        self._apart = apart  # not before: one that could not be written down is seen again
+
+    def _gap(self) -> float:
+        at = moment(self._times.now())
+        return (at.timestamp() if at is not None else 0.0) - self._times.elapsed()

@@ -1,0 +1,1 @@
+"""The facilitator: the state of every issue and the next command."""

@@ -1,0 +1,1 @@
+"""The merge queue of each target branch."""

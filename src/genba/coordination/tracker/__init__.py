@@ -1,0 +1,1 @@
+"""Keeping tasks and a tracker in line."""

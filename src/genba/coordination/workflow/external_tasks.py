@@ -1,0 +1,89 @@
+"""Guests take a task when they ask for the first time, and give it back when they leave."""
+
+from collections.abc import Iterator
+
+from genba.coordination.workflow.boards import Boards, refused
+from genba.coordination.workflow.work_verifier import Desk
+from genba.domain.errors import GenbaError
+from genba.domain.fleet.records import Field
+from genba.domain.tasks.task import Task
+from genba.domain.workflow.actions import ErrorCode, ExitReason, Hierarchy, Seat, WorkflowError
+
+_TRIED = 5
+"""Tasks that are tried one after the other, when others are quicker."""
+
+
+class Taking:
+    def __init__(self, boards: Boards, desk: Desk) -> None:
+        self._boards = boards
+        self._desk = desk
+
+    async def take(self, seat: Seat) -> Seat:
+        """The seat with a task: the one it had in hand, else the next that is ready; without one when there is none."""
+        field = await self._boards.read(self._boards.fleet.field)
+        agent = await self._boards.read(lambda: self._boards.board.agent(seat.agent_id))
+        capabilities = frozenset(agent.capabilities if agent else ())
+        for _, number in zip(range(_TRIED), _candidates(field, seat, capabilities), strict=False):
+            taken = await self._taken(seat, number)
+            if taken is not None:
+                return taken
+        return seat
+
+    async def release(self, seat: Seat, reason: ExitReason) -> None:
+        """A guest is done with its task, one way or the other, and keeps its seat."""
+        if reason is not ExitReason.COMPLETED:
+            await self.let_go(seat, str(reason))
+        await self._boards.write(lambda: self._boards.board.unbind(seat.id))
+
+    async def leave(self, seat: Seat, why: str) -> None:
+        """A guest leaves its seat. What it has not brought to an end is free again.
+
+        Refused while its session runs on all the same: the seat is what is left to find that by.
+        """
+        if seat.task is None or seat.spawned:
+            return
+        await self.let_go(seat, why)
+        session = await self._boards.read(lambda: self._boards.fleet.session(seat.run))
+        if session.status == "running":
+            raise WorkflowError(ErrorCode.CONFLICT, "its task is not free yet", hint="call it again", action="retry")
+
+    async def let_go(self, seat: Seat, why: str) -> None:
+        if seat.task is None or seat.spawned:
+            return
+        try:
+            await self._desk.let_go(seat, why)
+        except GenbaError as error:
+            raise refused(error) from error
+
+    async def _taken(self, seat: Seat, number: int) -> Seat | None:
+        """None: somebody else has it."""
+        try:
+            taken = await self._desk.take(seat, number)
+        except WorkflowError as error:
+            if error.code in (ErrorCode.CONFLICT, ErrorCode.INVALID_TRANSITION, ErrorCode.NOT_FOUND):
+                return None
+            raise
+        except GenbaError as error:
+            if refused(error).code in (ErrorCode.CONFLICT, ErrorCode.NOT_FOUND):
+                return None
+            raise refused(error) from error
+        return await self._boards.write(lambda: self._boards.board.bind(seat.id, taken.run, number))
+
+
+def _candidates(field: Field, seat: Seat, capabilities: frozenset[str]) -> Iterator[int]:
+    for session in field.sessions:
+        if session.agent == seat.agent and session.status == "running" and session.is_guest:
+            yield session.task
+    if field.paused or field.stopping:
+        return
+    for number in field.ready:
+        task = field.tasks[number]
+        if number not in field.held and task.review_of is None and not task.decompose:
+            mine = task.assignee == seat.agent
+            if mine or (seat.hierarchy is Hierarchy.WORKER and _fits(task, capabilities)):
+                yield number
+
+
+def _fits(task: Task, capabilities: frozenset[str]) -> bool:
+    """Whether a task that nobody has is one for these capabilities; who names none takes what comes."""
+    return not task.assignee and (not capabilities or bool({task.type, *task.labels} & capabilities))

@@ -1,0 +1,151 @@
+"""`get_next_action`: the snapshot, the decision, the instruction; and a call that is held while there is nothing to do.
+
+Law: an answer is given again only while nothing was written to the blackboard since it was made.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from genba.coordination.workflow.agent_connections import Seats
+from genba.coordination.workflow.boards import Boards
+from genba.coordination.workflow.external_tasks import Taking
+from genba.coordination.workflow.rate_limits import Times
+from genba.domain.workflow.actions import Action, ActionKind, ExitReason, Seat, Snapshot
+from genba.judgement.workflow.instructions import write
+from genba.judgement.workflow.next_action import decide
+
+LOOK_EVERY = 0.25
+"""Seconds between two looks of a call that is held."""
+LOOK_AGAIN = 60.0
+"""Seconds after which it is worth asking again for a guest that there was no task for."""
+_KEPT = 1024
+_OF_GUESTS = (ExitReason.COMPLETED, ExitReason.CANCELLED, ExitReason.TAKEN, ExitReason.BLOCKED)
+"""A guest that was told this is free for another task."""
+_SILENT = (ExitReason.COMPLETED, ExitReason.NO_TASK)
+"""What needs no word on the blackboard: it stands there already, or there is nothing to tell."""
+
+
+class _Asked(msgspec.Struct):
+    """What one seat was told last."""
+
+    pulse: int
+    seen: Snapshot
+    answer: Action
+    repeats: int = 0
+    waiting_since: float | None = None
+
+
+class Asking:
+    def __init__(
+        self, boards: Boards, seats: Seats, taking: Taking, overrides: Mapping[str, str], times: Times
+    ) -> None:
+        self._boards = boards
+        self._seats = seats
+        self._taking = taking
+        self._overrides = overrides
+        self._times = times
+        self._settings = boards.settings.workflow
+        self._asked: dict[str, _Asked] = {}
+        self._holding: dict[str, object] = {}
+        """By seat: the one call that is held for it."""
+
+    async def next_action(self, seat: Seat) -> Action:
+        asked = self._asked.get(seat.id)
+        pulse = self._seats.pulse_of(seat)
+        if (
+            asked is not None
+            and asked.pulse == pulse
+            and asked.answer.action is not ActionKind.WAIT
+            and (asked.repeats + 1) * 2 < self._settings.max_repeats
+        ):
+            asked.repeats += 1
+            return asked.answer
+        if seat.task is None and not seat.spawned:
+            seat = await self._taking.take(seat)
+        return await self._held(seat, pulse)
+
+    def forget(self, seat: Seat) -> None:
+        self._asked.pop(seat.id, None)
+
+    async def _held(self, seat: Seat, pulse: int) -> Action:
+        """The answer, or a wait that was held as long as the settings say and ended by whatever happens first."""
+        answer = await self._looked(seat, pulse)
+        if answer.action is ActionKind.WAIT:
+            mine = self._holding[seat.id] = object()
+            try:
+                answer = await self._changed(seat, pulse, answer, mine)
+            finally:
+                if self._holding.get(seat.id) is mine:
+                    del self._holding[seat.id]
+        self._seats.note_action(seat, _named(answer))
+        await self._part(seat, answer)
+        return answer
+
+    async def _changed(self, seat: Seat, pulse: int, answer: Action, mine: object) -> Action:
+        """One call is held for each seat: a newer one ends it, so that nobody holds the connections of others."""
+        began = self._times.elapsed()
+        while answer.action is ActionKind.WAIT and self._times.elapsed() - began < self._settings.wait_seconds:
+            await self._times.sleep(LOOK_EVERY)
+            if self._holding.get(seat.id) is not mine:
+                break
+            now = await self._boards.read(self._boards.pulse.now)
+            if now != pulse or self._is_to_park(seat):
+                pulse = now
+                answer = await self._looked(seat, pulse)
+        return answer
+
+    async def _looked(self, seat: Seat, pulse: int) -> Action:
+        before = self._asked.get(seat.id)
+        waited = self._waited(before)
+        snapshot = await self._boards.snapshot(seat, waited_seconds=waited)
+        core = msgspec.structs.replace(snapshot, waited_seconds=0.0)
+        same = before is not None and before.seen == core
+        waits = before is not None and before.answer.action is ActionKind.WAIT
+        repeats = before.repeats + (0 if waits else 1) if before is not None and same else 0
+        action = decide(msgspec.structs.replace(snapshot, repeats=repeats))
+        if action.reason == ExitReason.NO_TASK and not seat.spawned:
+            action = msgspec.structs.replace(action, retry_after=LOOK_AGAIN)
+        if (
+            before is not None
+            and same
+            and before.answer == msgspec.structs.replace(action, instruction=before.answer.instruction)
+        ):
+            answer = before.answer
+        else:
+            instruction = write(action, self._settings.language, self._overrides)
+            answer = msgspec.structs.replace(action, instruction=instruction)
+        since = before.waiting_since if before is not None and waits else None
+        if action.action is ActionKind.WAIT and since is None:
+            since = self._times.elapsed()
+        self._keep(seat, _Asked(pulse, core, answer, repeats, since))
+        return answer
+
+    def _waited(self, before: _Asked | None) -> float:
+        if before is None or before.waiting_since is None:
+            return 0.0
+        return self._times.elapsed() - before.waiting_since
+
+    def _is_to_park(self, seat: Seat) -> bool:
+        return seat.spawned and self._waited(self._asked.get(seat.id)) >= self._settings.park_seconds
+
+    def _keep(self, seat: Seat, asked: _Asked) -> None:
+        self._asked.pop(seat.id, None)
+        while len(self._asked) >= _KEPT:
+            self._asked.pop(next(iter(self._asked)))
+        self._asked[seat.id] = asked
+
+    async def _part(self, seat: Seat, answer: Action) -> None:
+        """Write down that an instance is sent home, so that whoever started it knows why."""
+        if answer.action is not ActionKind.EXIT or not answer.reason:
+            return
+        reason = ExitReason(answer.reason)
+        if seat.spawned or reason is ExitReason.NO_PROGRESS:
+            if reason not in _SILENT and not self._seats.exit_of(seat):
+                await self._boards.write(lambda: self._boards.board.send_home(seat.id, reason))
+        elif reason in _OF_GUESTS and seat.task is not None:
+            await self._taking.release(seat, reason)
+
+
+def _named(answer: Action) -> str:
+    return f"{answer.action}: {answer.reason}" if answer.action is ActionKind.EXIT else str(answer.action)

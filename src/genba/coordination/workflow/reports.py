@@ -1,0 +1,90 @@
+"""Claims: that a task is completed, or that it cannot go on.
+
+Law: nobody is believed. A claim begins a verification, and what that says is what happened.
+"""
+
+from genba.coordination.workflow.answers import Blocked, Claimed
+from genba.coordination.workflow.boards import Boards, actor_of, refused
+from genba.coordination.workflow.claims import Claims
+from genba.coordination.workflow.external_tasks import Taking
+from genba.coordination.workflow.work_verifier import Desk
+from genba.domain.errors import GenbaError
+from genba.domain.fleet.records import Escalation, EscalationKind
+from genba.domain.tasks.task import Blocker, BlockerKind
+from genba.domain.workflow.actions import ErrorCode, ExitReason, Hierarchy, Note, Phase, Seat, Tool, WorkflowError
+
+LONGEST_REASON, LONGEST_SUMMARY = 4_000, 10_000
+
+
+class Reporting:
+    def __init__(self, boards: Boards, desk: Desk, taking: Taking, claims: Claims) -> None:
+        self._boards = boards
+        self._board = boards.board
+        self._desk = desk
+        self._taking = taking
+        self._claims = claims
+
+    async def completed(self, seat: Seat, summary: str) -> Claimed:
+        held(summary, LONGEST_SUMMARY, "summary", empty=True)
+        number = await self._boards.task_of(seat)
+        name = f"{seat.id}:{number}"
+        if not self._claims.is_running(name):
+            await self._boards.permitted(seat, Tool.REPORT_COMPLETED)
+        return await self._claims.settled(name, lambda: self._judged(seat, number, summary))
+
+    async def blocked(self, seat: Seat, reason: str, number: int | None) -> Blocked:
+        held(reason, LONGEST_REASON, "reason")
+        _, task = await self._boards.permitted(seat, Tool.REPORT_BLOCKED)
+        about = task if number is None or number == task.number else await self._boards.child(seat, number)
+        if about is not task and seat.hierarchy is Hierarchy.MANAGER:
+            await self._boards.write(
+                lambda: self._board.ask_human(about.number, reason, run=seat.run, actor=actor_of(seat)),
+                ErrorCode.INVALID_TRANSITION,
+            )
+            return Blocked(task=about.number, reason=reason)
+        told = reason if about is task else f"subtask #{about.number}: {reason}"
+        if seat.spawned:
+            await self._boards.write(lambda: self._board.send_home(seat.id, ExitReason.BLOCKED, told))
+        else:
+            await self._ask(seat, task.number, told)
+        return Blocked(task=task.number, reason=told)
+
+    async def _judged(self, seat: Seat, task: int, summary: str) -> Claimed:
+        if summary.strip():
+            note = Note(progress=plain(summary))
+            await self._boards.write(lambda: self._board.save_note(task, seat.run, seat.agent, note))
+        try:
+            judged = await self._desk.judge(seat)
+            if not judged.done:
+                return Claimed(verified=False, commit=judged.commit, evidence=self._boards.in_language(judged.evidence))
+            # Handed over first: who dies in between is not believed to be done while nobody has the work.
+            await self._desk.hand_over(seat, judged.commit)
+            await self._boards.write(lambda: self._board.mark(task, seat.run, seat.agent, Phase.COMPLETED))
+        except GenbaError as error:
+            raise refused(error) from error
+        return Claimed(verified=True, commit=judged.commit)
+
+    async def _ask(self, seat: Seat, task: int, reason: str) -> None:
+        """A guest cannot go on: its task waits for a person, and nobody's run will say so for it."""
+        question = Escalation(task=task, kind=EscalationKind.QUESTION, question=reason, run=seat.run)
+        blocker = Blocker(BlockerKind.NEEDS_INPUT, reason)
+        await self._boards.write(lambda: self._boards.fleet.escalate(question, blocker))
+        await self._boards.write(lambda: self._board.send_home(seat.id, ExitReason.BLOCKED, reason))
+        await self._taking.let_go(seat, reason)
+
+
+def held(text: str, most: int, what: str, *, empty: bool = False) -> None:
+    """Refuse a text that is too long, or that is not there."""
+    if not empty and not text.strip():
+        raise WorkflowError(ErrorCode.VALIDATION, f"{what} is empty", hint="say it in a sentence or two")
+    if len(text) > most:
+        raise WorkflowError(
+            ErrorCode.VALIDATION,
+            f"{what} has {len(text)} characters, and at most {most} are kept",
+            hint="make it shorter",
+        )
+
+
+def plain(text: str) -> str:
+    """A text of an agent, which never looks like a phase: those are written by the service alone."""
+    return f" {text}" if text.startswith("workflow:") else text

@@ -1,0 +1,61 @@
+"""Where the work of a seat is, and whether it is done: what the workflow needs of git and of goals."""
+
+from typing import Protocol
+
+import msgspec
+
+from genba.domain.workflow.actions import Evidence, Seat
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an instance works."""
+
+    branch: str
+    base_branch: str = ""
+    path: str = ""
+    """Its working tree, as the instance sees it; empty for a manager, who has none to write in."""
+    note: str = ""
+    """What those who tried before have left."""
+    goals: tuple[str, ...] = ()
+    """What the work is held to, a line each: the project's, the type's and its own."""
+
+
+class Judged(msgspec.Struct, frozen=True, kw_only=True):
+    """What a verification came to."""
+
+    done: bool
+    commit: str = ""
+    evidence: Evidence | None = None
+    """Why it is not done."""
+
+
+class Desk(Protocol):
+    """Looks at the work of those who ask. It believes git, and nobody."""
+
+    async def place(self, seat: Seat) -> Place: ...
+
+    async def judge(self, seat: Seat) -> Judged:
+        """Verify the work of the seat's task as it stands: the commits of its branch, in a clean checkout.
+
+        For a manager that is the branch its parts were merged into. What was seen is on the blackboard afterwards.
+        """
+        ...
+
+    async def judge_subtask(self, seat: Seat, number: int) -> Judged:
+        """Verify the goals of one subtask of a plan on the newest commit of the branch that it is made on."""
+        ...
+
+    async def take(self, seat: Seat, number: int) -> Seat:
+        """A guest takes a task: a session and a working tree of its own. Refused when it is taken already."""
+        ...
+
+    async def hand_over(self, seat: Seat, commit: str) -> None:
+        """The work of a guest is verified: review and merge queue take it from here. Safe to repeat.
+
+        For an instance that Genba started nothing is done: its run hands over when the instance has ended.
+        """
+        ...
+
+    async def let_go(self, seat: Seat, why: str) -> None:
+        """A guest has left without a result: what it committed is kept on its branch, and the task is free again."""
+        ...

@@ -1,0 +1,1 @@
+"""Agents: agent.json, its layers and its checks."""

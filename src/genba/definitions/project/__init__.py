@@ -1,0 +1,1 @@
+"""The project: .genba/config.yaml, section by section."""

@@ -1,0 +1,1 @@
+"""Steps: the registry, its graph, templates and variables."""

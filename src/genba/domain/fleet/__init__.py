@@ -1,0 +1,1 @@
+"""Fleets: sessions, the merge queue, notifications and progress."""

@@ -1,0 +1,1 @@
+"""Goals, test counts and verdicts."""

@@ -1,0 +1,1 @@
+"""Sessions: their state, replies, evidence and sandbox."""

@@ -1,0 +1,1 @@
+"""What a dashboard shows, as values."""

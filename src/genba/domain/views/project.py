@@ -1,0 +1,43 @@
+"""The field in one picture: is it healthy, what needs you, what runs now, what to do next."""
+
+import msgspec
+
+from genba.domain.facilitation import FieldBlocker, HealthCondition, IssueState, Stranded, Suggestion
+from genba.domain.fleet.progress import NeedPicture
+from genba.domain.views.summary import Card
+
+
+class IssueLine(msgspec.Struct, frozen=True, kw_only=True):
+    """An issue, as the field shows it."""
+
+    number: int
+    title: str
+    evidence: str = ""
+    """The first thing that was seen of it."""
+    blocker: FieldBlocker | None = None
+    has_task: bool = True
+    """Whether it is on the blackboard, and so has a page."""
+
+
+class StateRow(msgspec.Struct, frozen=True, kw_only=True):
+    """The issues of one state; the first of them by name."""
+
+    state: IssueState
+    total: int
+    issues: tuple[IssueLine, ...] = ()
+
+
+class FieldPicture(msgspec.Struct, frozen=True, kw_only=True):
+    looked_at: str
+    total: int
+    health: tuple[HealthCondition, ...] = ()
+    needs: tuple[NeedPicture, ...] = ()
+    """What only a person can decide."""
+    working: tuple[Card, ...] = ()
+    """What runs now."""
+    suggestions: tuple[Suggestion, ...] = ()
+    reason: str = ""
+    """Why these come next, or why nothing does."""
+    states: tuple[StateRow, ...] = ()
+    stranded: tuple[Stranded, ...] = ()
+    notes: tuple[str, ...] = ()

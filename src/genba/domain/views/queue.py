@@ -1,0 +1,66 @@
+"""The merge queue as somebody sees it: who is next on each target, what the gate said, and what has landed."""
+
+import msgspec
+
+from genba.domain.fleet.records import MergeEntry
+
+
+class GateGoal(msgspec.Struct, frozen=True, kw_only=True):
+    """What one goal said of the tree that would land."""
+
+    name: str
+    level: str
+    status: str
+    """passed | failed | error"""
+    required: bool = True
+    detail: str = ""
+    log: str = ""
+    """The name of its log; empty where there is none."""
+    seconds: float = 0.0
+
+
+class Gate(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest verification since an entry was queued."""
+
+    verdict: str
+    """done, rejected: goals_not_met, error"""
+    passed: int
+    total: int
+    commit: str
+    """The commit that was verified: what would have landed."""
+    goals: tuple[GateGoal, ...] = ()
+    """Those that did not pass; the others are only counted."""
+    missing: tuple[str, ...] = ()
+    at: str = ""
+
+
+class QueuedPicture(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry, and what the gate said of it."""
+
+    entry: MergeEntry
+    position: int | None = None
+    """The first to land is 1; nothing for one that does not wait."""
+    gate: Gate | None = None
+
+
+class TargetPicture(msgspec.Struct, frozen=True, kw_only=True):
+    """One branch that work lands on."""
+
+    target: str
+    open: tuple[QueuedPicture, ...] = ()
+    """In the order in which they land; what is merged right now comes first."""
+    back: tuple[QueuedPicture, ...] = ()
+    """What went back to its author: a conflict, or a goal that fails on what would have landed."""
+    landed: tuple[QueuedPicture, ...] = ()
+    """The newest ones first."""
+
+
+class QueuePicture(msgspec.Struct, frozen=True, kw_only=True):
+    targets: tuple[TargetPicture, ...] = ()
+    waiting: int = 0
+    back: int = 0
+    rounds: int = 0
+    """How often work goes back to its author before a person is asked."""
+    batch: int = 1
+    """How many entries are verified together at most."""
+    paused: bool = False

@@ -1,0 +1,143 @@
+"""Who works, on what, since when: pictures of executors, of sessions at work, and of who did what when."""
+
+import msgspec
+
+from genba.domain.fleet.records import Purpose
+
+
+class Memory(msgspec.Struct, frozen=True, kw_only=True):
+    """The memory of the host that this picture was made on."""
+
+    host: str = ""
+    total_mb: int = 0
+    free_mb: int = 0
+
+
+class ExecutorPicture(msgspec.Struct, frozen=True, kw_only=True):
+    """One process that carries out parts."""
+
+    id: str
+    host: str
+    process: int
+    status: str
+    """live | parked | dead | absent: it says that it lives, and its lock is free"""
+    slots: int
+    used: int = 0
+    """Sessions that it has now."""
+    here: bool = False
+    """Whether it is a process of this host."""
+    memory_mb: int | None = None
+    """Of its process and all below it; nothing where that cannot be seen from here."""
+    started_at: str = ""
+    heartbeat_at: str = ""
+
+
+class BusyPicture(msgspec.Struct, frozen=True, kw_only=True):
+    """One session that holds a worker."""
+
+    run: str
+    task: int
+    title: str = ""
+    agent: str = ""
+    executor: str = ""
+    host: str = ""
+    purpose: Purpose = Purpose.WORK
+    status: str = "running"
+    """running | parked: nobody carries it out now, and it goes on by itself when somebody works again"""
+    phase: str = ""
+    step: str = ""
+    iteration: int = 0
+    seconds: float = 0.0
+    """Since the session began."""
+    tokens: int = 0
+    cost_usd: float = 0.0
+    memory_mb: int | None = None
+    """Of its agent and everything that it started; nothing where that cannot be seen from here."""
+    heartbeat_at: str = ""
+
+
+class PartMark(msgspec.Struct, frozen=True, kw_only=True):
+    """That a part of a session began or ended, as it was written down."""
+
+    run: str
+    part: int
+    began: bool
+    executor: str
+    at: str
+    outcome: str = ""
+    """Of an end: what the session came to, or `waiting`."""
+
+
+class SpanFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a session whose time is drawn."""
+
+    run: str
+    task: int
+    title: str
+    agent: str
+    purpose: Purpose
+    status: str
+    executor: str
+    host: str
+    outcome: str
+    started_at: str
+    heartbeat_at: str
+    ended_at: str
+    part: int
+    in_parts: bool
+    """Whether a fleet carries it out; else it is one run from its beginning to its end."""
+    cost_usd: float = 0.0
+
+
+class Stretch(msgspec.Struct, frozen=True, kw_only=True):
+    """One uninterrupted time in which a session was worked on."""
+
+    run: str
+    task: int
+    title: str
+    agent: str
+    executor: str
+    purpose: Purpose
+    part: int
+    began: str
+    ended: str = ""
+    """Nothing while it goes on."""
+    outcome: str = "running"
+    """running | waiting | parked, or the outcome of the session"""
+    cost_usd: float = 0.0
+    """Of the whole session."""
+    row: int = 0
+    """Which of the rows of its lane: no two in one row overlap."""
+
+
+class Lane(msgspec.Struct, frozen=True, kw_only=True):
+    """The stretches of one executor, or of one agent."""
+
+    name: str
+    rows: int
+    stretches: tuple[Stretch, ...]
+
+
+class Timeline(msgspec.Struct, frozen=True, kw_only=True):
+    """Who did what when."""
+
+    since: str
+    until: str
+    by: str = "worker"
+    """worker | agent"""
+    lanes: tuple[Lane, ...] = ()
+    total: int = 0
+    left_out: int = 0
+    """Sessions of this time that are older than those that are shown."""
+
+
+class WorkersPicture(msgspec.Struct, frozen=True, kw_only=True):
+    executors: tuple[ExecutorPicture, ...] = ()
+    busy: tuple[BusyPicture, ...] = ()
+    waiting: int = 0
+    """Sessions that hold no worker, and wait for something."""
+    slots: int = 0
+    """Of all executors that live."""
+    used: int = 0
+    memory: Memory = Memory()
+    timeline: Timeline

@@ -1,0 +1,1 @@
+"""Actions of agents that ask what to do next."""

@@ -1,0 +1,1 @@
+"""Commands that administer agents, settings and data."""

@@ -1,0 +1,32 @@
+"""`genba migrate`: bring the tables of the blackboard up to date."""
+
+import click
+
+from genba.entrypoints.cli.project_lookup import house_here
+from genba.entrypoints.cli.rendering.json_output import print_json
+from genba.wiring.verification.decisions import people_only
+
+
+@click.command("migrate")
+@click.option("--adopt", is_flag=True, help="Take over an SQLite file that belongs to another repository.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def migrate(adopt: bool, as_json: bool) -> None:
+    """Bring the tables of the blackboard up to date. Do it once, while no `genba work` runs."""
+    from genba.blackboard.database.connect import migrate as bring_up_to_date  # noqa: PLC0415  (migrations are slow to import)
+    from genba.coordination.engine.durable_engine import make_tables  # noqa: PLC0415  (only here)
+
+    house = house_here()
+    people_only(house, "change the tables")
+    address = house.database()
+    before, after = bring_up_to_date(address)
+    make_tables(address)
+    if adopt:
+        house.adopt()
+    if as_json:
+        print_json({"from": before, "to": after, "changed": before != after})
+    elif before == after:
+        click.echo(f"the tables are up to date: {after}")
+    elif not before:
+        click.echo(f"the tables were made: {after}")
+    else:
+        click.echo(f"the tables were brought from {before} to {after}")

@@ -1,0 +1,97 @@
+"""`genba notify`: who is told when something waits for a person, and what came of it."""
+
+import secrets
+
+import click
+
+from genba.domain.errors import StateConflictError
+from genba.domain.fleet.notifications import Notice, NoticeEntry
+from genba.entrypoints.cli.failures import show_hint
+from genba.entrypoints.cli.project_lookup import house_here, run_async
+from genba.entrypoints.cli.rendering.json_output import print_json
+from genba.entrypoints.cli.rendering.printable import in_one_line
+from genba.entrypoints.cli.rendering.tables import table
+from genba.wiring import House
+from genba.wiring.project.notifications import ChannelCheck, channel_checks, newest_notices, notifier_of, retry_notices
+from genba.wiring.verification.decisions import people_only
+
+_SHOWN = 20
+
+
+@click.command("notify")
+@click.option("--test", "try_out", is_flag=True, help="Send a test notice on each channel, and say what happened.")
+@click.option("--retry", is_flag=True, help="Try again what was given up, now.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def notify(try_out: bool, retry: bool, as_json: bool) -> int:
+    """Show who is told when something waits for a person, and what came of it."""
+    house = house_here()
+    if try_out or retry:
+        people_only(house, "send notices")
+    checks = channel_checks(house)
+    if try_out:
+        return _tried_out(house, checks, as_json)
+    if retry:
+        _retried(house)
+    entries = newest_notices(house, _SHOWN)
+    if as_json:
+        print_json({"channels": checks, "notices": entries})
+        return 0
+    _show(checks, entries)
+    return 0
+
+
+def _tried_out(house: House, checks: tuple[ChannelCheck, ...], as_json: bool) -> int:
+    if not checks:
+        raise StateConflictError(
+            "nobody is told anything: the settings name no channel",
+            unchanged="nothing was sent.",
+            hint="in .genba/config.yaml:  notify: {desktop: true}",
+        )
+    told = {check.name: check.problem for check in checks if check.problem}
+    notifier = notifier_of(house)
+    if notifier is not None:
+        name = house.project.name or house.layout.main.name
+        question = "This is a test: nothing waits for you."
+        notice = Notice(key=f"test-{secrets.token_hex(6)}", kind=None, project=name, question=question)
+        told |= run_async(notifier.try_out(notice))
+    if as_json:
+        print_json({"channels": {name: {"sent": not problem, "problem": problem} for name, problem in told.items()}})
+    else:
+        for line in table([(f"{'✗' if why else '✓'} {name}", why or "sent") for name, why in told.items()]):
+            click.echo(in_one_line(line))
+    return 1 if any(told.values()) else 0
+
+
+def _retried(house: House) -> None:
+    retry_notices(house)
+    notifier = notifier_of(house)
+    if notifier is not None:
+        run_async(notifier.send_due())
+
+
+def _show(checks: tuple[ChannelCheck, ...], entries: tuple[NoticeEntry, ...]) -> None:
+    if not checks:
+        click.echo("nobody is told when something waits for a person")
+        show_hint("in .genba/config.yaml:  notify: {desktop: true}")
+    rows = [(f"{'✗' if check.problem else '✓'} {check.name}", check.problem or check.detail) for check in checks]
+    for line in table(rows):
+        click.echo(in_one_line(line))
+    told = [
+        (
+            f"#{entry.notice.task}",
+            f"{entry.notice.kind}{f' (reminder {entry.notice.reminder})' if entry.notice.reminder else ''}",
+            entry.channel,
+            str(entry.status),
+            (entry.sent_at or entry.not_before or entry.created_at)[:19],
+            entry.error,
+        )
+        for entry in entries
+    ]
+    if told:
+        click.echo("")
+    for line in table(told):
+        click.echo(in_one_line(line))
+    failed = any(entry.status == "failed" for entry in entries)
+    cure = next((check.hint for check in checks if check.hint), "genba notify --retry" if failed else "")
+    if checks and (cure or not entries):
+        show_hint(cure or "genba notify --test")

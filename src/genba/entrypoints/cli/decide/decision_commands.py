@@ -1,0 +1,234 @@
+"""What people tell a fleet: pause, resume, stop; answer, approve, reject; and what waits for them.
+
+Law: a command only writes down what was decided. The fleet draws the consequences, now or when it works again.
+"""
+
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.coordination.engine.worker_liveness import PARKED, as_they_stand
+from genba.domain.errors import NotFoundError, UsageError
+from genba.domain.fleet.records import FleetSession
+from genba.domain.views.summary import Told
+from genba.entrypoints.cli.failures import show_hint
+from genba.entrypoints.cli.inspect.task_commands import NUMBER
+from genba.entrypoints.cli.project_lookup import house_to_look
+from genba.entrypoints.cli.rendering.fleet_views import escalation_lines, escalation_page, session_lines
+from genba.entrypoints.cli.rendering.json_output import print_json
+from genba.wiring import House
+from genba.wiring.verification.decisions import Decisions, people_only, waiting
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_TASK = click.argument("number", type=NUMBER, required=False, metavar="[TASK]")
+
+
+# ── pause, resume, stop ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@click.command("pause")
+@_TASK
+@_JSON
+def pause(number: int | None, as_json: bool) -> None:
+    """Begin nothing new in the project, while what runs goes on; or let one task wait, with its session parked."""
+    decisions = _decisions("pause the fleet")
+    _told(decisions.board, as_json, decisions.pause(number), number)
+
+
+@click.command("resume")
+@_TASK
+@_JSON
+def resume(number: int | None, as_json: bool) -> None:
+    """Let the project, or one task, go on after `genba pause` or `genba stop`."""
+    decisions = _decisions("resume the fleet")
+    _told(decisions.board, as_json, decisions.resume(number), number)
+
+
+@click.command("stop")
+@_TASK
+@click.option("--reason", default="", help="Why; shown to whoever looks at it.")
+@_JSON
+def stop(number: int | None, reason: str, as_json: bool) -> None:
+    """Park what runs now: all of it, and every `genba work` ends; or one task, until you decide. Nothing is lost."""
+    decisions = _decisions("stop the fleet")
+    _told(decisions.board, as_json, decisions.stop(number, reason), number)
+
+
+# ── what waits for people ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@click.group("decisions", invoke_without_command=True)
+@click.option("--all", "decided_too", is_flag=True, help="The decided ones too.")
+@_JSON
+@click.pass_context
+def decisions(ctx: click.Context, decided_too: bool, as_json: bool) -> None:
+    """List what only a person can decide, with the command to type."""
+    if ctx.invoked_subcommand is not None:
+        return
+    house = house_to_look()
+    found = fleet_board(house).escalations(open_only=not decided_too) if house.has_board() else []
+    if as_json:
+        print_json(found)
+        return
+    if not found:
+        click.echo("nothing waits for you", err=True)
+        return
+    for line in escalation_lines(found, _titles(house, {each.task for each in found}), datetime.now(UTC), columns()):
+        click.echo(line)
+
+
+@decisions.command("show")
+@click.argument("number", type=NUMBER)
+@_JSON
+def show(number: int, as_json: bool) -> None:
+    """Show everything that is needed to decide: what was tried, the goals, the branch, the plan."""
+    board = fleet_board(house_to_look())
+    task = board.board.get(number)
+    found = waiting(board, number) or [each for each in board.escalations(open_only=False) if each.task == number][-1:]
+    if not found:
+        raise NotFoundError(f"nothing about task #{number} was ever escalated", hint="genba decisions")
+    sessions, last = board.sessions(number), board.board.last_verification(number)
+    plan = next((each for each in reversed(board.field().plans) if each.task == number), None)
+    if as_json:
+        facts: dict[str, Any] = {"escalations": found, "task": task, "sessions": sessions, "verification": last}
+        print_json(facts | {"plan": plan})
+        return
+    for at, each in enumerate(found):
+        if at:
+            click.echo("")
+        for line in escalation_page(each, task, sessions, last, plan, datetime.now(UTC), columns()):
+            click.echo(line)
+
+
+@click.command("answer")
+@click.argument("number", type=NUMBER)
+@click.argument("text")
+@_JSON
+def answer(number: int, text: str, as_json: bool) -> None:
+    """Answer what a task waits for; - reads standard input. Its session goes on with the answer."""
+    decisions = _decisions("answer for a person")
+    told = decisions.answer(number, _typed(text, f'genba answer {number} "…"'))
+    _told(decisions.board, as_json, told, number)
+
+
+@click.command("approve")
+@click.argument("number", type=NUMBER)
+@click.argument("commit", required=False)
+@click.option("--reason", default="", help="Why; kept with the decision.")
+@_JSON
+def approve(number: int, commit: str | None, reason: str, as_json: bool) -> None:
+    """Say yes to what a task waits for: a commit, a plan, another attempt. With a commit: only to that one."""
+    decisions = _decisions("approve anything")
+    _told(decisions.board, as_json, decisions.approve(number, commit, reason), number)
+
+
+@click.command("reject")
+@click.argument("number", type=NUMBER)
+@click.option("--reason", required=True, help="What must be different; its author reads it.")
+@_JSON
+def reject(number: int, reason: str, as_json: bool) -> None:
+    """Say no to what a task waits for, and why. The reason goes back to the author or the planner."""
+    decisions = _decisions("reject anything")
+    told = decisions.reject(number, _typed(reason, f'genba reject {number} --reason "…"'))
+    _told(decisions.board, as_json, told, number)
+
+
+# ── sessions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@click.command("sessions")
+@_TASK
+@click.option("--all", "ended_too", is_flag=True, help="Every attempt at every task, the ended ones too.")
+@_JSON
+def sessions(number: int | None, ended_too: bool, as_json: bool) -> None:
+    """List the sessions: of one task all of them, else the newest of every task that has not ended."""
+    house = house_to_look()
+    found = _sessions(house, number, ended_too)
+    if as_json:
+        print_json(found)
+        return
+    if not found:
+        _tell_none(house, number)
+        return
+    for line in session_lines(found, _titles(house, {each.task for each in found}), datetime.now(UTC), columns()):
+        click.echo(line)
+    if any(each.status == PARKED for each in found):
+        show_hint("genba work   goes on with what is parked")
+
+
+def _tell_none(house: House, number: int | None) -> None:
+    """Whether there was never one, or all of them have ended, which is another next command."""
+    board = fleet_board(house) if number is None and house.has_board() else None
+    ended = board is not None and any(board.sessions(task.number) for task in board.board.find())
+    click.echo("no session is open; all have ended" if ended else "no sessions", err=True)
+    show_hint("genba sessions --all" if ended else "genba work" if number is None else f"genba task show {number}")
+
+
+def _sessions(house: House, number: int | None, ended_too: bool) -> list[FleetSession]:
+    """What was asked for."""
+    if number is None and not house.has_board():
+        return []
+    board = fleet_board(house)
+    if number is not None:
+        board.board.get(number)
+        found = board.sessions(number)
+    elif ended_too:
+        found = [each for task in board.board.find() for each in board.sessions(task.number)]
+    else:
+        found = list(board.field().sessions)
+    return as_they_stand(board, found)
+
+
+# ── what they share ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def fleet_board(house: House) -> FleetBoard:
+    """The blackboard as a fleet uses it. It is not made by a mere look."""
+    return FleetBoard(house.board(make=False))
+
+
+def columns() -> int:
+    """As wide as the terminal, and never narrower than a screen of 80 columns; in a pipe wide enough for a line."""
+    if not sys.stdout.isatty():
+        return 160
+    import shutil  # noqa: PLC0415  (only a terminal has a width)
+
+    return max(80, shutil.get_terminal_size((100, 24)).columns)
+
+
+def _titles(house: House, numbers: set[int]) -> dict[int, str]:
+    board = house.board(make=False)
+    return {number: board.get(number).title for number in numbers}
+
+
+def _decisions(deed: str) -> Decisions:
+    """What the person who types may decide."""
+    house = house_to_look()
+    return Decisions(house, people_only(house, deed))
+
+
+def _typed(text: str, hint: str) -> str:
+    """What was typed; - reads standard input. What a suggestion leaves open is no answer."""
+    if text.strip() == "…":
+        raise UsageError("… stands for your own words", unchanged="nothing was changed.", hint=hint)
+    if text != "-":
+        return text
+    if sys.stdin is None:
+        raise UsageError("there is no standard input to read from", hint=hint)
+    return sys.stdin.read()
+
+
+def _told(board: FleetBoard, as_json: bool, told: Told, number: int | None = None) -> None:
+    """What was written down, and the next command."""
+    if as_json:
+        field = board.field()
+        state: dict[str, Any] = {"paused": field.paused, "stopping": field.stopping, "held": sorted(field.held)}
+        task = board.board.get(number) if number is not None else None
+        print_json({"told": told.sentence, "task": task, **state})
+        return
+    click.echo(told.sentence)
+    if told.hint:
+        show_hint(told.hint)

@@ -1,0 +1,149 @@
+"""`genba facilitate`: how each issue stands, what is in its way, what to do next; and, told to, it says so there."""
+
+import asyncio
+import shutil
+from datetime import UTC, datetime
+
+import click
+import msgspec
+
+from genba.coordination.facilitator.facilitator import Look, Scope
+from genba.domain.errors import RecoverableError, StateConflictError, UsageError
+from genba.domain.facilitation import FieldReport
+from genba.entrypoints.cli.failures import show_hint, show_warning
+from genba.entrypoints.cli.project_lookup import house_here, run_async
+from genba.entrypoints.cli.rendering.json_output import print_json
+from genba.entrypoints.cli.rendering.progress import Progress
+from genba.entrypoints.cli.rendering.triage_views import facilitate_lines, mermaid, screen
+from genba.wiring import House
+from genba.wiring.facilitator.event_sources import past_of
+from genba.wiring.facilitator.facilitator import as_told, facilitator, fresh_copy, say, scope_of
+from genba.wiring.verification.decisions import people_only
+
+_BY_SETTINGS = -1.0
+
+
+@click.command("facilitate")
+@click.option("--project", type=click.IntRange(1), metavar="N", help="Only the issues on this board of GitHub.")
+@click.option("--project-owner", metavar="NAME", help="Who owns that board; by default the owner of the repository.")
+@click.option("--label", metavar="NAME", help="Only the issues with this label.")
+@click.option("--apply", "applied", is_flag=True, help="Comment and label; without it, only show what would be said.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be said. This is the default.")
+@click.option("--offline", is_flag=True, help="Ask no tracker: what was copied last is looked at.")
+@click.option(
+    "--watch",
+    type=float,
+    is_flag=False,
+    flag_value=_BY_SETTINGS,
+    metavar="[MINUTES]",
+    help="Look again after so many minutes; by default as facilitator.check_interval says.",
+)
+@click.option("--graph", is_flag=True, help="Print a Mermaid graph of what waits for what.")
+@click.option("--events", is_flag=True, help="Print what happened, oldest first: one line of JSON each.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; with --watch, one line for each look.")
+def facilitate(
+    project: int | None,
+    project_owner: str | None,
+    label: str | None,
+    applied: bool,
+    dry_run: bool,
+    offline: bool,
+    watch: float | None,
+    graph: bool,
+    events: bool,
+    as_json: bool,
+) -> int:
+    """Say of each issue its state, the evidence, what is in its way, and the next command.
+
+    It never starts an agent, closes an issue, touches a branch, runs a test or merges.
+    """
+    _check(applied, dry_run, watch, graph or events)
+    house = house_here()
+    if applied:
+        people_only(house, "speak for the facilitator")
+    scope = scope_of(house, label, project, project_owner)
+    if watch is not None:
+        return run_async(_watch(house, scope, applied, offline, watch, as_json))
+    with Progress("looking at every issue and every commit", quiet=as_json):
+        asked = msgspec.structs.replace(scope, whole=events)
+        look = run_async(one_look(house, asked, applied=applied, offline=offline))
+    if events:
+        for fact in run_async(past_of(house, look.field)):
+            click.echo(msgspec.json.encode(fact).decode())
+        return _tell_unread(look)
+    if graph:
+        for line in mermaid(look.report.assessments, look.field):
+            click.echo(line)
+        return _tell_unread(look)
+    if as_json:
+        print_json(as_told(look))
+    else:
+        show_look(look)
+    return 1 if look.brief.incomplete else 0
+
+
+def _tell_unread(look: Look) -> int:
+    """Warn of what was never read, and so is missing from what was printed. The exit code."""
+    for each in look.brief.unread:
+        show_warning(f"not complete: {each}")
+    return 1 if look.brief.unread else 0
+
+
+def _check(applied: bool, dry_run: bool, watch: float | None, shown: bool) -> None:
+    if applied and dry_run:
+        raise UsageError("--apply does it and --dry-run only shows it", hint="genba facilitate --apply")
+    if watch is not None and watch != _BY_SETTINGS and not watch > 0:
+        raise UsageError("--watch takes a number of minutes above zero", hint="genba facilitate --watch 30")
+    if shown and (watch is not None or applied):
+        raise UsageError(
+            "--graph and --events only show: they go with neither --watch nor --apply", hint="genba facilitate --graph"
+        )
+
+
+async def one_look(house: House, scope: Scope, *, applied: bool, offline: bool) -> Look:
+    """Look; where it is told to, say what is to be said, and send it."""
+    scope, notes = await fresh_copy(house, scope, offline)
+    look = await (await facilitator(house)).look(scope, notes)
+    return await say(house, look, offline=offline) if applied else look
+
+
+async def _watch(house: House, scope: Scope, applied: bool, offline: bool, minutes: float, as_json: bool) -> int:
+    settings = house.project.fleet.facilitator
+    pause = settings.check_interval if minutes == _BY_SETTINGS else minutes
+    code = 0
+    for round_ in range(settings.iterate_max):
+        if round_:
+            await asyncio.sleep(pause * 60)
+        try:
+            look = await one_look(house, scope, applied=applied, offline=offline)
+        except (RecoverableError, StateConflictError) as error:  # the next look may find the ground as it should be
+            show_warning(f"not looked at: {error.message}")
+            code = 1
+            continue
+        code = 1 if look.brief.incomplete else 0
+        if as_json:
+            click.echo(msgspec.json.encode(as_told(look)).decode())
+        else:
+            show_look(look)
+    return code
+
+
+def show_look(look: Look) -> None:
+    """The report of a look, what keeps it from being complete, and the next command."""
+    report = look.brief
+    columns = screen(shutil.get_terminal_size((100, 24)).columns)
+    for line in facilitate_lines(report, datetime.now(UTC), columns, look.moves.command_for):
+        click.echo(line)
+    tell_rest(report)
+    for each in report.incomplete:
+        show_warning(f"not complete: {each}")
+    if report.recommendation.suggestions:
+        show_hint(report.recommendation.suggestions[0].command)
+
+
+def tell_rest(report: FieldReport) -> None:
+    """What somebody should know besides: agents that cannot be read, a copy that is old."""
+    for name, problem in report.broken.items():
+        show_warning(f"the agent {name} is left out: {problem}   genba agent check {name}")
+    for note in report.notes:
+        show_warning(note)

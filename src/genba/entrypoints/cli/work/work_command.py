@@ -1,0 +1,291 @@
+"""`genba work`: the fleet at work, in front of whoever watches.
+
+Law: the first ctrl-c parks everything and waits for it; whoever presses it again is told so, and nothing is cut off.
+"""
+
+import asyncio
+import contextlib
+import gc
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import TYPE_CHECKING, Protocol
+
+import click
+
+from genba.domain.errors import NotFoundError, StateConflictError, UsageError
+from genba.domain.fleet.progress import Ended, FleetEvent, FleetEventKind, FleetPicture, WorkSummary
+from genba.domain.problems import did_you_mean
+from genba.entrypoints.cli.failures import show_hint, show_problem
+from genba.entrypoints.cli.project_lookup import house_here
+from genba.entrypoints.cli.rendering.json_output import print_json
+from genba.entrypoints.cli.rendering.work_view import WIDTH, ending_line, event_line, summary_lines
+from genba.wiring.facilitator.facilitator import scope_of
+from genba.wiring.verification.decisions import people_only
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from genba.coordination.workflow.service import WorkflowService
+    from genba.wiring import House
+
+_REDRAW_SECONDS = 0.25
+_LONGEST_NAME = 64
+_MOST_WORKERS = 1024
+_LOOKS_AFTER = 5000
+"""Things that are made before somebody looks for garbage among them: a fleet makes many, and little of it is."""
+
+
+class Working(Protocol):
+    """A fleet that is open."""
+
+    def picture(self) -> FleetPicture:
+        """What is true now, from memory."""
+        ...
+
+    def park(self) -> None:
+        """Ask for an end: everything that runs is parked, and `work` returns. May be asked more than once."""
+        ...
+
+    async def work(self, *, until_empty: bool) -> WorkSummary:
+        """Work until somebody parks it, or until there is nothing left that could be done."""
+        ...
+
+
+class View(Protocol):
+    """What somebody who watches sees."""
+
+    def __call__(self, event: FleetEvent) -> None: ...
+    def say(self, line: str) -> None: ...
+    def show(self, picture: FleetPicture) -> None: ...
+
+
+OpenFleet = Callable[[Callable[[FleetEvent], None]], contextlib.AbstractAsyncContextManager[Working]]
+"""Opens a fleet that tells a listener what happens."""
+
+
+class PlainFleetView:
+    """One line per event, on stderr."""
+
+    def __call__(self, event: FleetEvent) -> None:
+        self.say(event_line(event))
+
+    def say(self, line: str) -> None:
+        with contextlib.suppress(OSError):
+            click.echo(line, err=True)
+
+    def show(self, picture: FleetPicture) -> None:
+        """Where nobody watches there is nothing to draw."""
+
+
+@click.command("work")
+@click.option("--workers", type=click.IntRange(1, _MOST_WORKERS), help="Sessions at one time; else work.workers.")
+@click.option("--until-empty", is_flag=True, help="End when nothing is left that could be done.")
+@click.option("--agent", default="", metavar="AGENT", help="Only what this agent would do.")
+@click.option("--label", default="", help="Only tasks with this label.")
+@click.option("--project", type=click.IntRange(1), metavar="N", help="Only the issues on this board of GitHub.")
+@click.option("--project-owner", metavar="NAME", help="Who owns that board; by default the owner of the repository.")
+@click.option("--executor", default="", metavar="ID", help="The name of this process in the fleet; else of the host.")
+@click.option("--plain", is_flag=True, help="One line per event, also in a terminal.")
+@click.option("--json", "as_json", is_flag=True, help="Print what it came to as JSON.")
+def work(
+    workers: int | None,
+    until_empty: bool,
+    agent: str,
+    label: str,
+    project: int | None,
+    project_owner: str | None,
+    executor: str,
+    plain: bool,
+    as_json: bool,
+) -> int:
+    """Work off the tasks of the project: many agents, verified, reviewed and merged one by one."""
+    house = house_here()
+    people_only(house, "start the fleet")
+    _check_names(house, agent, executor)
+    _check_not_stopped(house)
+    scope = scope_of(house, None, project, project_owner, "genba work")
+    for unknown in house.registry.unknown_sections():
+        show_problem(unknown)
+
+    def open_fleet(listener: Callable[[FleetEvent], None]) -> contextlib.AbstractAsyncContextManager[Working]:
+        from genba.wiring.sessions.fleet import Fleet  # noqa: PLC0415  (the engine is slow to import)
+
+        return Fleet.open(
+            house,
+            workers=workers,
+            only_agent=agent,
+            only_label=label,
+            only_board=scope if scope.board is not None else None,
+            executor=executor,
+            listener=listener,
+            door=_door,
+        )
+
+    with watching(plain) as view:
+        summary = asyncio.run(drive(open_fleet, view, until_empty))
+    tell(summary, as_json)
+    return exit_code(summary, until_empty)
+
+
+def _door(service: "WorkflowService", path: "Path") -> contextlib.AbstractAsyncContextManager[None]:
+    """Where agents that ask what is next are answered."""
+    from genba.entrypoints.mcp.http import serve_socket  # noqa: PLC0415  (slow to import; only where an agent asks)
+
+    return serve_socket(service, path)
+
+
+async def drive(open_fleet: OpenFleet, view: View, until_empty: bool) -> WorkSummary:
+    """Open a fleet, let it work, and draw it meanwhile. Whoever ends it before it is open has nothing to park."""
+    with _parking(view) as parking:
+        try:
+            async with open_fleet(view) as fleet:
+                parking.fleet = fleet
+                gc.freeze()  # what was loaded stays: nobody waits while it is looked through again
+                gc.set_threshold(_LOOKS_AFTER)
+                async with _redrawn(view, fleet):
+                    return await fleet.work(until_empty=until_empty)
+        except asyncio.CancelledError:
+            if parking.fleet is not None or not parking.asked:
+                raise
+            return WorkSummary(ended=Ended.PARKED)
+
+
+class _Parking:
+    """Somebody wants an end: by ctrl-c, or by a signal of the machine."""
+
+    def __init__(self, view: View, opening: "asyncio.Task[WorkSummary]") -> None:
+        self.view = view
+        self.opening = opening
+        self.fleet: Working | None = None
+        self.asked = False
+
+    def ask(self) -> None:
+        if self.asked:
+            self.view(FleetEvent(kind=FleetEventKind.PARKING, detail="still parking: it ends when every agent has"))
+            return
+        self.asked = True
+        if self.fleet is None:
+            self.opening.cancel()
+            return
+        running = len(self.fleet.picture().workers)
+        what = f"{running} session{'' if running == 1 else 's'}" if running else "nothing is running"
+        told = f"{what}; everything is kept, and genba work goes on with it"
+        self.view(FleetEvent(kind=FleetEventKind.PARKING, detail=told))
+        self.fleet.park()
+
+
+@contextlib.contextmanager
+def _parking(view: View) -> Iterator[_Parking]:
+    task = asyncio.current_task()
+    assert task is not None  # noqa: S101  (a coroutine under asyncio.run has one)
+    parking = _Parking(view, task)
+    loop = asyncio.get_running_loop()
+    heard = [
+        number
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        if number is signal.SIGINT or signal.getsignal(number) is not signal.SIG_IGN
+    ]
+    for number in heard:
+        loop.add_signal_handler(number, parking.ask)
+    try:
+        yield parking
+    finally:
+        for number in heard:
+            loop.remove_signal_handler(number)
+
+
+@contextlib.asynccontextmanager
+async def _redrawn(view: View, fleet: Working) -> AsyncIterator[None]:
+    async def redraw() -> None:
+        while True:
+            with contextlib.suppress(OSError):  # a terminal that is gone stops nobody
+                view.show(fleet.picture())
+            await asyncio.sleep(_REDRAW_SECONDS)
+
+    drawing = asyncio.create_task(redraw())
+    try:
+        yield
+    finally:
+        drawing.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await drawing
+
+
+@contextlib.contextmanager
+def watching(plain: bool) -> Iterator[View]:
+    """A live view in a terminal, else lines."""
+    if plain or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield PlainFleetView()
+        return
+    from rich.console import Console  # noqa: PLC0415  (only somebody who watches pays for rich)
+
+    from genba.entrypoints.cli.rendering.work_live import LiveFleetView  # noqa: PLC0415
+
+    with LiveFleetView(Console(stderr=True)) as view:
+        yield view
+
+
+def tell(summary: WorkSummary, as_json: bool) -> None:
+    """What it came to: data on stdout, the last sentence and the next command on stderr."""
+    if as_json:
+        print_json(summary)
+    else:
+        for line in summary_lines(summary, WIDTH):
+            click.echo(line)
+    click.echo(ending_line(summary), err=True)
+    hint = _next_command(summary)
+    if hint:
+        show_hint(hint)
+
+
+def exit_code(summary: WorkSummary, until_empty: bool) -> int:
+    """0: everything is done, or somebody ended it who could; 1: something is left; 6: a budget is used up."""
+    if summary.ended is Ended.BUDGET:
+        return 6
+    if not until_empty:
+        return 0
+    left = any(each.status not in ("done", "cancelled") for each in summary.tasks)
+    return 1 if left or summary.failed or summary.parked or summary.needs or summary.ended is not Ended.EMPTY else 0
+
+
+def _next_command(summary: WorkSummary) -> str:
+    match summary.ended:
+        case Ended.STOPPED:
+            return "genba resume   then  genba work   goes on"
+        case Ended.BUDGET:
+            return "raise budget in .genba/config.yaml, then genba work   what it was spent on: genba sessions"
+        case _ if summary.needs:
+            return "genba decisions"
+        case Ended.PARKED:
+            return "genba work   goes on"
+        case Ended.EMPTY if summary.detail:
+            return "genba queue   says what is in the way; when it is gone, genba work goes on"
+    failed = next((each for each in summary.tasks if each.status == "failed"), None)
+    return f"genba task show {failed.task}" if failed is not None else ""
+
+
+def _check_names(house: "House", agent: str, executor: str) -> None:
+    known = house.registry.folders()
+    if agent and agent not in known:
+        raise NotFoundError(
+            f'there is no agent "{agent[:80]}"',
+            unchanged="nothing was started.",
+            hint=did_you_mean(agent, known) or "genba agent list",
+        )
+    fits = executor.isascii() and all(letter.isalnum() or letter in "-_." for letter in executor)
+    if executor and (not fits or len(executor) > _LONGEST_NAME):
+        raise UsageError(
+            f"{executor[:80]!r} is not a name for an executor: letters, digits, - _ . and at most {_LONGEST_NAME}",
+            hint="genba work --executor worker-1",
+        )
+
+
+def _check_not_stopped(house: "House") -> None:
+    from genba.blackboard.fleet.fleet_board import FleetBoard  # noqa: PLC0415  (after the names are checked)
+
+    if FleetBoard(house.board()).field().stopping:
+        raise StateConflictError(
+            "this project was told to stop", unchanged="nothing was started.", hint="genba resume   then  genba work"
+        )

@@ -1,0 +1,144 @@
+"""What programs may ask for of what the pages show: workers, the graph, agents, what was spent, the log of a run."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from genba.domain.views.agents import AgentPicture, AgentsPicture
+from genba.domain.views.cost import CostPicture
+from genba.domain.views.graph import GraphPicture
+from genba.domain.views.session import LogPage, SessionPicture
+from genba.domain.views.summary import Told
+from genba.domain.views.workers import WorkersPicture
+from genba.entrypoints.web.operations import Given, Name, Number, Operation
+from genba.entrypoints.web.site import Site
+from genba.wiring.dashboard.session import SessionWindow
+from genba.wiring.dashboard.start_session import start_run
+
+_LARGEST_PLACE = 10**15
+
+
+class WorkersQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    reach: Annotated[Literal["1h", "24h", "7d"], Meta(description="How far back.")] = "24h"
+    by: Annotated[Literal["worker", "agent"], Meta(description="What has a lane of its own.")] = "worker"
+
+
+class GraphQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    all: Annotated[bool, Meta(description="The ended ones too.")] = False
+    around: Number | None = None
+    depth: Annotated[int, Meta(ge=1, le=6, description="With around: how many steps away.")] = 2
+
+
+class CostQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    days: Annotated[int, Meta(ge=1, le=366)] = 30
+
+
+class LogQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    before: (
+        Annotated[int, Meta(ge=0, le=_LARGEST_PLACE, description="What stands before this place, in bytes.")] | None
+    ) = None
+    after: Annotated[int, Meta(ge=0, le=_LARGEST_PLACE, description="What was written behind this place.")] | None = (
+        None
+    )
+
+
+class RunBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    agent: Name
+
+
+async def _workers(site: Site, given: Given) -> Any:
+    return await site.look(lambda: site.lookout.workers(given.query.reach, given.query.by))
+
+
+async def _graph(site: Site, given: Given) -> Any:
+    query: GraphQuery = given.query
+    return await site.look(lambda: site.lookout.graph(ended_too=query.all, around=query.around, depth=query.depth))
+
+
+async def _cost(site: Site, given: Given) -> Any:
+    return await site.look(lambda: site.lookout.cost(given.query.days))
+
+
+async def _agents(site: Site, _: Given) -> Any:
+    return await site.look(site.lookout.agents)
+
+
+async def _agent(site: Site, given: Given) -> Any:
+    return await site.look(lambda: site.lookout.agent(given.path["name"]))
+
+
+async def _run(site: Site, given: Given) -> Any:
+    return await site.look(lambda: SessionWindow(site.lookout).picture(given.path["run"]))
+
+
+async def _log(site: Site, given: Given) -> Any:
+    run, query = given.path["run"], given.query
+    window = SessionWindow(site.lookout)
+    if query.after is not None:
+        return await site.look(lambda: window.since(run, query.after))
+    return await site.look(lambda: window.last(run, query.before))
+
+
+async def _start(site: Site, given: Given) -> Any:
+    return await start_run(site.lookout.house, given.body.agent, given.path["number"])
+
+
+def _get(path: str, name: str, summary: str, call: Any, answer: Any, **more: Any) -> Operation:
+    return Operation(method="GET", path=path, name=name, summary=summary, call=call, answer=answer, **more)
+
+
+PICTURES: tuple[Operation, ...] = (
+    _get(
+        "/api/workers",
+        "workers",
+        "Who carries out what now, and who did what when.",
+        _workers,
+        WorkersPicture,
+        query=WorkersQuery,
+        group="fleet",
+    ),
+    _get("/api/graph", "graph", "Which task needs which other one.", _graph, GraphPicture, query=GraphQuery),
+    _get("/api/cost", "cost", "What was spent, by day, agent and task.", _cost, CostPicture, query=CostQuery),
+    _get("/api/agents", "listAgents", "The agents, and how well each did.", _agents, AgentsPicture, group="agents"),
+    _get(
+        "/api/agents/{name}",
+        "showAgent",
+        "One agent: what it is made of, and where each setting comes from.",
+        _agent,
+        AgentPicture,
+        parameters={"name": Name},
+        group="agents",
+    ),
+    _get(
+        "/api/runs/{run}",
+        "showRun",
+        "One run: its iterations, what it used, and what came of it.",
+        _run,
+        SessionPicture,
+        parameters={"run": Name},
+        group="fleet",
+    ),
+    _get(
+        "/api/runs/{run}/log",
+        "readLog",
+        "A stretch of the log of a run: the end of it, what stands before a place, or what follows one.",
+        _log,
+        LogPage,
+        parameters={"run": Name},
+        query=LogQuery,
+        group="fleet",
+    ),
+    Operation(
+        method="POST",
+        path="/api/tasks/{number}/run",
+        name="runTask",
+        summary="Start an agent on the task. It is told when the run has begun.",
+        call=_start,
+        answer=Told,
+        parameters={"number": Number},
+        body=RunBody,
+        group="tasks",
+        command="genba run AGENT --issue NUMBER",
+    ),
+)

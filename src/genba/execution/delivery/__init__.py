@@ -1,0 +1,1 @@
+"""After the loop: merge, push, pull request, labels."""

@@ -1,0 +1,1 @@
+"""The loop of one session: prompt, ask, observe, judge."""

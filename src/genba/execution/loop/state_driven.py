@@ -1,0 +1,239 @@
+"""Agents that ask what is next: one iteration is one life of an instance, from its first call to its end.
+
+Law: what the instance writes is not read at all. When it has ended, the blackboard says how far it came; who ended
+without a result has failed, whatever its exit code.
+"""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+
+import msgspec
+
+from genba.definitions.agent.definition import AgentDefinition
+from genba.domain.errors import DiskFullError, GenbaError
+from genba.domain.events import IterationFinished, IterationStarted
+from genba.domain.ports import Workflow
+from genba.domain.sessions.evidence import TreeFacts
+from genba.domain.sessions.loop_state import WAITS_FOR_PARTS, Failure, LoopState
+from genba.domain.sessions.outcomes import Outcome
+from genba.domain.sessions.replies import Usage
+from genba.domain.sessions.trailers import trailers
+from genba.domain.sessions.workspaces import Workspace
+from genba.domain.workflow.actions import Message, Standing
+from genba.execution.loop.ask import Asking, OutOfTime
+from genba.execution.loop.messages import Delivery
+from genba.execution.loop.prompts import Prompts, ResolvedPrompt
+from genba.execution.session_context import World
+from genba.execution.verification.session_verification import Proof
+from genba.judgement.language.sentences import in_language
+from genba.judgement.language.wording import say
+from genba.judgement.loop.budgets import exhausted
+from genba.judgement.workflow.instructions import control_prompt
+
+_RESULT = "result"
+"""The check of an instance that ended without one."""
+
+
+class Control(msgspec.Struct, frozen=True, kw_only=True):
+    """What an instance is told of itself, so that it can ask."""
+
+    language: str
+    agent_id: str
+    project_id: str
+
+
+class StateDrivenLoop:
+    """The lives of the instances of one run."""
+
+    def __init__(
+        self,
+        definition: AgentDefinition,
+        world: World,
+        workspace: Workspace,
+        prompts: Prompts,
+        asking: Asking,
+        claiming: asyncio.Lock,
+        proof: Proof | None,
+    ) -> None:
+        self.definition = definition
+        self.world = world
+        self.workspace = workspace
+        self.prompts = prompts
+        self.asking = asking
+        self.claiming = claiming
+        """Held while a claim is looked at: who wants to know what came of the run waits for it."""
+        self.proof = proof
+        """What its claims are verified with; a manager has none of its own."""
+        self.delivery = Delivery(world.inbox, workspace.run)
+        asking.over = self.is_over
+
+    async def run(self, state: LoopState, reached: Callable[[LoopState], None]) -> LoopState:
+        """Go on until the end; `reached` is told each state on the way."""
+        while not state.ended:
+            state = await self.world.steps.run("iterate", partial(self.advance, state), LoopState)
+            reached(state)
+        return state
+
+    async def advance(self, state: LoopState) -> LoopState:
+        """One life."""
+        spent = exhausted(state, self.definition)
+        if spent is not None:
+            return state.end(Outcome.BUDGET_EXHAUSTED, spent.reason)
+        began = self.world.clock.elapsed()
+        asks, failed = 1, None
+        try:
+            messages = await self.delivery.due(state)
+            prompt = self._prompt(state, messages)
+            self._announce(state, prompt)
+            await self.delivery.delivered(state, messages)  # each life is told all of them anew
+            asks = (await self.asking.put(state, prompt)).asks
+        except OutOfTime as finding:
+            failed = (Outcome.BUDGET_EXHAUSTED, str(finding), "")
+        except DiskFullError:
+            raise
+        except GenbaError as error:
+            failed = (Outcome.FAILED, error.message, error.hint)
+        standing = await self._standing()
+        facts = await self._left_behind(state, standing)
+        seconds = self.world.clock.elapsed() - began
+        after = self._after(state, asks, seconds)
+        after = self._judged(after, standing, facts, failed)
+        self._settle(after, facts, seconds)
+        return after
+
+    def spent_so_far(self, state: LoopState) -> LoopState:
+        """The same state with what the life that is under way has cost."""
+        usage, seconds = state.usage.plus(self.asking.spent), state.seconds + self.asking.elapsed()
+        return msgspec.structs.replace(state, usage=usage, seconds=seconds)
+
+    def _prompt(self, state: LoopState, messages: tuple[Message, ...]) -> ResolvedPrompt:
+        """How to ask, and who it is: all the rest it is told when it asks."""
+        control = self.world.control
+        assert control is not None  # noqa: S101  (made ready together with the workflow)
+        system, sections = self.prompts.told(state, messages)
+        text = control_prompt(control.language, control.agent_id, control.project_id, system)
+        if state.previous_summary:
+            sections = (
+                *sections,
+                f"{say(control.language, 'stopped_before')}\n\n{in_language(control.language, state.previous_summary)}",
+            )
+        source = self.definition.system_prompt.source
+        return ResolvedPrompt(source, "\n\n".join((text.rstrip(), *sections)) + "\n", "", "")
+
+    async def is_over(self) -> bool:
+        """Whether the run has come to something, however its instance ended. Nobody is sent away for that."""
+        async with self.claiming:
+            standing = await self._known()
+        return _has_result(standing)
+
+    async def _standing(self) -> Standing:
+        async with self.claiming:
+            await self._workflow.leave(self.workspace.run, "its instance has ended")
+            return await self._known()
+
+    async def _known(self) -> Standing:
+        """What the blackboard says; a claim that was verified counts before whoever answers it has written it down."""
+        standing = await self._workflow.standing(self.workspace.run)
+        if self.proof is None or _has_result(standing) or await self.proof.known(self.workspace) is None:
+            return standing
+        return msgspec.structs.replace(standing, completed=True)
+
+    @property
+    def _workflow(self) -> Workflow:
+        assert self.world.workflow is not None  # noqa: S101  (a run whose agent asks has one)
+        return self.world.workflow
+
+    async def _left_behind(self, state: LoopState, standing: Standing) -> TreeFacts:
+        """What is seen of the work. What it left is committed where the adapter asks for it, but for verified work."""
+        if self.world.adapter_commits and not standing.completed and not self.definition.manages:
+            author = f"{self.definition.file.title} <{self.definition.name}@agents.invalid>"
+            message = f"{self.definition.file.title}: life {state.iterations + 1}\n\n"
+            message += trailers(self.asking.issue, self.definition.name, self.workspace.run)
+            await self.world.trees.commit(self.workspace, message, author)
+        return await self.world.trees.observe(self.workspace)
+
+    def _judged(
+        self, after: LoopState, standing: Standing, facts: TreeFacts, failed: tuple[Outcome, str, str] | None
+    ) -> LoopState:
+        redact = self.world.redact
+        if standing.completed:
+            return msgspec.structs.replace(after.end(Outcome.COMPLETED, "its report was verified"), judged=facts.tree)
+        if standing.blocked:
+            return after.end(Outcome.BLOCKED, redact(standing.blocked))
+        if standing.parked:
+            parked = msgspec.structs.replace(after, parked=f"{WAITS_FOR_PARTS}{redact(standing.parked)}")
+            return parked.end(Outcome.INCOMPLETE, redact(standing.parked))
+        if standing.paused:
+            return msgspec.structs.replace(after, parked=standing.paused).end(Outcome.INCOMPLETE, standing.paused)
+        if standing.refused:
+            return after.end(Outcome.FAILED, f"it was told to stop: {redact(standing.refused)}")
+        if failed is not None:
+            outcome, reason, hint = failed
+            return after.end(outcome, redact(reason), hint)
+        return self._without_result(after, standing, facts)
+
+    def _without_result(self, after: LoopState, standing: Standing, facts: TreeFacts) -> LoopState:
+        """The instance has just stopped. It is started again and told so, as long as something moves."""
+        told = _stopped_at(standing)
+        failure = Failure(f"{_RESULT}: {standing.last_action}", facts.tree)
+        if failure == after.last_failure and not self.definition.manages:
+            why = f"no progress: {told}, again, and nothing changed in the tree"
+            return after.end(Outcome.INCOMPLETE, in_language(self.definition.language, why))
+        again = {"attempts": after.with_failed_attempt(), "last_failure": failure}
+        return msgspec.structs.replace(after, previous_summary=told, reason=told, **again)
+
+    def _after(self, state: LoopState, asks: int, seconds: float) -> LoopState:
+        """Each life begins anew: what the one before knew is on the blackboard, and on the branch."""
+        step = state.step
+        return msgspec.structs.replace(
+            state,
+            iterations=state.iterations + 1,
+            asks=state.asks + asks,
+            asks_by_step=state.asks_by_step | {step: state.asks_by_step.get(step, 0) + asks},
+            session_id=None,
+            usage=state.usage.plus(self.asking.spent),
+            seconds=state.seconds + seconds,
+            previous_summary="",
+            output=None,
+        )
+
+    def _announce(self, state: LoopState, prompt: ResolvedPrompt) -> None:
+        self.world.journal.emit(
+            IterationStarted(
+                step=state.step,
+                iteration=state.iterations + 1,
+                model=self.definition.model_for(state.step),
+                prompt_from=prompt.source,
+                prompt=prompt.text,
+            )
+        )
+
+    def _settle(self, after: LoopState, facts: TreeFacts, seconds: float) -> None:
+        spent: Usage = self.asking.spent
+        verdict = "retry" if after.outcome is None else "complete" if after.outcome is Outcome.COMPLETED else "stop"
+        self.world.journal.emit(
+            IterationFinished(
+                step=after.step,
+                iteration=after.iterations,
+                intent="repeat" if after.outcome is None else "",
+                verdict=verdict,
+                reason=after.reason,
+                usage=spent,
+                seconds=round(seconds, 3),
+                commits=facts.commits,
+                files=len(facts.changed_files),
+                state=msgspec.to_builtins(after),
+            )
+        )
+
+
+def _has_result(standing: Standing) -> bool:
+    return bool(standing.completed or standing.blocked or standing.parked or standing.paused or standing.refused)
+
+
+def _stopped_at(standing: Standing) -> str:
+    if not standing.seated:
+        return "the instance ended, and had never authenticated"
+    last = standing.last_action or "get_next_action"
+    return f"the instance ended without a result, after {standing.calls} calls; it was last told: {last}"

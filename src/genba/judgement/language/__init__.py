@@ -1,0 +1,1 @@
+"""Texts of Genba in each language."""

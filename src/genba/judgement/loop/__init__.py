@@ -1,0 +1,1 @@
+"""Decisions of a loop: completion, transitions, budgets, closure."""

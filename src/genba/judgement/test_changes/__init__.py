@@ -1,0 +1,1 @@
+"""What a branch does to the tests of its base, by their text."""

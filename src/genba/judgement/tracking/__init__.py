@@ -1,0 +1,1 @@
+"""What a tracker's issues and pull requests mean for tasks."""

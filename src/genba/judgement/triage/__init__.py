@@ -1,0 +1,1 @@
+"""The state of every issue, and the next command."""

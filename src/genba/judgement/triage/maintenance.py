@@ -1,0 +1,158 @@
+"""What makes the field clearer: one comment per issue that is kept up to date, labels, and what a person must see.
+
+Law: nothing is proposed that was said already. Nothing here closes, starts, merges or tests anything.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from genba.domain.facilitation import CompletionCondition, FacilitateAction, IssueAssessment, IssueFacts, IssueState
+from genba.domain.text_limits import PARAGRAPH, cut
+from genba.domain.tracker.quoting import inline
+from genba.judgement.language.evidence_ja import in_japanese
+from genba.judgement.triage.blockers import A_PERSON
+from genba.judgement.triage.comment_texts import TEXTS, CommentTexts
+
+_LONGEST_LINE = 300
+_MOST_LINES = 8
+_MOST_CONDITIONS = 20
+LOOK_ROUND = "genba status"
+"""What is left to do where an issue is closed: the others."""
+_OWN_WORDS = ("dependency", "cycle")
+"""Blockers in which nobody else has written a word: their numbers may lead to their issues."""
+
+
+class Keeping(msgspec.Struct, frozen=True, kw_only=True):
+    """How the field is kept: the labels of states, and how many actions one look takes at most."""
+
+    labels: Mapping[str, str] = msgspec.field(default_factory=lambda: {"blocked": "blocked"})
+    """By state, the label that shows it."""
+    most_actions: int = 50
+    language: str = "en"
+    """Of the comments."""
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """What was said of an issue last."""
+
+    digest: str = ""
+    state: str = ""
+
+
+_NOTHING = Said()
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """What comments say besides the state of an issue."""
+
+    conditions: Mapping[int, tuple[CompletionCondition, ...]] = msgspec.field(default_factory=dict)
+    """By issue that is in progress: what completes it."""
+    command_for: Callable[[int], str] = str
+    """The next command of an issue. It is asked only for comments that are written."""
+
+
+def actions(
+    assessments: Mapping[int, IssueAssessment],
+    field: Mapping[int, IssueFacts],
+    said: Mapping[int, Said],
+    keeping: Keeping,
+    known: Known,
+) -> tuple[FacilitateAction, ...]:
+    """What is to be done now, in the order of the issues; what is more than one look takes comes at the next."""
+    found: list[FacilitateAction] = []
+    for number, assessment in assessments.items():
+        before = said.get(number, _NOTHING)
+        if assessment.over and not before.digest:
+            continue
+        found += _for_issue(assessment, field[number], before, keeping, known)
+        if len(found) >= keeping.most_actions:
+            break
+    return tuple(found[: keeping.most_actions])
+
+
+def _for_issue(
+    assessment: IssueAssessment, facts: IssueFacts, said: Said, keeping: Keeping, known: Known
+) -> Iterator[FacilitateAction]:
+    number = assessment.issue
+    quiet = (assessment.closed and not said.digest) or any(session.alive for session in facts.sessions)
+    new = said.state != assessment.state
+    if not quiet:
+        told = comment_of(assessment, known.conditions.get(number, ()), keeping.language)
+        new = _digest(told) != said.digest
+        if new:
+            command = LOOK_ROUND if assessment.over else known.command_for(number)
+            following = TEXTS[keeping.language].following.format(command=command.replace("`", ""))
+            body = f"{told}{PARAGRAPH}{following}"
+            yield FacilitateAction(action="update" if said.digest else "comment", issue=number, body=body)
+    if not assessment.closed:
+        yield from _labels(assessment, facts, keeping)
+    if new and (why := needs_a_person(assessment)):
+        yield FacilitateAction(action="attention", issue=assessment.issue, body=why)
+
+
+def needs_a_person(assessment: IssueAssessment) -> str:
+    """Why nobody but a person can bring an issue on; empty where that is not so.
+
+    It is not known how it stands, or it is blocked by what only somebody who decides can clear.
+    """
+    if assessment.state is IssueState.UNKNOWN:
+        return "; ".join(assessment.evidence) or assessment.recommendation
+    if assessment.state is IssueState.BLOCKED:
+        by_hand = [blocker.detail or blocker.kind for blocker in assessment.blockers if blocker.owner == A_PERSON]
+        return "; ".join(by_hand)
+    return ""
+
+
+def _labels(assessment: IssueAssessment, facts: IssueFacts, keeping: Keeping) -> Iterator[FacilitateAction]:
+    """The label of its state, and none of another state: by one call."""
+    wanted = keeping.labels.get(assessment.state, "")
+    others = {label for state, label in keeping.labels.items() if state != assessment.state and label != wanted}
+    if assessment.state is IssueState.BLOCKED and any(blocker.kind == "label" for blocker in assessment.blockers):
+        return  # somebody put it there, and only they know why
+    wrong = tuple(label for label in facts.labels if label in others)
+    if (wanted and wanted not in facts.labels) or wrong:
+        add = wanted if wanted and wanted not in facts.labels else None
+        why = assessment.blockers[0].detail if assessment.blockers else _first(assessment)
+        yield FacilitateAction(action="label", issue=assessment.issue, body=why, label=add, remove=wrong)
+
+
+def _first(assessment: IssueAssessment) -> str:
+    return assessment.evidence[0] if assessment.evidence else assessment.recommendation
+
+
+def comment_of(
+    assessment: IssueAssessment, conditions: Sequence[CompletionCondition] = (), language: str = "en"
+) -> str:
+    """The one comment on an issue, without the command. Nothing in it changes by itself."""
+    texts, state = TEXTS[language], assessment.state
+    said = texts.closed if assessment.over else texts.says[state]
+    lines = [texts.state.format(state=state, name=texts.names[state]), "", said, ""]
+    ours = {blocker.detail for blocker in assessment.blockers if blocker.kind in _OWN_WORDS}
+    for told in assessment.evidence[:_MOST_LINES]:
+        shown = in_japanese(told) if language == "ja" else told
+        lines.append(f"- {shown}" if told in ours else f"- {inline(cut(shown, _LONGEST_LINE))}")
+    owners = dict.fromkeys(blocker.owner for blocker in assessment.blockers if blocker.owner)
+    if owners:
+        named = ", ".join(texts.a_person if owner == A_PERSON else inline(owner) for owner in owners)
+        lines.append(f"- {texts.owners.format(owners=named)}")
+    if conditions:
+        lines += ["", texts.conditions, "", *(_condition(each, texts) for each in conditions[:_MOST_CONDITIONS])]
+        if not any(each.goal for each in conditions):
+            lines += ["", texts.no_goal.format(number=assessment.issue)]
+    return "\n".join(lines)
+
+
+def _condition(each: CompletionCondition, texts: CommentTexts) -> str:
+    unchecked = f" ({texts.unchecked})" if each.holds is None else ""
+    return f"- [{'x' if each.holds else ' '}] {inline(cut(each.text, _LONGEST_LINE))}{unchecked}"
+
+
+def digest_of(body: str) -> str:
+    """What changes with a comment. The command, its last paragraph, changes by itself: that alone is no news."""
+    return _digest(body.rpartition(PARAGRAPH)[0])
+
+
+def _digest(told: str) -> str:
+    return hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()[:16]

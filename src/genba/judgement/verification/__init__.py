@@ -1,0 +1,1 @@
+"""Goals that need only git facts, and what judges the work."""

@@ -1,0 +1,1 @@
+"""Values that screens show, derived from the blackboard."""

@@ -1,0 +1,65 @@
+"""What a person can do with a task as it stands. Pure: a task and what is known of it in, deeds out."""
+
+import msgspec
+
+from genba.domain.fleet.records import Escalation, EscalationKind
+from genba.domain.tasks.task import Task, TaskStatus
+from genba.domain.views.task import TaskDeed
+
+_WAYS: dict[EscalationKind, tuple[str, ...]] = {
+    EscalationKind.QUESTION: ("answer",),
+    EscalationKind.ATTEMPTS: ("approve", "answer"),
+    EscalationKind.CONFLICT: ("approve", "answer"),
+    EscalationKind.RED: ("approve", "answer"),
+    EscalationKind.REVIEW: ("approve", "reject"),
+    EscalationKind.BUDGET: ("approve",),
+    EscalationKind.PLAN: ("approve", "reject"),
+    EscalationKind.STOPPED: ("resume",),
+}
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """What a task itself does not say."""
+
+    ready: bool = False
+    """Nothing is in the way of its beginning."""
+    alive: bool = False
+    """Somebody works on it right now."""
+    waiting: bool = False
+    """A session of it holds no worker, and goes on by itself when it can."""
+    held: bool = False
+    verified: bool = False
+    """Its newest verdict is that it is done."""
+    asked: tuple[Escalation, ...] = ()
+
+
+def ways_of(kind: EscalationKind) -> tuple[str, ...]:
+    """How something that waits for a person can be decided, the likeliest first."""
+    return _WAYS[kind]
+
+
+def task_deeds(task: Task, known: Known) -> tuple[TaskDeed, ...]:
+    """In the order in which they are offered."""
+    stopped = any(each.kind is EscalationKind.STOPPED for each in known.asked)
+    deeds = {
+        TaskDeed.RUN: _can_run(task, known),
+        TaskDeed.STOP: known.alive and not stopped,
+        TaskDeed.APPROVE: task.status is TaskStatus.REVIEW
+        and task.requires_review
+        and not task.approved
+        and known.verified
+        and not known.asked,
+        TaskDeed.UNBLOCK: task.status is TaskStatus.BLOCKED and not known.asked,
+        TaskDeed.RESUME: not task.status.ended and (known.held or stopped),
+        TaskDeed.PAUSE: not task.status.ended and not known.held and not stopped,
+        TaskDeed.REOPEN: task.status.ended,
+        TaskDeed.CANCEL: not task.status.ended,
+    }
+    return tuple(deed for deed, is_there in deeds.items() if is_there)
+
+
+def _can_run(task: Task, known: Known) -> bool:
+    """Nobody works on it, nobody is going to by themselves, and nothing is in its way."""
+    if known.alive or known.waiting or known.asked or task.in_plan or task.review_of is not None:
+        return False
+    return task.status is TaskStatus.IN_PROGRESS or (task.status is TaskStatus.OPEN and known.ready)

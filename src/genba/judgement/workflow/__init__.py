@@ -1,0 +1,1 @@
+"""The next action of an agent that asks."""

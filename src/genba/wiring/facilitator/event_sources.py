@@ -1,0 +1,35 @@
+"""What happened in the field, from all sources: git, the tracker, the journals of runs, and the blackboard."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from genba.blackboard.triage.task_events import history
+from genba.connections.git.scanning.issue_scan import commit_time
+from genba.judgement.triage.event_history import chronicle
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from genba.domain.facilitation import Fact, IssueFacts
+    from genba.wiring.project.project_context import House
+
+_AT_ONCE = 500
+"""Commits that git is asked for by one command."""
+
+
+async def past_of(house: House, field: Mapping[int, IssueFacts]) -> tuple[Fact, ...]:
+    """All that is known to have happened to these issues, oldest first."""
+    reverts = {commit.reverted_by for facts in field.values() for commit in facts.commits if commit.reverted_by}
+    return chronicle(field, history(house.board().store), await _times(house, sorted(reverts)))
+
+
+async def _times(house: House, commits: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for at in range(0, len(commits), _AT_ONCE):
+        asked = commits[at : at + _AT_ONCE]
+        told = await house.layout.git.text("log", "--no-walk", "--format=%H %ct", *asked, "--")
+        for line in told.splitlines():
+            sha, _, seconds = line.partition(" ")
+            found[sha] = commit_time(seconds)
+    return found

@@ -1,0 +1,109 @@
+"""`genba run facilitator`: the steps of its definition, each answered by what was seen of the field."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from genba.connections.agents.facilitator import FieldAdapter, PhrasingAdapter
+from genba.coordination.facilitator.facilitator import unready, unready_for
+from genba.domain.errors import UnrecoverableError, UsageError
+from genba.domain.facilitation import FieldReport, Freshness, IssueState
+from genba.wiring.facilitator.facilitator import facilitator, fresh_copy, say, scope_of
+
+if TYPE_CHECKING:
+    from genba.coordination.facilitator.facilitator import Look
+    from genba.execution.run import RunPlan
+    from genba.wiring.project.project_context import House
+
+ACTION = "facilitate-action"
+"""Agents that declare this get the facts of the field, whatever their name is."""
+STEPS = ("discover", "statuscheck", "blockercheck", "stalecheck", "facilitate", "report", "recheck", "complete")
+"""The steps that code has an answer to. At any other step of such an agent, its own reply counts."""
+
+
+def answered_by_code(house: House, plan: RunPlan, adapter: Any) -> tuple[Any, FieldAnswers | None]:
+    """The adapter of a run, with what is seen of the field where the agent facilitates; and that, to be shown."""
+    if isinstance(adapter, FieldAdapter):
+        adapter.answers = answers = FieldAnswers(house, plan)
+        return adapter, answers
+    if ACTION in plan.definition.capabilities:
+        answers = FieldAnswers(house, plan)
+        return PhrasingAdapter(adapter, answers), answers
+    return adapter, None
+
+
+class FieldAnswers:
+    """One look for a whole run, taken anew where a step asks for that.
+
+    Raises UsageError for parameters that do not go together, before the run begins.
+    """
+
+    def __init__(self, house: House, plan: RunPlan) -> None:
+        given = plan.parameters
+        if given.get("apply") and given.get("dryRun"):
+            raise UsageError("--apply does it and --dry-run only shows it", hint="genba run facilitator --apply")
+        self.house = house
+        self.issue = plan.issue
+        self.scope = scope_of(house, given.get("label"), given.get("project"), given.get("projectOwner"))
+        self.applies, self.offline = bool(given.get("apply")), bool(given.get("offline"))
+        self.look: Look | None = None
+        """What was seen last, and what was said upon it."""
+        self._looking = asyncio.Lock()
+
+    def knows(self, step: str) -> bool:
+        return step in STEPS
+
+    async def answer(self, step: str) -> dict[str, Any]:
+        async with self._looking:
+            if self.look is None or step == "recheck":
+                self.look = await self._take()
+        report = self.look.report
+        if step == "complete" and (missing := self._missing(self.look)):
+            raise UnrecoverableError(f"the field is not ready: {'; '.join(missing)}")
+        way = "closing" if step == "complete" else "next"
+        return {**_said(step, report), "next_action": {"action": way}}
+
+    def _missing(self, look: Look) -> tuple[str, ...]:
+        """What keeps the run from its end. As the stage of a task it ends by the issue of that task, not by others."""
+        if self.issue is not None:
+            return unready_for(look, self.issue)
+        return look.report.incomplete if self.applies else unready(look.report)
+
+    async def settle(self, step: str, answered: dict[str, Any]) -> None:
+        """Say what was proposed, in the words that were found for it."""
+        if step != "facilitate" or not self.applies or self.look is None:
+            return
+        if os.environ.get("GENBA_RUN"):
+            raise UnrecoverableError("an agent may not speak for the facilitator")
+        words = {(each["action"], each["issue"]): str(each["body"]) for each in answered["actions"]}
+        self.look = await say(self.house, self.look, words, offline=self.offline)
+
+    async def _take(self) -> Look:
+        scope, notes = await fresh_copy(self.house, self.scope, self.offline)
+        return await (await facilitator(self.house)).look(scope, notes)
+
+
+def _said(step: str, report: FieldReport) -> dict[str, Any]:
+    match step:
+        case "discover":
+            return {"agents": msgspec.to_builtins(report.agents), "discoveredAt": report.looked_at}
+        case "statuscheck" | "recheck":
+            return {"assessments": msgspec.to_builtins(report.assessments)}
+        case "blockercheck":
+            blocked = [each for each in report.assessments if each.state is IssueState.BLOCKED]
+            found = [{"issue": each.issue, "blocker": blocker.detail} for each in blocked for blocker in each.blockers]
+            return {"blockers": found}
+        case "stalecheck":
+            left = [each for each in report.assessments if not each.closed and each.freshness is Freshness.STALE]
+            return {"stale": [{"issue": each.issue, "since": each.last_at} for each in left]}
+        case "facilitate":
+            return {"actions": msgspec.to_builtins(report.actions)}
+        case "report":
+            best = report.recommendation.suggestions[:1]
+            priority = {"priority": best[0].priority} if best else {}
+            return {"recommendations": [{**msgspec.to_builtins(report.recommendation), **priority}]}
+    return {}

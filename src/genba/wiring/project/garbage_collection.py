@@ -1,0 +1,283 @@
+"""Housekeeping: what ended tasks left is cleared away after a time, and nothing becomes unreachable.
+
+First everything is found, then each thing is cleared away for itself. Whoever dies in between leaves what the next one
+finds again; what was moved out of the way is deleted by the next run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from genba.connections.detached.job_dir import questions
+from genba.connections.git.merging.session_sync import Sharing
+from genba.connections.git.repository.locks import held, is_held
+from genba.connections.git.worktrees.housekeeping import BRANCH, GitHousekeeping, Piece, folder_size
+from genba.connections.git.worktrees.trash import delete_later, sweep, throw_away
+from genba.connections.journal.jsonl import SUFFIX, read_journal
+from genba.domain.decoding import reader
+from genba.domain.errors import GenbaError
+from genba.domain.events import Event, RunEnded, RunResumed, RunStarted
+from genba.domain.sessions.outcomes import Outcome
+from genba.domain.tasks.housekeeping import Collected, RunFact
+
+if TYPE_CHECKING:
+    from genba.connections.git.repository.layout import RepositoryLayout
+    from genba.domain.tasks.task import TaskStatus
+    from genba.wiring.project.project_context import House
+
+__all__ = ["Collected", "collect"]
+
+_TAIL = 256 * 1024
+_PATIENCE_SECONDS = 600.0
+
+
+async def collect(
+    house: House, *, dry_run: bool, keep_days: int, now: datetime | None = None, rescued: bool = False
+) -> list[Collected]:
+    """Clear away what tasks left that ended longer ago than `keep_days`; tells what went, and what stays and why.
+
+    With `rescued` old rescue refs go although nothing else has their commits.
+    """
+    moment = now or datetime.now(UTC)
+    before = moment - timedelta(days=keep_days)
+    async with _alone(house.layout, dry_run):
+        runs = await asyncio.to_thread(_runs, house, before)
+        pieces = await GitHousekeeping(house.layout, runs, before.timestamp(), rescued).find()
+        done = [await _cleared(piece, dry_run) for piece in pieces]
+        staying = {found.name for found in done if found.kept and found.kind == BRANCH}
+        files = await asyncio.to_thread(lambda: list(_files(house, runs, before, staying)))
+        done += [await _cleared(piece, dry_run) for piece in files]
+        done += await asyncio.to_thread(_durable_runs, house, runs, before, dry_run)
+        if not dry_run:
+            done += await _forgotten(house, runs)
+            await asyncio.to_thread(sweep, house.layout, house.layout.own)
+    return done
+
+
+@asynccontextmanager
+async def _alone(layout: RepositoryLayout, only_looks: bool) -> AsyncIterator[None]:
+    """One at a time: the second finds nothing left to do."""
+    if only_looks:
+        yield
+        return
+    async with held(layout.own / "locks" / "housekeeping", "genba gc", _PATIENCE_SECONDS):
+        yield
+
+
+async def _cleared(piece: Piece, dry_run: bool) -> Collected:
+    if piece.act is None or dry_run:
+        return piece.found
+    try:
+        stays = await piece.act()
+    except (GenbaError, OSError) as error:
+        stays = error.message if isinstance(error, GenbaError) else str(error)
+    return msgspec.structs.replace(piece.found, why=stays, kept=True) if stays else piece.found
+
+
+async def _forgotten(house: House, runs: dict[str, RunFact]) -> list[Collected]:
+    """What the remote has of sessions that are over, as far as other refs there have it too."""
+    remote = house.project.fleet.merge.remote
+    over = [fact for fact in runs.values() if fact.over and fact.branch]
+    if not remote or not over:
+        return []
+    sharing, found = Sharing(house.layout, remote), []
+    try:
+        there = await sharing.listed()
+        for fact in over:
+            ref = f"refs/genba/sessions/{fact.run}"
+            if ref in there and await sharing.forget(fact.run, fact.branch):
+                found.append(Collected(kind="shared ref", name=f"{remote} {ref}", why=fact.why))
+    except GenbaError as error:
+        found.append(Collected(kind="shared ref", name=remote, why=error.message, kept=True))
+    return found
+
+
+def _durable_runs(house: House, runs: dict[str, RunFact], before: datetime, dry_run: bool) -> list[Collected]:
+    """What the engine remembers of parts and merge turns that ended, of sessions that are over."""
+    if not house.has_board():
+        return []
+    from genba.coordination.engine.durable_engine import Workflow, prune  # noqa: PLC0415  (without tasks: no database)
+    from genba.domain.fleet.records import run_of_part  # noqa: PLC0415
+
+    def may_go(workflow: Workflow) -> bool:
+        run = run_of_part(workflow.id)
+        return not run or (run in runs and runs[run].over)
+
+    project = house.board(make=False).store.project
+    try:
+        count = prune(house.database(), project=project, before=before, may_go=may_go, dry_run=dry_run)
+    except GenbaError as error:
+        return [Collected(kind="engine", name="durable runs", why=error.message, kept=True)]
+    why = f"they ended before {before.date().isoformat()}"
+    return [Collected(kind="engine", name=f"{count} durable runs", why=why)] if count else []
+
+
+def _runs(house: House, before: datetime) -> dict[str, RunFact]:
+    """Everything that is known of the runs of this project: from the blackboard, and else from their journals."""
+    found: dict[str, RunFact] = {}
+    tasks: dict[int, tuple[TaskStatus, str]] = {}
+    if house.has_board():
+        from genba.blackboard.fleet.ended_sessions import known_runs, known_tasks  # noqa: PLC0415  (without tasks: no database)
+
+        store = house.board(make=False).store
+        tasks = store.read(known_tasks)
+        for known in store.read(known_runs):
+            over = known.ended and _is_before(known.since, before)
+            found[known.run] = RunFact(
+                run=known.run,
+                over=over,
+                why=_of_task(known.task, known.status, known.since),
+                task=known.task,
+                branch=known.branch,
+                base_branch=known.base_branch,
+            )
+    for folder in sorted((house.layout.own / "runs").glob("*")):
+        if folder.name not in found:
+            found[folder.name] = _by_journal(house.layout, folder, tasks, before)
+    return found
+
+
+def _by_journal(
+    layout: RepositoryLayout, folder: Path, tasks: dict[int, tuple[TaskStatus, str]], before: datetime
+) -> RunFact:
+    """A run that the blackboard does not know. It is over with its task; on no task, when it ended or its process."""
+    fact = RunFact(run=folder.name, over=False, why="it never ended", recorded=False)
+    journal = _journal_of(folder)
+    if journal is None:
+        return fact
+    started = next((event for event in read_journal(journal) if isinstance(event, RunStarted)), None)
+    last = _last_of(journal)
+    if started is None or last is None or (started.issue is not None and not isinstance(last, RunEnded)):
+        return fact
+    place = {"branch": started.workspace.branch, "base_branch": started.workspace.base_branch}
+    fact = msgspec.structs.replace(fact, **place, task=started.issue, why="it can be resumed")
+    if started.issue in tasks:
+        status, changed = tasks[started.issue]
+        since = max(changed, last.time)
+        over = status.ended and _is_before(since, before)
+        return msgspec.structs.replace(fact, over=over, why=_of_task(started.issue, status, since))
+    if started.issue is not None and not (isinstance(last, RunEnded) and last.outcome is Outcome.COMPLETED):
+        return fact
+    lock = layout.branch_lock(fact.branch)
+    if not isinstance(last, RunEnded) and is_held(lock):
+        return msgspec.structs.replace(fact, why="it runs")
+    over, told = _is_before(last.time, before), _end_of(last)
+    completed = isinstance(last, RunEnded) and last.outcome is Outcome.COMPLETED
+    why = told if over else f"{told}; go on: genba run --resume {folder.name}   clear it away: genba gc --keep-days 0"
+    return msgspec.structs.replace(fact, over=over, why=why, listed=not completed)
+
+
+def _end_of(last: Event) -> str:
+    """How a session without a task came to its end. One that was killed has not written any."""
+    if not isinstance(last, RunEnded):
+        return f"it stopped on {last.time[:10]} without an end"
+    if last.outcome is Outcome.COMPLETED:
+        return f"it ended on {last.time[:10]}"
+    return f"{last.outcome} on {last.time[:10]}"
+
+
+def _of_task(number: int, status: TaskStatus, since: str) -> str:
+    return f"#{number} is {status} since {since[:10]}"
+
+
+def _last_of(journal: Path) -> Event | None:
+    """The last thing that a journal tells of the beginning or the end of its run."""
+    last: Event | None = None
+    with journal.open("rb") as file:
+        file.seek(max(0, journal.stat().st_size - _TAIL))
+        for line in file:
+            try:
+                event = reader(Event).decode(line)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(event, RunStarted | RunResumed | RunEnded):
+                last = event
+    return last
+
+
+def _journal_of(folder: Path) -> Path | None:
+    """The journal of a run, as far as it is there and Genba's."""
+    try:
+        path = Path((folder / "journal").read_text("utf-8"))
+    except OSError:
+        return None
+    return path if path.name == f"{folder.name}{SUFFIX}" and path.is_file() else None
+
+
+def _files(house: House, runs: dict[str, RunFact], before: datetime, staying: set[str]) -> Iterator[Piece]:
+    """Journals, the folders of runs, and the logs of goals."""
+    layout = house.layout
+    for folder in sorted((layout.own / "runs").glob("*")):
+        fact = runs.get(folder.name)
+        if fact is None or not fact.over or (fact.branch in staying and not fact.recorded):
+            continue
+        journal = _journal_of(folder)
+        size = folder_size(folder) + (folder_size(journal) if journal is not None else 0)
+        found = Collected(kind="run", name=folder.name, why=fact.why, size=size)
+        if any(question.is_held() for question in questions(folder)):
+            yield Piece(msgspec.structs.replace(found, why="an agent of it still runs", kept=True))
+            continue
+        yield Piece(found, _Throwing(layout, folder.name, *([journal] if journal is not None else []), folder))
+    logs = _old_logs(house, before)
+    if logs:
+        found = Collected(
+            kind="goal logs",
+            name=f"{len(logs)} files",
+            why="no task that is open names them",
+            size=sum(folder_size(path) for path in logs),
+        )
+        yield Piece(found, _Throwing(layout, "goals", *logs))
+    yield from _left_indexes(layout, before)
+
+
+def _old_logs(house: House, before: datetime) -> list[Path]:
+    in_use: set[str] = set()
+    if house.has_board():
+        from genba.blackboard.fleet.ended_sessions import logs_in_use  # noqa: PLC0415  (see _runs)
+
+        in_use = house.board(make=False).store.read(logs_in_use)
+    goals = house.layout.own / "goals"
+    files = [path for path in goals.glob("*") if path.is_file() and path.stat().st_mtime < before.timestamp()]
+    return [path for path in files if not any(path.name.startswith(name) for name in in_use)]
+
+
+def _left_indexes(layout: RepositoryLayout, before: datetime) -> Iterator[Piece]:
+    """Copies of an index that a dead process had made to look at a tree."""
+    for path in layout.own.glob("index-*"):
+        if path.is_file() and path.stat().st_mtime < before.timestamp():
+            found = Collected(kind="leftover", name=path.name, why="its process is gone", size=folder_size(path))
+            yield Piece(found, _Throwing(layout, "index", path))
+
+
+class _Throwing:
+    """Moves paths out of the way, in this order, and has them deleted in the background."""
+
+    def __init__(self, layout: RepositoryLayout, name: str, *paths: Path) -> None:
+        self.layout = layout
+        self.name = name
+        self.paths = paths
+
+    async def __call__(self) -> str:
+        await asyncio.to_thread(self._throw)
+        return ""
+
+    def _throw(self) -> None:
+        moved = [throw_away(self.layout, path, self.name) for path in self.paths]
+        for first in range(0, len(moved), 500):
+            delete_later(*moved[first : first + 500])
+
+
+def _is_before(text: str, moment: datetime) -> bool:
+    """Whether a time of ours is before a moment; what cannot be read is not."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)) <= moment

@@ -1,0 +1,1 @@
+"""Sandboxes and environments of agents and goals."""

@@ -1,0 +1,360 @@
+"""Quarters: where the instances of a run live. Opens walls and gates, makes the place ready, and closes it again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from genba.connections.private_folders import make_private_folder
+from genba.definitions.agent.definition import AgentDefinition
+from genba.definitions.agent.state_driven import SERVER
+from genba.domain.events import Event, GateUsed, Notice
+from genba.domain.ports import Processes, Sandbox
+from genba.domain.sessions.replies import AgentSession
+from genba.domain.sessions.sandbox import (
+    LOOPBACK,
+    Cell,
+    Credentials,
+    Gate,
+    McpServer,
+    Network,
+    Provider,
+    SandboxKind,
+    proxy_variables,
+)
+from genba.domain.sessions.workspaces import Workspace
+from genba.wiring.sandbox.worktree_setup import Ignored, making_ready
+
+if TYPE_CHECKING:
+    from genba.connections.egress.events import GateEvent
+    from genba.connections.git.private.private_repositories import CellParts
+
+PROXY, _MODEL, _WORKFLOW = "proxy", "model", "workflow"
+PROXY_PORT, _MODEL_PORT, _WORKFLOW_PORT = 3128, 3129, 3130
+"""Ports inside the walls, where nobody else listens."""
+CREDENTIAL_VARIABLE, ADDRESS_VARIABLE = "GENBA_CREDENTIAL", "GENBA_MCP_URL"
+_LONGEST_CALL_SECONDS = 6 * 3600
+"""A claim is answered when it is verified."""
+
+
+class WorkflowDoor:
+    """Where an instance asks what is next, and the secret that it may do so with once."""
+
+    def __init__(self, pointer: str, credential: str) -> None:
+        self.pointer = pointer
+        """A file that says where the server is: whoever goes on with the run writes it anew."""
+        self.credential = credential
+
+    def place(self) -> str:
+        return Path(self.pointer).read_text("utf-8")
+
+
+class QuartersKeeper:
+    """Opens the quarters of one run. The folder of the run itself is never seen inside."""
+
+    def __init__(
+        self,
+        *,
+        definition: AgentDefinition,
+        adapter: Any,
+        sandbox: Sandbox | None,
+        kind: SandboxKind,
+        processes: Processes,
+        folder: Path,
+        top: Path,
+        ignored: Ignored,
+        environment: Mapping[str, str],
+        emit: Callable[[Event], None],
+        parts: Callable[[Workspace], CellParts] | None,
+        clear: Callable[[Workspace], Sequence[str]] = lambda _workspace: (),
+    ) -> None:
+        self.definition = definition
+        self.plan = definition.quarters
+        self.adapter = adapter
+        self.sandbox = sandbox
+        """None: no walls, and no gates to open."""
+        self.kind = kind
+        self.processes = processes
+        self.folder = folder
+        self.top = top
+        self.ignored = ignored
+        self.environment = dict(environment)
+        self.emit = emit
+        self.parts = parts
+        self.clear_locks = clear
+        """Removes the locks of git that whoever died in a working tree has left."""
+        self.workflow: WorkflowDoor | None = None
+
+    @asynccontextmanager
+    async def open(self, workspace: Workspace) -> AsyncIterator[AgentSession]:
+        """The session of an instance; nothing of it is left running afterwards."""
+        for lock in self.clear_locks(workspace):
+            self.emit(Notice(message=f"whoever worked here before died in git; its lock is removed: {lock}"))
+        home = self._folder("home")
+        environment = self._environment(home)
+        session = AgentSession(
+            run=workspace.run,
+            agent=self.definition.name,
+            workdir=workspace.path,
+            folder=str(self._folder("asks")),
+            environment=environment,
+            processes=self.processes,
+            home=str(home),
+            walled=self.kind.has_walls,
+        )
+        with making_ready(self.plan, self.folder, self.top, self.ignored) as ready:
+            session = msgspec.structs.replace(session, environment={**environment, **ready.variables})
+            if self.sandbox is None:
+                async with self._without_walls(session) as bare:
+                    await ready.set_up(session)
+                    yield bare
+                return
+            inside, gates = self._gates(session)
+            walls = await self.sandbox.open(self.cell(workspace, gates))
+            try:
+                session = _reached_by(inside, walls.ports)
+                session = msgspec.structs.replace(session, processes=walls)
+                await ready.set_up(session)
+                yield self._can_ask(session, walls.ports)
+            finally:
+                await walls.close()
+
+    @asynccontextmanager
+    async def _without_walls(self, session: AgentSession) -> AsyncIterator[AgentSession]:
+        """The session as it is; for an instance that asks what is next, with a way to do so."""
+        if self.workflow is None:
+            yield session
+            return
+        from genba.connections.sandbox.egress_server import Gatekeeper  # noqa: PLC0415  (only who asks needs it)
+
+        gatekeeper = Gatekeeper()
+        try:
+            ports = await gatekeeper.open_on_loopback((self._way_to_ask(self.workflow),))
+            yield self._can_ask(session, ports)
+        finally:
+            await gatekeeper.close()
+
+    def _can_ask(self, session: AgentSession, ports: Mapping[str, int]) -> AgentSession:
+        """The secret goes to the instance alone: whatever makes its place ready does without."""
+        if self.workflow is None:
+            return session
+        url = f"{loopback_address(ports[_WORKFLOW])}/mcp"
+        server = McpServer(
+            name=SERVER, url=url, token_variable=CREDENTIAL_VARIABLE, patience_seconds=_LONGEST_CALL_SECONDS
+        )
+        others = tuple(other for other in session.mcp if other.name != SERVER)
+        asking = {CREDENTIAL_VARIABLE: self.workflow.credential, ADDRESS_VARIABLE: url}
+        return msgspec.structs.replace(session, mcp=(server, *others), environment={**session.environment, **asking})
+
+    def clear(self) -> None:
+        """Let the private HOME of a run that is over go, in the background: nobody will resume it."""
+        places = [self.folder / name for name in ("home", "walls") if (self.folder / name).is_dir()]
+        if any(next(place.iterdir(), None) is not None for place in places):
+            from genba.connections.git.worktrees.trash import delete_later  # noqa: PLC0415  (only where there is something)
+
+            delete_later(*places)
+        else:
+            for place in places:
+                place.rmdir()
+
+    def _folder(self, name: str) -> Path:
+        """A folder of this run; it lasts as long as the run can be resumed."""
+        path = self.folder / name
+        make_private_folder(path)
+        return path
+
+    def _environment(self, home: Path) -> dict[str, str]:
+        return walled_environment(self.environment, str(home)) if self.kind.has_walls else self.environment
+
+    def cell(self, workspace: Workspace, gates: tuple[Gate, ...] = ()) -> Cell:
+        """What an instance in this workspace can see and write."""
+        from genba.wiring.sandbox.readable_paths import readable_folders  # noqa: PLC0415  (only walls need it)
+
+        parts = self.parts(workspace) if self.parts is not None else None
+        return Cell(
+            run=workspace.run,
+            folder=str(self._folder("walls")),
+            tree=workspace.path,
+            home=str(self._folder("home")),
+            writable=(str(self._folder("asks")),),
+            readable=(
+                *readable_folders(self.adapter, self.plan.read, self.environment),
+                *(parts.readable if parts is not None else ()),
+            ),
+            binds=parts.binds if parts is not None else (),
+            overlay=parts.overlay if parts is not None else None,
+            gates=gates,
+            limits=self.plan.limits,
+            image=self.plan.image,
+            allow_ptrace=self.plan.allow_ptrace,
+        )
+
+    def _gates(self, session: AgentSession) -> tuple[AgentSession, tuple[Gate, ...]]:
+        """The ways out that the plan allows, and what the session knows of them."""
+        gates: list[Gate] = [self._way_to_ask(self.workflow)] if self.workflow is not None else []
+        allow = list(self.plan.allow)
+        provider = self._provider()
+        if provider is not None:
+            key = _key(provider)
+            if self.plan.credentials is Credentials.BROKER and key:
+                gate, word = self._broker(provider, key)
+                gates.append(gate)
+                session = msgspec.structs.replace(session, model_url="", model_key=word)
+            else:
+                held = key if self.plan.credentials is Credentials.ENV else ""
+                session = msgspec.structs.replace(session, model_url=provider.url, model_key=held)
+                host, port = _address_of(provider.url)
+                if host in LOOPBACK and self.kind.has_walls:  # a model of this machine, which no proxy leads to
+                    gates.append(self._forward(host, port))
+                else:
+                    allow.append(f"{host}:{port}")
+        servers = self._servers()
+        session = msgspec.structs.replace(session, mcp=servers)
+        if not self.kind.has_walls:
+            return session, tuple(gates)
+        for host, port in dict.fromkeys(_address_of(server.url) for server in servers if server.url):
+            if host in LOOPBACK:
+                gates.append(self._forward(host, port))
+            elif host:
+                allow.append(f"{host}:{port}")
+        if self.plan.network is not Network.NONE:
+            gates.append(self._proxy(tuple(dict.fromkeys(allow))))
+        return session, _apart(gates)
+
+    def _provider(self) -> Provider | None:
+        look = getattr(self.adapter, "provider", None)
+        found: Provider | None = look(os.environ) if look is not None else None
+        return found
+
+    def _servers(self) -> tuple[McpServer, ...]:
+        look = getattr(self.adapter, "mcp_servers", None)
+        found: tuple[McpServer, ...] = look() if look is not None else ()
+        return found
+
+    def _broker(self, provider: Provider, key: str) -> tuple[Gate, str]:
+        from genba.connections.egress.session_token import new_word  # noqa: PLC0415  (only who has a key pays)
+
+        word = new_word()
+
+        def make() -> Any:
+            from genba.connections.egress.broker import Broker  # noqa: PLC0415  (see WhenAsked)
+            from genba.connections.egress.model_calls import calls_of  # noqa: PLC0415
+            from genba.connections.egress.upstream import proxy_for  # noqa: PLC0415
+
+            way = proxy_for(provider.url, os.environ)
+            calls = calls_of(provider.name, os.environ)
+            return Broker(provider.url, provider.header, key, word, self._told, calls=calls, proxy=way)
+
+        return Gate(
+            name=_MODEL,
+            port=_MODEL_PORT,
+            serve=WhenAsked(make, "://" not in provider.url or "GENBA_MODEL_CALLS" in os.environ).serve,
+        ), word
+
+    def _proxy(self, allow: tuple[str, ...]) -> Gate:
+        def make() -> Any:
+            from genba.connections.egress.proxy import AllowListProxy  # noqa: PLC0415  (see WhenAsked)
+
+            return AllowListProxy(self.plan.network, allow, self._told, environment=os.environ)
+
+        return Gate(name=PROXY, port=PROXY_PORT, serve=WhenAsked(make, bool(self.plan.allow)).serve)
+
+    def _forward(self, host: str, port: int) -> Gate:
+        from genba.connections.egress.port_forward import Forward  # noqa: PLC0415  (only walls need it)
+
+        return Gate(name=f"{host}:{port}", port=port, serve=Forward(host, port, self._told).serve)
+
+    def _way_to_ask(self, door: WorkflowDoor) -> Gate:
+        def make() -> Any:
+            from genba.connections.egress.socket_forward import SocketForward  # noqa: PLC0415  (see WhenAsked)
+
+            return SocketForward(door.place, self._told)
+
+        return Gate(name=_WORKFLOW, port=_WORKFLOW_PORT, serve=WhenAsked(make, now=False).serve)
+
+    def _told(self, event: GateEvent) -> None:
+        if event.gate == _MODEL and event.verdict == "allowed":
+            return  # every question goes there; the replies tell of it
+        self.emit(GateUsed(gate=event.gate, verdict=event.verdict, target=event.target, detail=event.detail))
+
+
+class WhenAsked:
+    """A handler that is made at its first connection: an agent takes longer to start than it takes to load one.
+
+    One whose settings may be wrong is made at once, so that this is told before anything starts.
+    """
+
+    def __init__(self, make: Callable[[], Any], now: bool) -> None:
+        self.make = make
+        self.made = make() if now else None
+
+    async def serve(self, reader: Any, writer: Any) -> None:
+        if self.made is None:
+            self.made = self.make()
+        await self.made.serve(reader, writer)
+
+
+OF_THE_HOST = frozenset({
+    "HOME", "TMPDIR", "TEMP", "TMP", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "SHELL",
+    "GENBA_DATABASE_URL",
+})  # fmt: skip
+"""Variables that name places outside of the walls."""
+
+
+def key_variable(provider: Provider) -> str:
+    """The variable that holds the user's key, if one does."""
+    return next((name for name in provider.key_variables if os.environ.get(name)), "")
+
+
+def _key(provider: Provider) -> str:
+    return os.environ.get(key_variable(provider), "")
+
+
+def _reached_by(session: AgentSession, ports: Mapping[str, int]) -> AgentSession:
+    """The session with the addresses of its gates, now that they are open."""
+    if _MODEL in ports:
+        session = msgspec.structs.replace(session, model_url=loopback_address(ports[_MODEL]))
+    if PROXY in ports:
+        way = loopback_address(ports[PROXY])
+        environment = {**session.environment, **proxy_variables(way)}
+        session = msgspec.structs.replace(session, proxy_url=way, environment=environment)
+    return session
+
+
+def walled_environment(environment: Mapping[str, str], home: str) -> dict[str, str]:
+    """An environment as it is behind walls: with a HOME of its own, and without names of places outside."""
+    from genba.connections.sandbox.system_folders import toolchain_variables  # noqa: PLC0415  (only walls need it)
+
+    own = {name: value for name, value in environment.items() if name not in OF_THE_HOST}
+    inside = {"HOME": home, "TMPDIR": "/tmp"}  # noqa: S108  (the cell's own)
+    return {**toolchain_variables(environment), **own, **inside}
+
+
+def loopback_address(port: int) -> str:
+    return f"http://127.0.0.1:{port}"
+
+
+def _apart(gates: list[Gate]) -> tuple[Gate, ...]:
+    """Each gate on a port of its own: a server keeps the one that its address names, and the others give way."""
+    own = (PROXY, _MODEL, _WORKFLOW)
+    taken = {gate.port for gate in gates if gate.name not in own}
+    placed = []
+    for gate in gates:
+        port = gate.port
+        while gate.name in own and port in taken:
+            port += 10
+        taken.add(port)
+        placed.append(msgspec.structs.replace(gate, port=port))
+    return tuple(placed)
+
+
+def _address_of(url: str) -> tuple[str, int]:
+    from urllib.parse import urlsplit  # noqa: PLC0415  (only where there are servers to reach)
+
+    parts = urlsplit(url)
+    return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)

@@ -1,0 +1,210 @@
+"""Commands of goals and checks behind walls: they run what an agent wrote."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from genba.connections.git.repository.layout import RepositoryLayout
+from genba.connections.private_folders import make_private_folder
+from genba.definitions.project.sandbox_section import Quarters
+from genba.domain.errors import UnrecoverableError
+from genba.domain.goals.goal import Goal
+from genba.domain.goals.verification import Place
+from genba.domain.ports import GoalRunner, Processes, Sandbox, Walls
+from genba.domain.processes import Command, Exit, Heard
+from genba.domain.sessions.evidence import CheckResult
+from genba.domain.sessions.sandbox import Bind, Cell, Gate, Network, proxy_variables
+from genba.wiring.sandbox.agent_environment import PROXY, PROXY_PORT, WhenAsked, loopback_address, walled_environment
+from genba.wiring.sandbox.readable_paths import readable_folders
+
+if TYPE_CHECKING:
+    from genba.connections.egress.events import GateEvent
+    from genba.connections.git.private.views import View
+
+CellFor = Callable[[Command], Cell | None]
+ViewOf = Callable[[str], "View | None"]
+_NAMED = 5
+"""Hosts that one line names."""
+
+
+class EnclosedCommands:
+    """Runs each command behind walls of its own; one that needs none, as it is."""
+
+    def __init__(self, sandbox: Sandbox, processes: Processes, cell_for: CellFor) -> None:
+        self.sandbox = sandbox
+        self.processes = processes
+        self.cell_for = cell_for
+        self._open: set[Walls] = set()
+
+    async def run(self, command: Command, heard: Heard) -> Exit:
+        cell = self.cell_for(command)
+        if cell is None:
+            return await self.processes.run(command, heard)
+        walls = await self.sandbox.open(cell)
+        self._open.add(walls)
+        try:
+            environment = inside(command.environment, cell.home, walls.ports)
+            return await walls.run(msgspec.structs.replace(command, environment=environment), heard)
+        finally:
+            self._open.discard(walls)
+            await asyncio.shield(walls.close())
+
+    async def sweep(self, mark: str) -> int:
+        ended = [await walls.sweep(mark) for walls in tuple(self._open)]
+        return sum(ended) + await self.processes.sweep(mark)
+
+
+class EnclosedSweeps:
+    """Processes as they are, whose sweeps reach behind walls too: containers are nobody's children."""
+
+    def __init__(self, sandbox: Sandbox, processes: Processes, folder: Path) -> None:
+        self.sandbox = sandbox
+        self.processes = processes
+        self.folder = folder
+
+    async def run(self, command: Command, heard: Heard) -> Exit:
+        return await self.processes.run(command, heard)
+
+    async def sweep(self, mark: str) -> int:
+        make_private_folder(self.folder)
+        place = str(self.folder)
+        walls = await self.sandbox.open(Cell(run=mark, folder=place, tree=place, home=place))
+        try:
+            return await walls.sweep(mark)
+        finally:
+            await walls.close()
+
+
+class OwnTemporaryFolder:
+    """Processes without a sandbox: commands in a checkout get the temporary folder of its view."""
+
+    def __init__(self, processes: Processes, view_of: ViewOf) -> None:
+        self.processes = processes
+        self.view_of = view_of
+
+    async def run(self, command: Command, heard: Heard) -> Exit:
+        view = self.view_of(command.workdir)
+        if view is not None:
+            environment = {**command.environment, "TMPDIR": view.temporary}
+            command = msgspec.structs.replace(command, environment=environment)
+        return await self.processes.run(command, heard)
+
+    async def sweep(self, mark: str) -> int:
+        return await self.processes.sweep(mark)
+
+
+class CheckoutCells:
+    """The cells of clean checkouts: one for each view of them, with a HOME that goes away with it."""
+
+    def __init__(
+        self,
+        layout: RepositoryLayout,
+        quarters: Quarters,
+        networks: GoalNetworks,
+        environment: Mapping[str, str],
+        view_of: ViewOf,
+        told: Callable[[GateEvent], None],
+    ) -> None:
+        self.limits = quarters.limits
+        self.image = quarters.image
+        self.allow_ptrace = quarters.allow_ptrace
+        self.networks = networks
+        self.view_of = view_of
+        self.told = told
+        self.root = layout.own / "checkouts"
+        self.objects = str(layout.common / "objects")
+        self.readable = readable_folders(None, quarters.read, environment)
+
+    def cell(self, command: Command) -> Cell | None:
+        """The cell around a command in a checkout; None for what Genba runs elsewhere for itself."""
+        workdir = Path(command.workdir)
+        if not workdir.is_relative_to(self.root):
+            return None
+        view = self.view_of(command.workdir)
+        if view is None:
+            raise UnrecoverableError(f"{workdir} is no checkout that commands can run in")
+        folder = Path(view.tree).parent / "walls"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        return Cell(
+            run=command.mark,
+            folder=str(folder),
+            tree=view.tree,
+            home=view.home,
+            overlay=view.overlay,
+            home_overlay=view.home_overlay,
+            writable=(view.reports,),
+            readable=self.readable,
+            binds=(Bind(source=view.objects, target=self.objects), *view.read_only),
+            gates=self._gates(self.networks.setup if view.setup else self.networks.goals),
+            limits=self.limits,
+            image=self.image,
+            allow_ptrace=self.allow_ptrace,
+            entry=command.entry,
+        )
+
+    def _gates(self, reach: Reach) -> tuple[Gate, ...]:
+        if reach.network is Network.NONE:
+            return ()
+
+        def make() -> Any:
+            from genba.connections.egress.proxy import AllowListProxy  # noqa: PLC0415  (see WhenAsked)
+
+            return AllowListProxy(reach.network, reach.allow, self.told, environment=os.environ)
+
+        return (Gate(name=PROXY, port=PROXY_PORT, serve=WhenAsked(make, bool(reach.allow)).serve),)
+
+
+class Reach(msgspec.Struct, frozen=True):
+    """A network, and the hosts of its list."""
+
+    network: Network
+    allow: tuple[str, ...]
+
+
+class GoalNetworks(msgspec.Struct, frozen=True, kw_only=True):
+    """What the commands of a verification can reach."""
+
+    goals: Reach
+    setup: Reach
+
+
+class NetworkNoted:
+    """Runs goals, and adds to each result what its commands asked of the network, and what that answered."""
+
+    def __init__(self, runner: GoalRunner, used: list[GateEvent]) -> None:
+        self.runner = runner
+        self.used = used
+        """What the gates of the commands tell; one goal runs at a time."""
+
+    async def run(self, goal: Goal, place: Place, mark: str) -> CheckResult:
+        self.used.clear()
+        result = await self.runner.run(goal, place, mark)
+        return with_network(result, tuple(self.used)) if self.used else result
+
+
+def with_network(result: CheckResult, used: tuple[GateEvent, ...]) -> CheckResult:
+    """A result with what its commands reached in its log; one that did not pass names the hosts that were denied."""
+    lines = [f"{event.verdict}  {event.target or 'a request'}{_because(event)}" for event in used]
+    output = "\n\n".join(part for part in (result.output, "network:\n" + "\n".join(lines)) if part)
+    denied = list(dict.fromkeys(event.target for event in used if event.verdict == "denied" and event.target))
+    detail = result.detail
+    if denied and not result.passed:
+        named = ", ".join(denied[:_NAMED]) + (f" and {len(denied) - _NAMED} more" if len(denied) > _NAMED else "")
+        detail = f"{detail}; the network policy denied {named} (sandbox.allow and verification.network permit hosts)"
+    return msgspec.structs.replace(result, output=output, detail=detail)
+
+
+def _because(event: GateEvent) -> str:
+    return f": {event.detail}" if event.detail else ""
+
+
+def inside(environment: Mapping[str, str], home: str, ports: Mapping[str, int]) -> dict[str, str]:
+    """An environment as it is behind walls, with the way out of them."""
+    way = proxy_variables(loopback_address(ports[PROXY])) if PROXY in ports else {}
+    return {**walled_environment(environment, home), **way}

@@ -1,0 +1,148 @@
+"""Choosing and making the walls of a run."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from genba.connections.atomic_write import put
+from genba.connections.private_folders import make_private_folder
+from genba.definitions.agent.definition import AgentDefinition
+from genba.definitions.project.project import Project
+from genba.domain.errors import ConfigurationError
+from genba.domain.ports import Processes, Sandbox
+from genba.domain.problems import Problem, did_you_mean
+from genba.domain.sessions.outcomes import PermissionMode
+from genba.domain.sessions.sandbox import SandboxKind
+
+if TYPE_CHECKING:
+    from genba.connections.git.repository.layout import RepositoryLayout
+
+SANDBOX_VARIABLE = "GENBA_SANDBOX"
+"""Names a kind in place of the default: for machines and tests, where no file does."""
+_RISK = "--i-accept-the-risk   runs it all the same, as you, on this machine"
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """The walls that a run gets."""
+
+    kind: SandboxKind
+    fallen_back: str = ""
+    """Why there are no walls, where nobody chose to have none."""
+
+
+def choose(definition: AgentDefinition, layout: RepositoryLayout, processes: Processes, accepts_risk: bool) -> Choice:
+    """The kind of walls, or why this agent may not be run with those that there are."""
+    wanted = definition.quarters.kind or _from_environment()
+    isolated = definition.file.runner.execution.worktree.enabled
+    choice = _chosen(wanted, isolated, layout, processes, definition)
+    if (
+        not choice.kind.has_walls
+        and definition.widest_permission is PermissionMode.BYPASS_PERMISSIONS
+        and not accepts_risk
+    ):
+        why = f": {choice.fallen_back}" if choice.fallen_back else ""
+        told = f"bypassPermissions without walls would let the agent do on this machine whatever you can do{why}"
+        source = definition.sources.get("runner.boundaries.permissionMode", definition.sources["name"])
+        raise ConfigurationError((Problem(source, "runner.boundaries.permissionMode", told, _RISK),))
+    return choice
+
+
+def _chosen(
+    wanted: SandboxKind | None,
+    isolated: bool,
+    layout: RepositoryLayout,
+    processes: Processes,
+    definition: AgentDefinition,
+) -> Choice:
+    if not isolated:
+        if wanted is not None and wanted.has_walls:
+            told = f"{wanted} needs a working tree of its own: runner.execution.worktree.enabled is false"
+            source = definition.sources.get("runner.execution.worktree.enabled", definition.sources["name"])
+            raise ConfigurationError((Problem(source, "runner.execution.worktree.enabled", told),))
+        told = "it works in your own checkout" if wanted is None else ""
+        return Choice(kind=SandboxKind.WORKTREE, fallen_back=told)
+    if wanted is None:
+        problem = _trial(layout, processes)
+        return Choice(kind=SandboxKind.WORKTREE if problem else SandboxKind.BUBBLEWRAP, fallen_back=problem)
+    if wanted is SandboxKind.BUBBLEWRAP:
+        problem = _trial(layout, processes)
+    else:
+        problem = make(wanted, processes, definition.quarters.options).problem()
+    if problem:
+        source = definition.sources.get("runner.sandbox.kind", "sandbox")
+        raise ConfigurationError((Problem(source, "sandbox.kind", f"{wanted}: {problem}", "genba doctor"),))
+    return Choice(kind=wanted)
+
+
+def kind_for(project: Project, layout: RepositoryLayout, processes: Processes) -> SandboxKind:
+    """The walls that the project has on this machine, whoever works behind them."""
+    wanted = project.file.sandbox.kind or _from_environment()
+    if wanted is not None:
+        return wanted
+    return SandboxKind.WORKTREE if _trial(layout, processes) else SandboxKind.BUBBLEWRAP
+
+
+def make(kind: SandboxKind, processes: Processes, options: tuple[str, ...] = ()) -> Sandbox:
+    """The sandbox of a kind. `options` are the project's; the user's own are in the environment."""
+    match kind:
+        case SandboxKind.WORKTREE:
+            from genba.connections.sandbox.worktree import WorktreeSandbox  # noqa: PLC0415  (one kind at a time)
+
+            return WorktreeSandbox(processes)
+        case SandboxKind.BUBBLEWRAP:
+            from genba.connections.sandbox.bubblewrap.bubblewrap import BubblewrapSandbox  # noqa: PLC0415  (see above)
+
+            return BubblewrapSandbox(processes)
+        case SandboxKind.DOCKER | SandboxKind.PODMAN:
+            from genba.connections.sandbox.containers.containers import ContainerSandbox  # noqa: PLC0415  (see above)
+            from genba.connections.sandbox.containers.options import OPTIONS_VARIABLE  # noqa: PLC0415  (see above)
+
+            own = tuple(os.environ.get(OPTIONS_VARIABLE, "").split())
+            return ContainerSandbox(kind, processes, options=own, project_options=options)
+
+
+def _from_environment() -> SandboxKind | None:
+    named = os.environ.get(SANDBOX_VARIABLE, "")
+    if not named:
+        return None
+    try:
+        return SandboxKind(named)
+    except ValueError as error:
+        hint = did_you_mean(named, list(SandboxKind)) or f"known: {', '.join(SandboxKind)}"
+        problem = Problem("environment", SANDBOX_VARIABLE, f'"{named[:80]}" is no kind of sandbox', hint)
+        raise ConfigurationError((problem,)) from error
+
+
+def _trial(layout: RepositoryLayout, processes: Processes) -> str:
+    """Why bubblewrap cannot be used. That it can is remembered, until the machine or its bwrap is another."""
+    mark = _this_machine()
+    memory = layout.own / "bubblewrap"
+    if mark:
+        try:
+            if memory.read_text("utf-8") == mark:
+                return ""
+        except OSError:
+            pass
+    problem = make(SandboxKind.BUBBLEWRAP, processes).problem()
+    if mark and not problem:
+        make_private_folder(memory.parent)
+        put(memory, mark.encode())
+    return problem
+
+
+def _this_machine() -> str:
+    """What the answer to "does bubblewrap work here" depends on; empty where that cannot be told."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+        found = next(
+            path
+            for folder in os.environ.get("PATH", os.defpath).split(os.pathsep)
+            if (path := Path(folder) / "bwrap").is_file()
+        )
+        return f"{boot} {os.getuid()} {found} {found.stat().st_mtime_ns}"
+    except (OSError, StopIteration):
+        return ""

@@ -1,0 +1,1 @@
+"""Sessions and the fleet: agents, supervisors, sharing."""

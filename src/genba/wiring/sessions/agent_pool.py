@@ -1,0 +1,246 @@
+"""The crew: the agents of a project as the orchestrator can start them, and what this machine has left for them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+import time
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from genba.connections.git.worktrees.naming import generated_branch
+from genba.coordination.scheduler.handover_notes import note_for
+from genba.coordination.scheduler.planning import limits_of, plan_parameters
+from genba.coordination.scheduler.reviews import review_parameters
+from genba.coordination.scheduler.session_plan import SessionPlan
+from genba.definitions.agent.layers import Layer
+from genba.domain.errors import ConfigurationError, GenbaError, NotFoundError
+from genba.domain.fleet.records import Field, FleetSession, Purpose, Resources
+from genba.domain.problems import Problem
+from genba.execution.verification.policy import known_types
+from genba.judgement.loop.closure import ends_task
+from genba.judgement.scheduling.actions import Agent, Me
+from genba.wiring.sessions.landed_sessions import close_landed
+from genba.wiring.sessions.liveness import process_lives
+from genba.wiring.sessions.stages import AS_STAGE
+from genba.wiring.tracker.board_filter import BoardFilter
+
+if TYPE_CHECKING:
+    from genba.blackboard.fleet.fleet_board import FleetBoard
+    from genba.definitions.agent.definition import AgentDefinition
+    from genba.definitions.agent.registry import AgentInfo
+    from genba.domain.tasks.task import Task
+    from genba.judgement.scheduling.actions import Start
+    from genba.judgement.scheduling.plans import PlanLimits
+    from genba.wiring.project.project_context import House
+
+_FLEET = "genba work"
+LEAVES_NOTHING: dict[str, Any] = {
+    "runner": {
+        "integrations": {"github": {"enabled": False}},
+        "execution": {"finalize": {"autoMerge": False, "push": False, "createPr": False}},
+    }
+}
+"""A plan and a review change nothing but the blackboard, and a manager has others work."""
+_INTO_ITS_TASK: dict[str, Any] = {"runner": {"execution": {"finalize": {"autoMerge": True, "createPr": False}}}}
+"""A part lands on the branch of its task, which only this repository has: nobody proposes it anywhere."""
+_SCRATCH = {Purpose.PLAN: "plan", Purpose.REVIEW: "review", Purpose.MANAGE: "manage"}
+"""Sessions that leave no commit, and how their branches are called."""
+SCRATCH_BRANCH = "genba/review-"
+"""How the branch of a review begins; its number follows."""
+_NEVER = "0" * 40
+_MOMENT_SECONDS = 0.5
+"""How long an agent that was read counts as read just now."""
+
+
+class ProjectCrew:
+    """Knows which agents there were when the executor began. What each is held to is read when it begins."""
+
+    def __init__(
+        self, house: House, board: FleetBoard, me: Me, base_branch: str, on_board: BoardFilter | None = None
+    ) -> None:
+        self.house = house
+        self.board = board
+        self.base_branch = base_branch
+        self.on_board = on_board
+        self._read: dict[tuple[str, tuple[int, ...]], tuple[float, AgentDefinition]] = {}
+        self._readers: set[str] = set()
+        """Agents that only read, and work here because they are the stage of a type of task."""
+        self.asks = False
+        """Whether one of them asks for its next action."""
+        infos, broken = self.house.registry.agents()
+        self.broken = {name: problems[0] for name, problems in broken.items()}
+        """By the name of an agent that cannot be read: the first of its problems."""
+        stages = house.project.stages
+        self._me = msgspec.structs.replace(me, agents=self._agents(infos), stages=stages)
+
+    async def me(self, running: int) -> Me:
+        resources = await asyncio.to_thread(self._resources)
+        on_board = self.on_board.numbers if self.on_board is not None else self._me.on_board
+        return msgspec.structs.replace(self._me, running=running, resources=resources, on_board=on_board)
+
+    def _agents(self, infos: tuple[AgentInfo, ...]) -> tuple[Agent, ...]:
+        found = []
+        named = {agent for stages in self.house.project.stages.values() for agent in stages}
+        for info in infos:
+            definition = self.house.registry.load(info.name)
+            if info.name in named and definition.only_reads and not definition.joins_fleets:
+                self._readers.add(info.name)
+            if definition.joins_fleets or info.name in self._readers:
+                self.asks = self.asks or definition.state_driven
+                found.append(
+                    Agent(
+                        name=info.name,
+                        capabilities=info.capabilities,
+                        provider=self._provider(definition),
+                        manages=definition.manages,
+                    )
+                )
+        return tuple(found)
+
+    def _provider(self, definition: AgentDefinition) -> str:
+        return provider_of(self.house, definition)
+
+    def _resources(self) -> Resources:
+        import psutil  # noqa: PLC0415  (slow to import)
+
+        memory = psutil.virtual_memory().available >> 20
+        places = (self.house.layout.common, tempfile.gettempdir())
+        disk = min(shutil.disk_usage(place).free for place in places) >> 20
+        return Resources(free_memory_mb=memory, free_disk_mb=disk)
+
+    async def plan(self, move: Start, field: Field) -> tuple[SessionPlan, str]:
+        task = field.tasks.get(move.task)
+        if task is None:
+            raise NotFoundError(f"there is no task #{move.task}", hint="genba task list")
+        subject = field.tasks.get(task.review_of, task) if task.review_of is not None else task
+        base_branch = await base_branch_of(self.house, self.base_branch, subject, field)
+        at_stage = move.agent in self.house.project.stages.get(task.type, ())
+        definition = self._definition(move.agent, self._held_to(move.purpose, base_branch, at_stage))
+        plan = SessionPlan(
+            definition=definition,
+            parameters=await self._parameters(definition, task, subject, move.purpose, base_branch),
+            project=self.house.project.name,
+            branch=branch_of(task, move.purpose, field),
+            base_branch=base_branch,
+            start_at=task.review_commit if move.purpose is Purpose.REVIEW else "",
+        )
+        return plan, self._provider(definition)
+
+    def _held_to(self, purpose: Purpose, base_branch: str, at_stage: bool) -> tuple[dict[str, Any], ...]:
+        """What a fleet sets for an agent, over what its files say."""
+        if purpose in _SCRATCH:
+            return (LEAVES_NOTHING,)
+        into = () if base_branch == self.base_branch else (_INTO_ITS_TASK,)
+        return (*into, AS_STAGE) if at_stage else into
+
+    def has_died(self, session: FleetSession) -> bool | None:
+        """Whoever works holds the lock of the branch, until the last moment when its process alone is left."""
+        if session.host != os.uname().nodename:
+            return None
+        process = self.house.board().start_of(session.run).process
+        return not self.house.is_running(session.branch) and not process_lives(process, session.heartbeat_at)
+
+    def _definition(self, agent: str, held_to: tuple[dict[str, Any], ...]) -> AgentDefinition:
+        """An agent as its files say now. Those that begin at one time begin with the same one."""
+        key, moment = (agent, tuple(id(values) for values in held_to)), time.monotonic()
+        if key in self._read and moment - self._read[key][0] < _MOMENT_SECONDS:
+            return self._read[key][1]
+        layers = [Layer(_FLEET, values) for values in held_to if values is not AS_STAGE or agent in self._readers]
+        definition = self.house.registry.load(agent, layers)
+        self.house.check(definition)
+        self._read[key] = (moment, definition)
+        return definition
+
+    async def _parameters(
+        self, definition: AgentDefinition, task: Task, subject: Task, purpose: Purpose, base_branch: str
+    ) -> dict[str, Any]:
+        """What the agent is told: its defaults, its task, and what a planner and a reviewer need besides."""
+        given = parameters(definition, task.number)
+        declared = definition.file.parameters
+        if purpose is Purpose.PLAN:
+            limits = await asyncio.to_thread(self.plan_limits, task)
+            return {**given, **plan_parameters(task, limits, declared, self.house.project.language)}
+        if purpose is Purpose.REVIEW:
+            last = await asyncio.to_thread(self.board.board.last_verification, subject.number)
+            language = self.house.project.language
+            return {**given, **review_parameters(task, subject, base_branch, last, declared, language)}
+        return given
+
+    def plan_limits(self, task: Task) -> PlanLimits:
+        """What a plan of this task is held to."""
+        rules = self.house.project.rules
+        agents = tuple(agent.name for agent in self._me.agents)
+        return limits_of(self.board, task, self.house.project.fleet.decompose, agents, known_types(rules))
+
+    async def handover(self, task: int) -> str:
+        return await asyncio.to_thread(note_for, self.board, task, language=self.house.project.language)
+
+    def stages(self) -> dict[str, tuple[str, ...]]:
+        return self._me.stages
+
+    async def close_landed(self, run: str, landed: str) -> bool:
+        return await close_landed(self.house, run, landed)
+
+    def closes(self, agent: str) -> bool:
+        try:
+            github = self.house.registry.load(agent).file.runner.integrations.github
+        except GenbaError:
+            return True
+        return ends_task(github.default_closure_action)
+
+    def reviewed_types(self) -> dict[str, str]:
+        rules = self.house.project.rules
+        types = rules.task_types if rules is not None else {}
+        return {name: found.reviewer_type for name, found in types.items() if found.requires_review}
+
+
+async def base_branch_of(house: House, base: str, task: Task, field: Field) -> str:
+    """Where the work starts from and lands: a part on the branch of its task, everything else on the base."""
+    parent = field.tasks.get(task.parent) if task.parent is not None else None
+    if parent is None:
+        return base
+    branch = branch_of(parent, Purpose.INTEGRATE, field)
+    git = house.layout.git
+    if await git.commit_of(f"refs/heads/{branch}") is None:
+        above = await base_branch_of(house, base, parent, field)
+        tip = await git.commit_of(f"refs/heads/{above}")
+        await git.run("update-ref", f"refs/heads/{branch}", tip or "", _NEVER, allow=(0, 128))
+    return branch
+
+
+def branch_of(task: Task, purpose: Purpose, field: Field) -> str:
+    """The branch of a session. Whoever tries a task again goes on where the others stopped."""
+    if purpose in _SCRATCH:
+        return f"genba/{_SCRATCH[purpose]}-{task.number}"
+    known = [
+        session.branch
+        for session in (*field.failures.get(task.number, ()), *field.sessions)
+        if session.task == task.number and session.purpose in (Purpose.WORK, Purpose.INTEGRATE) and session.branch
+    ]
+    return known[-1] if known else generated_branch("", "", task.number, task.title)
+
+
+def parameters(definition: AgentDefinition, issue: int) -> dict[str, Any]:
+    """The parameters of an agent that a fleet starts: their defaults, and the task."""
+    declared = definition.file.parameters
+    missing = [name for name, one in declared.items() if one.required and one.default is None and name != "issue"]
+    if missing:
+        told = f'a fleet cannot give it "{missing[0]}": only the parameter issue and those with a default are given'
+        source = definition.sources["name"]
+        raise ConfigurationError((Problem(source, f"parameters.{missing[0]}", told, "give it a default"),))
+    return {**{name: one.default for name, one in declared.items()}, "issue": issue}
+
+
+def provider_of(house: House, definition: AgentDefinition) -> str:
+    """Who answers in the end: the provider of the model, or the kind of agent where none is known."""
+    kind = definition.adapter_type or ""
+    try:
+        look = getattr(house.adapter(definition), "provider", None)
+    except GenbaError:
+        return kind
+    found = look(os.environ) if look is not None else None
+    return found.name if found is not None else kind

@@ -1,0 +1,387 @@
+"""A fleet on this machine: the blackboard, the engine, the nursery and the orchestrator, wired together."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.tasks.board import Blackboard
+from genba.connections.git.repository.stale_locks import sweep_drafts
+from genba.coordination.engine.durable_engine import Engine
+from genba.coordination.engine.engine_log import News
+from genba.coordination.merge_queue.queue import MergeTurn
+from genba.coordination.merge_queue.queue_passes import TURN
+from genba.coordination.scheduler.orchestrator import PART, Orchestrator, waking
+from genba.coordination.scheduler.planning import finish_plan
+from genba.coordination.scheduler.progress import Watch
+from genba.coordination.scheduler.reviews import finish_review
+from genba.coordination.scheduler.session import Parts
+from genba.domain.decoding import reader
+from genba.domain.errors import DiskFullError, NotFoundError, StateConflictError, UnavailableError
+from genba.domain.fleet.progress import Ended, FleetEvent, FleetEventKind, FleetPicture, WorkSummary
+from genba.domain.fleet.records import Executor, Field, PartEnd, PartOrder, Purpose
+from genba.execution.loop.journal_steps import PlainSteps
+from genba.execution.run import RunResult
+from genba.judgement.scheduling.actions import Me
+from genba.judgement.scheduling.plans import plan_check
+from genba.judgement.scheduling.spending import reached
+from genba.judgement.verification.reviews import verdict_check
+from genba.wiring.project.notifications import notices_sent
+from genba.wiring.project.settings_file import SettingsFile
+from genba.wiring.project.telemetry import heard_by_fleet
+from genba.wiring.sessions.agent_pool import ProjectCrew
+from genba.wiring.sessions.live_segments import LiveParts
+from genba.wiring.sessions.provider_pauses import ProviderGate
+from genba.wiring.sessions.session_sharing import SessionSharing
+from genba.wiring.sessions.supervisor import nursery_of
+from genba.wiring.tracker.board_filter import BoardFilter
+from genba.wiring.verification.merge_verification import Proving, target_of
+from genba.wiring.verification.verifier import sweep_checkouts
+
+if TYPE_CHECKING:
+    from genba.coordination.facilitator.facilitator import Scope
+    from genba.definitions.project.work_sections import FleetSettings
+    from genba.domain.ports import Steps
+    from genba.domain.sessions.evidence import CheckResult
+    from genba.wiring.project.project_context import House
+    from genba.wiring.workflow.server import Door, WorkflowServer
+
+Listener = Callable[[FleetEvent], None]
+HOST_VARIABLE, EXECUTOR_VARIABLE = "GENBA_HOST", "GENBA_EXECUTOR"
+_MOST_ON_ONE_HOST = 64
+_ASK_AGAIN_SECONDS = 1.0
+_SWITCH_SECONDS = 0.02
+"""How long a thread may go on before another has its turn. Dozens of them do little things here, and what they gain by
+being quick is less than what the switching costs."""
+
+
+class Fleet:
+    """One executor of a project. Whatever happens to it, another one can go on."""
+
+    def __init__(self, house: House, board: FleetBoard, watch: Watch, on_board: BoardFilter | None = None) -> None:
+        self.house = house
+        self.board = board
+        """Of the parts and the turns: when the database is out of reach, they wait for it."""
+        self.looking = watch.board
+        """Of whoever decides and watches, who is told."""
+        self.watch = watch
+        self.on_board = on_board
+        self.settings: FleetSettings = house.project.fleet
+        self.gate = ProviderGate(board, self.settings.work.patience_seconds)
+        self.nursery = nursery_of(house.layout)
+        self.file = SettingsFile(house.layout.top)
+        self.proving = Proving(house, board)
+        self.crew: ProjectCrew | None = None
+        self.orchestrator: Orchestrator | None = None
+        self.parts: LiveParts | None = None
+        self.server: WorkflowServer | None = None
+        """Answers agents that ask what is next, where there are any."""
+        self._parking = asyncio.Event()
+        self._leaving = threading.Event()
+        board.store.endure = lambda _error: not self._leaving.wait(_ASK_AGAIN_SECONDS)
+        self._opened = asyncio.Event()
+        """Whatever this executor left goes on as soon as the engine runs; it waits for the rest of the fleet."""
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        house: House,
+        *,
+        workers: int | None = None,
+        only_agent: str = "",
+        only_label: str = "",
+        only_board: Scope | None = None,
+        executor: str = "",
+        listener: Listener = lambda _event: None,
+        door: Door | None = None,
+    ) -> AsyncIterator[Fleet]:
+        """An executor, ready to work; what it had left unfinished goes on at once."""
+        sys.setswitchinterval(_SWITCH_SECONDS)
+        settings = house.project.fleet
+        base_branch = await check_ground(house, settings)
+        on_board = await BoardFilter.read(house, only_board) if only_board is not None else None
+        board = FleetBoard(house.board())
+        looking = FleetBoard(Blackboard(board.store.impatient()))
+        slots = workers or settings.work.workers
+        watch = Watch(looking, "", slots, house.project.name or house.layout.main.name, listener)
+        fleet = cls(house, board, watch, on_board)
+        watch.listener = heard_by_fleet(house, listener, fleet.picture)
+        loading = asyncio.create_task(asyncio.to_thread(fleet.nursery.open))  # on another core, while the engine loads
+        try:
+            engine = await fleet._engine(executor, slots)
+        except BaseException:
+            await asyncio.gather(loading, return_exceptions=True)
+            fleet.nursery.close()
+            raise
+        try:
+            await loading
+            await fleet._begin(engine, base_branch, slots, only_agent, only_label, door)
+            yield fleet
+        finally:
+            watch.parking = True
+            fleet._leaving.set()
+            if fleet.orchestrator is not None:
+                await fleet.orchestrator.closing.stop()
+            await engine.close()
+            if fleet.server is not None:
+                await asyncio.to_thread(fleet.server.close)
+            fleet.nursery.close()
+            await asyncio.to_thread(fleet.looking.leave, engine.executor, "parked")
+            await fleet._tidy()
+
+    async def _tidy(self) -> None:
+        """Take away what was left by those who were killed here. Nobody is kept from leaving by it."""
+        with suppress(OSError):
+            await sweep_checkouts(self.house.layout, self.house.processes)
+        with suppress(OSError):
+            await asyncio.to_thread(sweep_drafts, self.house.layout)
+
+    async def _engine(self, executor: str, slots: int) -> Engine:
+        """The engine under the name that was given, or under the first free one of this host."""
+        named = executor or os.environ.get(EXECUTOR_VARIABLE, "")
+        names = [named] if named else [f"{host()}-{number}" for number in range(1, _MOST_ON_ONE_HOST + 1)]
+        if not self.board.board.store.on_postgres:
+            names = names[:1]
+        handlers = {PART: self._part, TURN: self._turn}
+        while True:
+            name = names.pop(0)
+            try:
+                self.watch.executor = name
+                return await Engine.open(
+                    self.house.database(),
+                    executor=name,
+                    workers=slots,
+                    handlers={kind: waking(handler, self._wake) for kind, handler in handlers.items()},
+                    forgetful=(TURN,),  # a turn looks at the target first, and finds there what one before it did
+                    project=self.board.board.store.project,
+                    say=self._say,
+                )
+            except UnavailableError:
+                raise
+            except StateConflictError:
+                if not names:
+                    raise
+
+    async def _begin(
+        self, engine: Engine, base_branch: str, slots: int, only_agent: str, only_label: str, door: Door | None
+    ) -> None:
+        me = Me(
+            executor=engine.executor,
+            host=host(),
+            workers=slots,
+            only_agent=only_agent,
+            only_label=only_label,
+            only_board=self.on_board.name if self.on_board is not None else "",
+        )
+        crew = self.crew = ProjectCrew(self.house, self.looking, me, base_branch, self.on_board)
+        for name, problem in crew.broken.items():
+            told = f"{name} cannot be used: {problem}  genba agent check {name}"
+            self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=told))
+        own = Executor(id=engine.executor, host=host(), process=os.getpid(), workers=slots)
+        await asyncio.to_thread(self.looking.register, own)
+        if door is not None and crew.asks:
+            await self._answer(door, engine.executor)
+        self.orchestrator = Orchestrator(
+            self.looking,
+            engine,
+            self.settings,
+            crew,
+            self.watch,
+            self._park_part,
+            host(),
+            self._looked,
+            self._end_agents,
+            self._close,
+        )
+        self.watch.tell(FleetEvent(kind=FleetEventKind.OPENED, detail=f"{engine.executor}, {slots} workers"))
+        self._opened.set()
+
+    async def work(self, until_empty: bool = False) -> WorkSummary:
+        """Move the tasks on, until somebody stops it or there is nothing left."""
+        assert self.orchestrator is not None  # noqa: S101  (an open fleet has one)
+        async with notices_sent(self.house, self._note):
+            working = asyncio.ensure_future(self._follow(self.orchestrator, until_empty))
+            parking = asyncio.ensure_future(self._parking.wait())
+            try:
+                await asyncio.wait({working, parking}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                parking.cancel()
+                if not working.done():
+                    working.cancel()
+                    await asyncio.wait({working})
+        ended = Ended.PARKED if working.cancelled() else working.result()
+        return await asyncio.to_thread(self.watch.summary, ended)
+
+    async def _follow(self, orchestrator: Orchestrator, until_empty: bool) -> Ended:
+        """Work in step with the tracker of the project, where that is another one than the blackboard."""
+        office = self.house.office()
+        if office is None:
+            return await orchestrator.work(until_empty)
+        follower = office.follower(self._note, self._wake)
+        try:
+            async with follower.at_work(), self._board_followed(office.settings.sync_seconds):
+                while True:
+                    ended = await orchestrator.work(until_empty)
+                    if ended is not Ended.EMPTY or not await follower.changed():
+                        return ended
+        finally:
+            await office.close()
+
+    def _board_followed(self, seconds: float) -> AbstractAsyncContextManager[None]:
+        if self.on_board is None:
+            return nullcontext()
+        return self.on_board.followed(seconds, self._note, self._wake)
+
+    def _note(self, told: str) -> None:
+        self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=told))
+
+    def park(self) -> None:
+        """Leave: what runs is parked, and goes on with the next one who works. Safe to repeat."""
+        self.watch.parking = True
+        self._parking.set()
+
+    def picture(self) -> FleetPicture:
+        limits = [limit for limit in (self.settings.budget.day_usd, self.settings.budget.project_usd) if limit]
+        return msgspec.structs.replace(self.watch.picture(), budget_usd=min(limits, default=None))
+
+    async def _part(self, payload: str, steps: Steps) -> str:
+        """One part of a session, and what it came to."""
+        await self._opened.wait()
+        parts = self._live_parts()
+        order = reader(PartOrder).decode(payload)
+        carried = Parts(self.board, parts.prepare, self._afford, self._finish, self.house.project.language)
+        done = await carried.carry_out(payload, steps)
+        session = await asyncio.to_thread(self.board.session, order.run)
+        self.watch.finished(session, await asyncio.to_thread(self.board.board.get, session.task))
+        return done
+
+    async def _close(self, order: PartOrder) -> None:
+        """The part that closes what has landed: nobody has to remember any of it."""
+        await self._part(msgspec.json.encode(order).decode(), PlainSteps())
+
+    async def _turn(self, payload: str, steps: Steps) -> str:
+        """One turn of the merge queue of a target."""
+        await self._opened.wait()
+        target = target_of(self.house, self.settings)
+        return await MergeTurn(self.board, target, self.proving.verify, self.watch.hear_queue).handle(payload, steps)
+
+    def _live_parts(self) -> LiveParts:
+        if self.parts is None:
+            share = SessionSharing.of(self.house)
+            self.parts = LiveParts(self.house, self.board, self.nursery, self.gate, self.watch, self._accepts, share)
+        return self.parts
+
+    async def _answer(self, door: Door, executor: str) -> None:
+        """Answer the agents that ask what is next, from now on."""
+        from genba.wiring.workflow.answers import open_server  # noqa: PLC0415  (only where an agent asks)
+
+        assert self.crew is not None  # noqa: S101  (an open fleet has one)
+        parts = self._live_parts()
+        self.server, parts.workflow = await open_server(
+            self.house, self.board, self.looking, self.crew, parts.find, door, executor, self._leaving.is_set
+        )
+
+    def _looked(self, field: Field) -> None:
+        self.gate.know(field.pauses)
+        told = self.file.news()
+        if told:
+            self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=told))
+
+    async def _end_agents(self, run: str) -> None:
+        await self._live_parts().end(run)
+
+    def _park_part(self, run: str, why: str) -> None:
+        if self.parts is not None:
+            self.parts.park(run, why)
+
+    def _wake(self) -> None:
+        if self.orchestrator is not None:
+            self.orchestrator.wake.set()
+
+    def _say(self, news: News) -> None:
+        self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=news.message))
+
+    def _afford(self, number: int, agent: str) -> str:
+        """Why a task and an agent may spend no more."""
+        task = self.board.board.get(number)
+        limits = self.settings.budget
+        if task.budget_usd is None and not any(msgspec.structs.astuple(limits)):
+            return ""
+        from genba.blackboard.database.sanitize import now  # noqa: PLC0415  (only with a budget)
+
+        moment = now()
+        asked = tuple(found for found in self.board.escalations(open_only=False) if found.task == number)
+        field = Field(now=moment, tasks={number: task}, escalations=asked, ledger=self.board.ledger(moment[:10]))
+        budget = reached(field, self.settings, task, agent)
+        return budget.told if budget is not None else ""
+
+    def _accepts(self, order: PartOrder) -> Callable[[dict[str, Any] | None], CheckResult | None]:
+        """What is wrong with what a planner or a reviewer answers; whoever works answers for nothing."""
+        language = self.settings.workflow.language
+        if order.purpose is Purpose.PLAN:
+            return partial(self._plan_wrong, order.task)
+        return partial(verdict_check, language=language) if order.purpose is Purpose.REVIEW else lambda _output: None
+
+    def _plan_wrong(self, number: int, output: dict[str, Any] | None) -> CheckResult | None:
+        assert self.crew is not None  # noqa: S101  (an open fleet has one)
+        task = self.board.board.get(number)
+        return plan_check(output, task, self.crew.plan_limits(task), self.settings.workflow.language)
+
+    def _finish(self, result: RunResult, order: PartOrder) -> PartEnd | None:
+        if order.purpose is Purpose.PLAN:
+            assert self.crew is not None  # noqa: S101  (an open fleet has one)
+            return finish_plan(result, order, self.board, self.crew.plan_limits(self.board.board.get(order.task)))
+        return finish_review(result, order, self.board)
+
+
+async def check_ground(house: House, settings: FleetSettings) -> str:
+    """The branch that tasks land on; refused where nobody could land anything."""
+    layout, git = house.layout, house.layout.git
+    house.check_writable()
+    head = await git.run("symbolic-ref", "--quiet", "HEAD", git_dir=layout.git_dir, allow=(0, 1))
+    branch = settings.merge.base_branch or head.stdout.strip().removeprefix("refs/heads/")
+    nothing = "nothing was started, nothing was changed."
+    busy = [name for name in ("rebase-merge", "rebase-apply") if (layout.git_dir / name).exists()]
+    if busy:
+        raise StateConflictError(
+            f"the repository is in the middle of a rebase ({busy[0]})",
+            unchanged=nothing,
+            hint="git rebase --continue   or   git rebase --abort",
+        )
+    if not branch:
+        raise StateConflictError(
+            "your checkout is on no branch, and merge.base_branch names none",
+            unchanged=nothing,
+            hint="git switch main   or, in .genba/config.yaml:  merge: {base_branch: main}",
+        )
+    if await git.commit_of(f"refs/heads/{branch}") is None:
+        raise NotFoundError(
+            f'there is no branch "{branch}" with a commit',
+            unchanged=nothing,
+            hint="git commit --allow-empty -m start   or, in .genba/config.yaml:  merge: {base_branch: NAME}",
+        )
+    import shutil  # noqa: PLC0415  (slow to import)
+
+    free = shutil.disk_usage(layout.common).free >> 20
+    if free < settings.work.min_free_disk_mb:
+        raise DiskFullError(
+            f"the disk is nearly full: {free} MB are free, {settings.work.min_free_disk_mb} are needed to begin",
+            unchanged=nothing,
+            hint="free some space: genba gc   or lower work.min_free_disk_mb",
+        )
+    return branch
+
+
+def host() -> str:
+    """The name of this machine."""
+    return os.environ.get(HOST_VARIABLE) or os.uname().nodename

@@ -1,0 +1,134 @@
+"""Calling a task done whose work somebody merged without Genba.
+
+Law: what counts is what is on the base now, held to the goals that the task has now. A verdict on the branch is not
+enough: the merge may have taken nothing of it, and what it brought may be gone again.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from genba.connections.git.repository.history import GitHistory, known_commit
+from genba.connections.git.scanning.issue_scan import GitScan
+from genba.connections.journal.redaction import Redactor
+from genba.domain.errors import StateConflictError
+from genba.domain.goals.goal import OF_CHANGES
+from genba.domain.goals.verification import Subject, Verification
+from genba.domain.processes import VERIFYING
+from genba.domain.tasks.task import Actor, ActorKind, StatusChange, Task, TaskStatus
+from genba.execution.verification.verify import evidence
+from genba.judgement.loop.closure import moves_on, stage_of
+from genba.wiring.sandbox.goal_sandboxes import Maker, fence_for
+from genba.wiring.sessions.stages import command_to_work
+from genba.wiring.verification.task_work import is_own_work
+from genba.wiring.verification.verifier import rulebook, verifier
+from genba.wiring.verification.verify_target import current_branch
+
+if TYPE_CHECKING:
+    from genba.execution.verification.policy import Policy
+    from genba.wiring.project.project_context import House
+
+_BY_HAND = {
+    TaskStatus.OPEN: (TaskStatus.IN_PROGRESS, TaskStatus.REVIEW),
+    TaskStatus.IN_PROGRESS: (TaskStatus.REVIEW,),
+}
+"""The way of work that no session made and that is verified; whoever dies on it goes on from where it stands."""
+
+
+async def settle(house: House, number: int, base_branch: str | None) -> Task:
+    """Call a task done whose verified commit is on the base, where its goals hold as they are now."""
+    history, board = GitHistory(house.layout.git), house.board(make=False)
+    task, last = board.get(number), board.last_verification(number)
+    if last is None or not last.done:
+        raise StateConflictError(
+            f"task #{number} is not verified", unchanged="nothing was changed.", hint=f"genba verify {number}"
+        )
+    base = base_branch or last.subject.base_branch or await current_branch(house)
+    tip, commit = await known_commit(history, base), last.subject.commit
+    if not await is_own_work(house, task, last.subject, base):
+        raise StateConflictError(
+            f"{commit[:7]}, which was verified, is not work on task #{number}",
+            unchanged="nothing was changed.",
+            hint=command_to_work(house, task),
+        )
+    if not await house.layout.git.is_ancestor(commit, tip):
+        raise StateConflictError(
+            f"{commit[:7]}, the verified commit of task #{number}, is not on {base}",
+            unchanged="nothing was changed.",
+            hint=f"git merge {commit[:12]}",
+        )
+    await _check_landing(house, task, last.subject, base, tip)
+    actor = Actor(ActorKind.ORCHESTRATOR, f"genba, told by {house.actor().name}")
+    by_hand = not board.newest_session(number).run
+    for to in _BY_HAND.get(task.status, ()) if by_hand else ():
+        task = board.change_status(number, StatusChange(to=to, actor=actor, commit=commit, version=task.version))
+    change = StatusChange(
+        to=TaskStatus.DONE, actor=actor, commit=commit, finalized=f"seen on {base}", version=task.version
+    )
+    stages = house.project.stages.get(task.type, ())
+    stage = stage_of(stages, task)
+    if stage and moves_on(stages, task, stage):
+        why = "a phase is complete"
+        change = msgspec.structs.replace(change, to=TaskStatus.OPEN, reason=why, phase=stage)
+    return board.change_status(number, change)
+
+
+async def _check_landing(house: House, task: Task, work: Subject, base: str, tip: str) -> None:
+    """Raises where the work is not on the base any more, or does not meet the goals there."""
+    landing, before = await _landing(house, work.commit, tip)
+    scan = GitScan(house.layout)
+    for sha in dict.fromkeys((landing, work.commit)):
+        if await scan.is_reverted(sha, base):
+            raise _not_done(house, task, f"{base} took {sha[:7]}, the work on task #{task.number}, back")
+    tree, others = await _tree(house, landing), await _tree(house, before) if before else ""
+    if before and tree == others:
+        raise _not_done(house, task, f"the merge {landing[:7]} took nothing of {work.commit[:7]}")
+    policy = await rulebook(house.layout, house.project).freeze(tip, base, task)
+    is_same = tree == await _tree(house, work.commit)
+    landed = work if is_same or not before else Subject(commit=landing, base=before, branch="", base_branch=base)
+    found = await _verify(house, task, landed, policy)
+    house.board().record_verification(task.number, "", found)
+    if not found.done:
+        raise _rejected(task, f"{found.subject.commit[:7]} does not meet the goals of task #{task.number}", found)
+    if tree != await _tree(house, tip):
+        lasting = tuple(each for each in policy.goals if not isinstance(each.goal, OF_CHANGES))
+        now = msgspec.structs.replace(policy, goals=lasting, artifacts=())
+        found = await _verify(house, task, Subject(commit=tip, base=tip, branch="", base_branch=base), now)
+        if not found.done:
+            raise _rejected(task, f"{base} at {tip[:7]} no longer meets the goals of task #{task.number}", found)
+
+
+async def _landing(house: House, commit: str, tip: str) -> tuple[str, str]:
+    """The commit by which the base got some work, and the one before it; nothing before where it is the work itself."""
+    span = ("rev-list", f"{commit}..{tip}")
+    after = set((await house.layout.git.text(*span, "--ancestry-path")).split())
+    chain = (await house.layout.git.text(*span, "--first-parent", "--parents")).splitlines()
+    for line in reversed(chain):
+        first, *parents = line.split()
+        if first in after:
+            return (commit, "") if parents[:1] == [commit] else (first, parents[0])
+    return commit, ""
+
+
+async def _tree(house: House, commit: str) -> str:
+    return await house.layout.git.text("rev-parse", f"{commit}^{{tree}}")
+
+
+async def _verify(house: House, task: Task, subject: Subject, policy: Policy) -> Verification:
+    session = house.board().newest_session(task.number)
+    fence = fence_for(house, Maker(agent=session.agent, run=session.run))
+    mark = f"{VERIFYING}{os.getpid()}-{os.urandom(3).hex()}"
+    judge = verifier(house.layout, house.processes, Redactor(os.environ).text, mark, fence, session.agent)
+    return await judge.verify(subject, policy, lambda _result: None)
+
+
+def _not_done(house: House, task: Task, why: str) -> StateConflictError:
+    return StateConflictError(why, unchanged="nothing was changed.", hint=command_to_work(house, task))
+
+
+def _rejected(task: Task, why: str, found: Verification) -> StateConflictError:
+    hint = f"genba verify {task.number}   shows the last verdict on the task"
+    return StateConflictError(f"{why}: {evidence(found).detail}", unchanged="the status was not changed.", hint=hint)

@@ -1,0 +1,167 @@
+"""Finding out what a user means by a task, a branch or a commit, and looking at it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from genba.connections.git.repository.history import GitHistory, known_commit
+from genba.connections.git.worktrees.worktrees import GitWorkingTrees
+from genba.connections.journal.redaction import Redactor
+from genba.domain.errors import NotFoundError, StateConflictError
+from genba.domain.goals.verification import GoalResult, Subject, Verification
+from genba.domain.processes import VERIFYING
+from genba.domain.tasks.task import Task
+from genba.wiring.sandbox.goal_sandboxes import Maker, fence_for, maker_of_branch
+from genba.wiring.sessions.stages import command_to_work
+from genba.wiring.verification.task_work import is_own_work, landed_by_hand
+from genba.wiring.verification.verifier import Examination, rulebook, verifier
+
+if TYPE_CHECKING:
+    from genba.wiring.project.project_context import House
+
+_MAIN_BRANCHES = ("main", "master", "trunk", "develop")
+
+
+async def find(
+    house: House, target: str | None, base_branch: str | None, may_change: tuple[str, ...], needs_commit: bool
+) -> Examination:
+    """What is to be verified, and the policy of its base."""
+    history = GitHistory(house.layout.git)
+    task = _task(house, target)
+    subject = None
+    if needs_commit or target is not None:
+        if target is None:
+            raise NotFoundError("say what to verify: a task, a branch or a commit", hint="genba verify 12")
+        subject = await _subject(house, history, target, task, base_branch, needs_commit)
+    base_name = subject.base_branch if subject is not None else base_branch or await current_branch(house)
+    tip = await known_commit(history, base_name)
+    policy = await rulebook(house.layout, house.project).freeze(tip, base_name, task, may_change)
+    session = house.board().newest_session(task.number) if task is not None else None
+    if session is not None:
+        maker = Maker(agent=session.agent, run=session.run)
+    else:
+        maker = maker_of_branch(house, subject.branch if subject is not None else "")
+    return Examination(
+        shown=target or base_name,
+        number=task.number if task is not None else None,
+        agent=(session.agent if session is not None else "") or "iterator",
+        maker=maker,
+        subject=subject,
+        policy=policy,
+        recorded=not may_change and base_branch is None,
+    )
+
+
+async def look(house: House, examination: Examination, fresh: bool, told: Callable[[GoalResult], None]) -> Verification:
+    """The verdict. That of a task is written on the blackboard; its status stays as it is."""
+    import os  # noqa: PLC0415  (beside its use)
+
+    assert examination.subject is not None  # noqa: S101  (asked for with needs_commit)
+    mark = f"{VERIFYING}{os.getpid()}-{os.urandom(3).hex()}"
+    maker = examination.maker
+    judge = verifier(
+        house.layout, house.processes, Redactor(os.environ).text, mark, fence_for(house, maker), maker.agent
+    )
+    found = await judge.verify(examination.subject, examination.policy, told, fresh)
+    if examination.number is not None and examination.recorded:
+        house.board().record_verification(examination.number, "", found)
+    return found
+
+
+def _task(house: House, target: str | None) -> Task | None:
+    """The task that is meant; a number that is no task may still be a commit."""
+    digits = (target or "").removeprefix("#")
+    if target is None or not (digits.isascii() and digits.isdigit()):
+        return None
+    number = int(digits[:18])
+    if not house.has_board():
+        if target.startswith("#"):
+            raise NotFoundError(f"there is no task #{number}", hint='genba task add "what is to be done"')
+        return None
+    try:
+        return house.board().get(number)
+    except NotFoundError:
+        if len(target) >= 7 and not target.startswith("#"):  # noqa: PLR2004  (a short commit may be all digits)
+            return None
+        raise
+
+
+async def _subject(
+    house: House, history: GitHistory, target: str, task: Task | None, base_branch: str | None, needs_commit: bool
+) -> Subject | None:
+    branch, commit = "", None
+    if task is not None:
+        found = await _of_task(house, history, task)
+        if isinstance(found, Subject):
+            return found
+        branch = found
+        if not branch and not needs_commit:
+            return None
+        if not branch:
+            raise StateConflictError(
+                f"task #{task.number} has no branch yet, and no commit is its work",
+                unchanged="nothing was changed.",
+                hint=command_to_work(house, task, house.board().newest_session(task.number).agent),
+            )
+    else:
+        branch = await history.branch_of(target)
+    commit = await known_commit(history, branch or target)
+    base_name = base_branch or await _base_for(house, history, branch)
+    base_tip = await known_commit(history, base_name)
+    fork = await history.fork_point(base_tip, commit)
+    if fork is None:
+        raise StateConflictError(f"{target} and {base_name} have no commit in common", hint="--base-branch NAME")
+    dirty, strayed = await _tree_of(house, branch)
+    return Subject(commit=commit, base=fork, branch=branch, base_branch=base_name, dirty=dirty, strayed=strayed)
+
+
+async def _of_task(house: House, history: GitHistory, task: Task) -> Subject | str:
+    """The branch of a task's newest session; for work that has landed, the commit that was verified last."""
+    board = house.board()
+    branch = board.newest_session(task.number).branch
+    if branch and await history.branch_of(branch) and not await _has_landed(house, history, branch):
+        return branch
+    last = board.last_verification(task.number)
+    base = await current_branch(house)
+    there = last is not None and await history.commit_of(last.subject.commit) is not None
+    if last is not None and there and await is_own_work(house, task, last.subject, last.subject.base_branch or base):
+        return last.subject
+    if branch and await history.branch_of(branch):
+        return branch
+    return (await landed_by_hand(house, task, base) if not branch else None) or ""
+
+
+async def _has_landed(house: House, history: GitHistory, branch: str) -> bool:
+    """Whether the base has all of a branch already."""
+    base = await _base_for(house, history, branch)
+    tip = await known_commit(history, branch)
+    return base != branch and await house.layout.git.is_ancestor(tip, await known_commit(history, base))
+
+
+async def _tree_of(house: House, branch: str) -> tuple[tuple[str, ...], str]:
+    """What the working tree of a branch has not committed, where it has one."""
+    checkouts = await house.layout.checkouts()
+    folder = checkouts.get(branch)
+    if not branch or folder is None or not folder.is_dir():
+        return (), ""
+    return await GitWorkingTrees(house.layout).uncommitted(folder), ""
+
+
+async def current_branch(house: House) -> str:
+    git = house.layout.git
+    done = await git.run("symbolic-ref", "--quiet", "--short", "HEAD", git_dir=house.layout.git_dir, allow=(0, 1))
+    return done.stdout.strip() or "HEAD"
+
+
+async def _base_for(house: House, history: GitHistory, branch: str) -> str:
+    """Where a branch should go: the branch of the user's checkout, unless that is the branch itself."""
+    current = await current_branch(house)
+    if current not in ("HEAD", branch):
+        return current
+    for name in _MAIN_BRANCHES:
+        if name != branch and await history.branch_of(name):
+            return name
+    if current == branch:
+        return branch
+    raise StateConflictError("your checkout is on no branch", hint="--base-branch NAME")

@@ -1,0 +1,1 @@
+"""The server for agents that ask what to do next."""

@@ -1,0 +1,67 @@
+"""Answering the agents of a fleet that ask what is next: the service, its desk and its server, put together."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from genba.blackboard.workflow.workflow_board import WorkflowBoard
+from genba.coordination.workflow.runs import RunWorkflow
+from genba.coordination.workflow.service import WorkflowService
+from genba.domain.errors import NotFoundError
+from genba.domain.fleet.records import Purpose
+from genba.wiring.sessions.agent_pool import base_branch_of, branch_of
+from genba.wiring.sessions.live_segments import Answering
+from genba.wiring.workflow.live_work_verifier import FindPart, Landing, LiveDesk
+from genba.wiring.workflow.server import Door, WorkflowServer, socket_path
+from genba.wiring.workflow.service import agents_here, task_types
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from genba.blackboard.fleet.fleet_board import FleetBoard
+    from genba.wiring.project.project_context import House
+    from genba.wiring.sessions.agent_pool import ProjectCrew
+
+
+async def open_server(
+    house: House,
+    board: FleetBoard,
+    looking: FleetBoard,
+    crew: ProjectCrew,
+    part_of: FindPart,
+    door: Door,
+    executor: str,
+    leaving: Callable[[], bool],
+) -> tuple[WorkflowServer, Answering]:
+    """A server that answers, and how runs are led to it. `board` waits for its database; `looking` is told."""
+
+    async def landing(number: int) -> Landing:
+        field = await asyncio.to_thread(looking.field)
+        task = field.tasks.get(number)
+        if task is None:
+            raise NotFoundError(f"there is no task #{number}")
+        base_branch = await base_branch_of(house, crew.base_branch, task, field)
+        branch = branch_of(task, Purpose.INTEGRATE, field)
+        there = await house.layout.git.commit_of(f"refs/heads/{branch}") is not None
+        return Landing(branch if there else base_branch, base_branch)
+
+    service = WorkflowService(
+        WorkflowBoard(looking.board),
+        looking,
+        LiveDesk(house, part_of, landing, leaving=leaving),
+        house.project.fleet,
+        looking.store.project,
+        house.project.instructions,
+        lambda: agents_here(house),
+        types=task_types(house),
+    )
+    server = WorkflowServer(service, door, socket_path(house.layout, executor))
+    await asyncio.to_thread(server.open)
+    answering = Answering(
+        runs=RunWorkflow(WorkflowBoard(board.board)),
+        socket=server.path,
+        language=house.project.fleet.workflow.language,
+        project_id=looking.store.project,
+    )
+    return server, answering

@@ -1,0 +1,61 @@
+"""The state-driven workflow of a project, for whoever serves it: boards, settings, agents and a desk, put together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.workflow.workflow_board import WorkflowBoard
+from genba.coordination.workflow.service import WorkflowService
+from genba.coordination.workflow.subtasks import TaskTypes
+from genba.domain.errors import GenbaError
+from genba.domain.workflow.actions import Hierarchy, Worker
+from genba.execution.verification.policy import known_types
+from genba.wiring.workflow.external_agents import GuestDesk
+
+if TYPE_CHECKING:
+    from genba.coordination.workflow.work_verifier import Desk
+    from genba.wiring.project.project_context import House
+
+
+def open_service(house: House, desk: Desk | None = None) -> WorkflowService:
+    """The service of a project. Whoever opened it closes it, and the house after it."""
+    board = house.board()
+    return WorkflowService(
+        WorkflowBoard(board),
+        FleetBoard(board),
+        desk or GuestDesk(house),
+        house.project.fleet,
+        board.store.project,
+        house.project.instructions,
+        lambda: agents_here(house),
+        types=task_types(house),
+    )
+
+
+def task_types(house: House) -> TaskTypes:
+    """The types of the project's tasks. A subtask is reviewed like every task of its type."""
+    rules = house.project.rules
+    declared = rules.task_types if rules is not None else {}
+    reviewed: dict[str, str] = {name: found.reviewer_type for name, found in declared.items() if found.requires_review}
+    return TaskTypes(known_types(rules), reviewed)
+
+
+def agents_here(house: House) -> tuple[Worker, ...]:
+    """The agents of the project that a fleet can start, as they are declared now."""
+    found = []
+    for info in house.registry.agents()[0]:
+        try:
+            definition = house.registry.load(info.name)
+        except GenbaError:
+            continue  # somebody writes at it just now
+        if definition.joins_fleets:
+            found.append(
+                Worker(
+                    name=info.name,
+                    hierarchy=Hierarchy.MANAGER if definition.manages else Hierarchy.WORKER,
+                    capabilities=info.capabilities,
+                    description=info.description,
+                )
+            )
+    return tuple(found)
