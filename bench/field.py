@@ -19,7 +19,7 @@ from genba.judgement.triage.maintenance import Keeping, Known, actions
 from genba.judgement.triage.orphaned_work import stranded
 from genba.judgement.triage.recommendations import Surroundings, recommend
 from genba.wiring.facilitator.facilitator import facilitator
-from genba.wiring.project.project_context import House
+from genba.wiring.project.project_context import ProjectContext
 
 ISSUES, COMMITS = 10_000, 100_000
 ROUNDS = 5
@@ -54,7 +54,7 @@ def rows() -> list[Row]:
 
 async def _measured(root: Path) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {"bare": [], "first": [], "again": [], "whole": []}
-    house = await House.find(root)
+    house = await ProjectContext.find(root)
     store = house.board().store
     store.write(_fill)
     for number in range(ROUNDS):
@@ -87,7 +87,7 @@ def _bare(root: Path) -> float:
     return time.perf_counter() - began
 
 
-async def _look(house: House) -> tuple[float, Look]:
+async def _look(house: ProjectContext) -> tuple[float, Look]:
     began = time.perf_counter()
     look = await (await facilitator(house)).look()
     return time.perf_counter() - began, look

@@ -15,12 +15,12 @@ from genba.coordination.engine.durable_engine import MERGES, Engine
 from genba.coordination.merge_queue.queue import MergeTurn
 from genba.domain.fleet.merge_queue import TurnOrder
 from genba.domain.ports import Steps
-from genba.wiring.project.project_context import House
+from genba.wiring.project.project_context import ProjectContext
 from genba.wiring.verification.merge_verification import Proving, target_of
 
 
 async def main() -> None:
-    house = await House.find(Path.cwd())
+    house = await ProjectContext.find(Path.cwd())
     board = FleetBoard(house.board())
     done = asyncio.Event()
 

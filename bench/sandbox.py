@@ -11,7 +11,7 @@ from genba.connections.processes.supervisor import ProcessSupervisor
 from genba.connections.sandbox.bubblewrap.bubblewrap import BubblewrapSandbox
 from genba.domain.ports import Processes
 from genba.domain.processes import Command
-from genba.domain.sessions.sandbox import Cell, Gate, WallLimits
+from genba.domain.sessions.sandbox import EgressPort, SandboxLimits, SandboxSpec
 
 ROUNDS = 20
 LIMIT_MS = 30.0
@@ -57,14 +57,14 @@ async def _seconds(processes: Processes, command: Command) -> float:
     return time.perf_counter() - began
 
 
-def _cell(folder: Path) -> Cell:
-    return Cell(
+def _cell(folder: Path) -> SandboxSpec:
+    return SandboxSpec(
         run="bench",
         folder=str(folder / "walls"),
         tree=str(folder / "tree"),
         home=str(folder / "home"),
-        gates=(Gate(name="model", port=3129, serve=_never),),
-        limits=WallLimits(memory_mb=2048, processes=256, disk_mb=1024),
+        gates=(EgressPort(name="model", port=3129, serve=_never),),
+        limits=SandboxLimits(memory_mb=2048, processes=256, disk_mb=1024),
     )
 
 

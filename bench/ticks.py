@@ -12,8 +12,8 @@ import sys
 import time
 from pathlib import Path
 
-from genba.domain.fleet.records import Field
-from genba.wiring.project.project_context import House
+from genba.domain.fleet.records import FleetSnapshot
+from genba.wiring.project.project_context import ProjectContext
 from genba.wiring.sessions.fleet import Fleet
 
 WARM = 2
@@ -21,7 +21,7 @@ WARM = 2
 
 
 async def measured(rounds: int) -> dict[str, object]:
-    house = await House.find(Path.cwd())
+    house = await ProjectContext.find(Path.cwd())
     async with Fleet.open(house, workers=4) as fleet:
         gc.freeze()
         assert fleet.orchestrator is not None
@@ -37,12 +37,12 @@ async def measured(rounds: int) -> dict[str, object]:
 
 async def idle() -> dict[str, object]:
     looks = 0
-    house = await House.find(Path.cwd())
+    house = await ProjectContext.find(Path.cwd())
     async with Fleet.open(house, workers=4) as fleet:
         assert fleet.orchestrator is not None
         heard = fleet.orchestrator.looked
 
-        def counted(field: Field) -> None:
+        def counted(field: FleetSnapshot) -> None:
             nonlocal looks
             looks += 1
             heard(field)

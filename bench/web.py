@@ -28,7 +28,7 @@ from genba.connections.git.worktrees.trash import delete_later
 from genba.domain import events as told
 from genba.domain.sessions.workspaces import Workspace
 from genba.domain.tasks.task import Actor, ActorKind, Priority, TaskDraft
-from genba.wiring.project.project_context import House
+from genba.wiring.project.project_context import ProjectContext
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -62,7 +62,7 @@ _NOTICE = """(text) => {
 class Served:
     """A project, and its dashboard in a process of its own."""
 
-    house: House
+    house: ProjectContext
     board: "Blackboard"
     url: str
     process: int
@@ -221,7 +221,7 @@ def _served(root: Path) -> Iterator[Served]:
     subprocess.run(["git", "commit", "-q", "--allow-empty", "-m", "Begin"], cwd=root, check=True)
     words = [str(Path(sys.executable).parent / "genba"), "serve", "--port", "0"]
     environment = {**clean_environment(), "GENBA_SERVE_TOKEN": _TOKEN}
-    house = asyncio.run(House.find(root))
+    house = asyncio.run(ProjectContext.find(root))
     board = house.board()
     process = subprocess.Popen(
         words, cwd=root, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True

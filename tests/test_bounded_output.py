@@ -9,7 +9,7 @@ import pytest
 
 from genba.connections.processes.supervisor import ProcessSupervisor
 from genba.domain.processes import AWAITED, Command
-from genba.domain.sessions.loop_state import Gap
+from genba.domain.sessions.loop_state import Feedback
 from genba.execution.loop.prompts import gap_section
 from tests.fleet.conftest import small_yard  # noqa: F401  (a fixture)
 from tests.fleet.yard import Yard
@@ -276,7 +276,7 @@ def test_a_huge_structured_reply_is_refused_and_the_journal_stays_short(project:
 
 def test_a_prompt_after_a_failure_is_bounded_whatever_was_printed_or_claimed() -> None:
     loud = "first words " + "x" * 10_000_000 + " last words"
-    gap = Gap(check="tests", detail=loud, output=loud, claim=loud, attempt=1, max_attempts=3)
+    gap = Feedback(check="tests", detail=loud, output=loud, claim=loud, attempt=1, max_attempts=3)
 
     text = gap_section(gap)
 

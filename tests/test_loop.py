@@ -13,7 +13,7 @@ from genba.definitions.agent.loading import load_definition
 from genba.domain.errors import AgentUnavailable, GenbaError, RateLimited
 from genba.domain.events import AskRetried, LoopEnded
 from genba.domain.ports import AgentInstance
-from genba.domain.processes import Heard
+from genba.domain.processes import OutputListener
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.replies import Ask, Reply, Usage
 from genba.domain.sessions.workspaces import MergeResult, MergeStatus
@@ -196,7 +196,7 @@ class SlowAgent(ReplyingAgent):
         super().__init__(*answers)
         self.clock = clock
 
-    async def execute(self, instance: AgentInstance, ask: Ask, heard: Heard) -> Reply:
+    async def execute(self, instance: AgentInstance, ask: Ask, heard: OutputListener) -> Reply:
         self.clock.time += 5
         return await super().execute(instance, ask, heard)
 

@@ -13,7 +13,7 @@ from genba.domain.goals.goal import GOAL_TYPES, Goal, goal_type
 from genba.domain.goals.verification import GoalResult, Subject, Verification
 from genba.domain.sessions.evidence import CheckResult, CheckStatus
 from genba.domain.tasks.task import Task
-from genba.execution.verification.policy import Policy, Rulebook
+from genba.execution.verification.policy import Policy, PolicyResolver
 from genba.execution.verification.verify import Verifier, evidence
 from genba.testing.doubles import ManualClock
 from genba.testing.goal_doubles import ScriptedGoals
@@ -40,7 +40,7 @@ class Bench:
         self.told: list[GoalResult] = []
 
     async def policy(self, task: Task | None = None, fallback: RulesFile | None = None) -> Policy:
-        return await Rulebook(self.history, fallback, ".genba/config.yaml").freeze("base", "main", task)
+        return await PolicyResolver(self.history, fallback, ".genba/config.yaml").freeze("base", "main", task)
 
     async def verify(
         self,

@@ -28,7 +28,7 @@ from genba.domain.errors import (
 from genba.domain.ports import AgentAdapter
 from genba.domain.sessions.outcomes import PermissionMode
 from genba.domain.sessions.replies import AgentSession, Ask, Reply, Usage
-from genba.domain.sessions.sandbox import Cell, McpServer
+from genba.domain.sessions.sandbox import McpServer, SandboxSpec
 from genba.testing.conformance import AgentAdapterSuite, an_ask
 from tests.walls import needs_bubblewrap
 
@@ -553,7 +553,7 @@ async def test_the_conversation_goes_through_walls(scene: Scene) -> None:
     needs_bubblewrap()
     (scene.tmp_path / "home").mkdir()
     scene.log = scene.tree / "log.jsonl"
-    cell = Cell(
+    cell = SandboxSpec(
         run=scene.session.run,
         folder=str(scene.tmp_path / "walls"),
         tree=scene.session.workdir,

@@ -6,7 +6,7 @@ from genba.blackboard.tasks.board import Blackboard
 from genba.blackboard.tracker.outbox import Outbox
 from genba.coordination.tracker.outbox_sender import Sender
 from genba.definitions.project.tracker_section import GitHubSettings
-from genba.domain.ports import Deeds
+from genba.domain.ports import RemoteChanges
 from genba.domain.tracker.outbox import PostComment
 from genba.testing.doubles import ManualClock
 
@@ -26,7 +26,7 @@ class Desk:
     def now(self) -> datetime:
         return NOON + timedelta(seconds=self.clock.elapsed() - self.begun) + self.set_by
 
-    def sender(self, deeds: Deeds, *, pause: float = 1.0, per_hour: int = 500) -> Sender:
+    def sender(self, deeds: RemoteChanges, *, pause: float = 1.0, per_hour: int = 500) -> Sender:
         settings = GitHubSettings(repository="acme/shop", mutation_pause_seconds=pause, mutations_per_hour=per_hour)
         return Sender(self.outbox, deeds, settings, self.clock)
 

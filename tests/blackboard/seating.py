@@ -7,7 +7,7 @@ from genba.blackboard.tasks.board import Blackboard
 from genba.blackboard.workflow.workflow_board import WorkflowBoard
 from genba.domain.fleet.records import FleetSession, Purpose
 from genba.domain.tasks.task import TaskDraft
-from genba.domain.workflow.actions import Hierarchy, Phase, Seat
+from genba.domain.workflow.actions import AgentConnection, Hierarchy, Phase
 from tests.blackboard.acting import HUMAN
 from tests.blackboard.fleets import order
 
@@ -23,12 +23,12 @@ def begin(
     return FleetBoard(board).start(told, executor="here", host="h", provider="p", base_branch="main")
 
 
-def seat_for(board: Blackboard, session: FleetSession, hierarchy: Hierarchy = Hierarchy.WORKER) -> Seat:
+def seat_for(board: Blackboard, session: FleetSession, hierarchy: Hierarchy = Hierarchy.WORKER) -> AgentConnection:
     """What an instance of a session asks for."""
     workflow = WorkflowBoard(board)
     agent = workflow.agent(session.agent)
     assert agent is not None
-    return Seat(
+    return AgentConnection(
         id=f"seat{next(_NUMBERS)}",
         agent=agent.name,
         agent_id=agent.id,
@@ -40,14 +40,16 @@ def seat_for(board: Blackboard, session: FleetSession, hierarchy: Hierarchy = Hi
     )
 
 
-def sit_down(board: Blackboard, session: FleetSession) -> Seat:
+def sit_down(board: Blackboard, session: FleetSession) -> AgentConnection:
     """An instance of a session has authenticated."""
     workflow, credential = WorkflowBoard(board), f"cred{next(_NUMBERS)}"
     workflow.issue(credential, session.run, "hash", LATER)
     return workflow.take_seat(seat_for(board, session), "token-hash", LATER, credential)
 
 
-def at_work(board: Blackboard, purpose: Purpose = Purpose.WORK, task: int | None = None) -> tuple[FleetSession, Seat]:
+def at_work(
+    board: Blackboard, purpose: Purpose = Purpose.WORK, task: int | None = None
+) -> tuple[FleetSession, AgentConnection]:
     """A new task, its session, and an instance that has fetched it."""
     session = begin(board, purpose, task)
     seat = sit_down(board, session)
@@ -55,11 +57,11 @@ def at_work(board: Blackboard, purpose: Purpose = Purpose.WORK, task: int | None
     return session, seat
 
 
-def guest(board: Blackboard, name: str = "guest", hierarchy: Hierarchy = Hierarchy.WORKER) -> Seat:
+def guest(board: Blackboard, name: str = "guest", hierarchy: Hierarchy = Hierarchy.WORKER) -> AgentConnection:
     """An agent that came by itself."""
     workflow = WorkflowBoard(board)
     agent = workflow.agent(name) or workflow.register(name, hierarchy=hierarchy, passkey_hash="p")
-    seat = Seat(
+    seat = AgentConnection(
         id=f"seat{next(_NUMBERS)}",
         agent=name,
         agent_id=agent.id,

@@ -12,7 +12,7 @@ from genba.coordination.scheduler.session import let_go
 from genba.domain.errors import NotFoundError, StateConflictError, UsageError
 from genba.domain.fleet.records import FleetSession, PartEnd, PartOrder, Purpose
 from genba.domain.tasks.task import TaskDraft
-from genba.domain.workflow.actions import BroadcastScope, ErrorCode, Seat, WorkflowError
+from genba.domain.workflow.actions import AgentConnection, BroadcastScope, ErrorCode, WorkflowError
 from tests.blackboard.acting import HUMAN, add, cancel
 from tests.blackboard.seating import at_work, guest, sit_down
 
@@ -22,7 +22,7 @@ def workflow(board: Blackboard) -> WorkflowBoard:
     return WorkflowBoard(board)
 
 
-def family(board: Blackboard) -> tuple[tuple[FleetSession, Seat], tuple[FleetSession, Seat]]:
+def family(board: Blackboard) -> tuple[tuple[FleetSession, AgentConnection], tuple[FleetSession, AgentConnection]]:
     manager = at_work(board, Purpose.MANAGE)
     part = board.add(TaskDraft(title="Part", parent=manager[0].task), HUMAN).number
     return manager, at_work(board, task=part)

@@ -28,8 +28,8 @@ from genba.domain.tracker.outbox import (
     CloseIssue,
     Deed,
     DeedStatus,
+    DeliveryReceipt,
     KeepComment,
-    Made,
     OutboxEntry,
     Pace,
     PostComment,
@@ -109,7 +109,7 @@ async def test_a_comment_that_is_kept_takes_the_newest_words_and_is_sent_again_w
 
 async def test_newer_words_of_a_kept_comment_are_not_lost_while_older_ones_are_being_sent(desk: Desk) -> None:
     class Slow(MemoryDeeds):
-        async def do(self, deed: Deed, key: str) -> Made:
+        async def do(self, deed: Deed, key: str) -> DeliveryReceipt:
             made = await super().do(deed, key)
             if len(self.effects) == 1:
                 desk.outbox.record("kept", KeepComment(issue=1, name="status", body="newer"))
@@ -148,7 +148,7 @@ async def test_deeds_are_sent_in_the_order_in_which_they_were_recorded(desk: Des
     assert (result.left, result.until, result.why) == (0, "", "")
     entry = desk.outbox.show(result.sent[0].id)
     assert (entry.status, entry.attempts) == (DeedStatus.DONE, 1)
-    assert entry.made == Made(address="memory://issue/1", number=1)
+    assert entry.made == DeliveryReceipt(address="memory://issue/1", number=1)
 
 
 async def test_what_is_refused_fails_and_holds_its_lane_while_the_others_go_on(desk: Desk) -> None:
@@ -228,7 +228,7 @@ async def test_a_deed_that_others_do_often_first_is_looked_for_before_the_first_
 
 async def test_a_deed_that_always_breaks_keeps_no_other_lane_from_going_on(desk: Desk) -> None:
     class Broken(MemoryDeeds):
-        async def do(self, deed: Deed, key: str) -> Made:
+        async def do(self, deed: Deed, key: str) -> DeliveryReceipt:
             if key == "broken":
                 raise RemoteUnavailable("502 Bad Gateway")
             return await super().do(deed, key)
@@ -257,7 +257,7 @@ async def test_somebody_who_is_cut_off_in_the_middle_leaves_it_to_be_looked_for(
     begun = asyncio.Event()
 
     class Hanging(MemoryDeeds):
-        async def do(self, deed: Deed, key: str) -> Made:
+        async def do(self, deed: Deed, key: str) -> DeliveryReceipt:
             made = await super().do(deed, key)
             begun.set()
             await asyncio.Event().wait()
@@ -452,7 +452,7 @@ async def test_two_who_send_at_once_send_each_deed_once_and_one_at_a_time(desk: 
     at_work = []
 
     class Watched(MemoryDeeds):
-        async def do(self, deed: Deed, key: str) -> Made:
+        async def do(self, deed: Deed, key: str) -> DeliveryReceipt:
             at_work.append(key)
             for _ in range(3):
                 await asyncio.sleep(0)

@@ -11,7 +11,7 @@ from genba.blackboard.tasks.board import Blackboard
 from genba.blackboard.workflow.workflow_board import WorkflowBoard
 from genba.domain.errors import NotFoundError, StateConflictError
 from genba.domain.fleet.records import PartEnd, Purpose, WaitsFor
-from genba.domain.workflow.actions import ExitReason, Hierarchy, Phase, Seat
+from genba.domain.workflow.actions import AgentConnection, ExitReason, Hierarchy, Phase
 from genba.testing.conformance import a_verification
 from tests.blackboard.fleets import go_on
 from tests.blackboard.seating import LATER, LONG_AGO, begin, guest, seat_for, sit_down
@@ -49,7 +49,7 @@ def test_of_two_who_come_with_one_credential_one_is_seated(
 ) -> None:
     session = begin(board)
     WorkflowBoard(board).issue("c1", session.run, "hash", LATER)
-    won: list[Seat] = []
+    won: list[AgentConnection] = []
     lost: list[StateConflictError] = []
     line = threading.Barrier(4)
     others = [open_board() for _ in range(4)]

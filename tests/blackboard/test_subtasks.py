@@ -15,7 +15,7 @@ from genba.domain.errors import GenbaError, StateConflictError
 from genba.domain.fleet.records import Purpose
 from genba.domain.goals.goal import FileExists
 from genba.domain.tasks.task import Priority, TaskDraft, TaskStatus
-from genba.domain.workflow.actions import ErrorCode, Piece, SubtaskDraft, WorkflowError
+from genba.domain.workflow.actions import ErrorCode, SubtaskDraft, SubtaskView, WorkflowError
 from tests.blackboard.acting import HUMAN, MANAGER, WORKER, add, cancel, everything, start
 from tests.blackboard.seating import at_work
 
@@ -29,7 +29,7 @@ def draft(title: str, local_id: str = "", *on: str, **more: Any) -> SubtaskDraft
     return SubtaskDraft(title=title, local_id=local_id, depends_on=on, **more)
 
 
-def plan(workflow: WorkflowBoard, parent: int, *drafts: SubtaskDraft, **more: Any) -> tuple[Piece, ...]:
+def plan(workflow: WorkflowBoard, parent: int, *drafts: SubtaskDraft, **more: Any) -> tuple[SubtaskView, ...]:
     """Steps of a worker's own plan."""
     return workflow.create_subtasks(parent, drafts, in_plan=True, actor=WORKER, **more)
 
@@ -176,7 +176,7 @@ def test_parts_are_bounded_in_number_and_depth_and_steps_only_in_number(
     limits = Limits(most_parts=2, most_depth=2)
     many = [draft(f"Part {at}") for at in range(3)]
 
-    def parts(parent: int, *drafts: SubtaskDraft, **more: Any) -> tuple[Piece, ...]:
+    def parts(parent: int, *drafts: SubtaskDraft, **more: Any) -> tuple[SubtaskView, ...]:
         return workflow.create_subtasks(parent, drafts, in_plan=False, actor=MANAGER, limits=limits, **more)
 
     for act in (lambda: parts(middle, *many, more=True), lambda: parts(low.task, many[0])):

@@ -11,14 +11,14 @@ from pathlib import Path
 from genba.domain.errors import GenbaError
 from genba.entrypoints.cli.failures import show_error
 from genba.entrypoints.cli.work.work_command import PlainFleetView, _door, drive
-from genba.wiring.project.project_context import House
+from genba.wiring.project.project_context import ProjectContext
 from tests.fleet.dying import Fate, MortalFleet
 
 
 def main() -> None:
     boundary, workers, *record = sys.argv[1:]
     MortalFleet.fate = Fate(boundary, Path(record[0]) if record else None)
-    house = asyncio.run(House.find(Path.cwd()))
+    house = asyncio.run(ProjectContext.find(Path.cwd()))
 
     def opened(listener):  # type: ignore[no-untyped-def]
         return MortalFleet.open(

@@ -17,7 +17,7 @@ from genba.domain.fleet.records import Cause, FleetSession, PartOrder
 from genba.domain.ports import Steps
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.tasks.task import StatusChange, TaskDraft, TaskStatus
-from genba.wiring import House
+from genba.wiring import ProjectContext
 from tests.blackboard.acting import HUMAN, ORCHESTRATOR
 from tests.blackboard.fleets import go_on, in_review, order, to_review
 from tests.project import Project
@@ -31,7 +31,7 @@ def fleet(tmp_path: Path) -> FleetBoard:
 async def _closing_of(fleet: FleetBoard, project: Project) -> FleetSession:
     """A session whose work has landed, and that is being closed."""
     project.agent()
-    house = await House.find(project.root)
+    house = await ProjectContext.find(project.root)
     task = fleet.board.add(TaskDraft(title="Work"), HUMAN).number
     plan = SessionPlan(definition=house.registry.load("worker"), parameters={}, branch="work", base_branch="main")
     session = fleet.start(order(task), executor="here", plan=msgspec.json.encode(plan).decode(), base_branch="main")

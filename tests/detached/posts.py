@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from genba.connections.detached.adapter import DetachedAdapter
-from genba.connections.detached.fork_server_client import Nursery
+from genba.connections.detached.fork_server_client import ForkServerClient
 from genba.connections.detached.job_dir import Question, questions
 from genba.connections.git.repository.layout import RepositoryLayout
 from genba.definitions.project.project import load_project
@@ -20,7 +20,7 @@ from genba.domain.sessions.outcomes import PermissionMode
 from genba.domain.sessions.replies import Ask, Reply
 from genba.domain.sessions.workspaces import Workspace, WorkspaceRequest
 from genba.execution.run import RunPlan
-from genba.wiring.project.project_context import House, PreparedRun, new_run_id
+from genba.wiring.project.project_context import PreparedRun, ProjectContext, new_run_id
 from genba.wiring.sessions.supervisor import detached, nursery_of, sparing
 from tests.project import Project
 
@@ -38,10 +38,10 @@ class Memory(msgspec.Struct):
 class Post:
     """One run, as a worker holds it."""
 
-    house: House
+    house: ProjectContext
     prepared: PreparedRun
     workspace: Workspace
-    nursery: Nursery
+    nursery: ForkServerClient
     events: list[Event] = field(default_factory=list)
     lines: list[tuple[str, str]] = field(default_factory=list)
     """What was heard."""
@@ -123,7 +123,7 @@ class Post:
 async def posted(root: Path, agent: str = "worker", memory: Memory | None = None) -> Post:
     """A run that has its working tree and has told its beginning; with a memory, one that another process has begun."""
     layout = await RepositoryLayout.find(root)
-    house = House(layout, load_project(layout.top))
+    house = ProjectContext(layout, load_project(layout.top))
     run = memory.run if memory is not None else new_run_id(agent)
     prepared = house.prepare(RunPlan(run=run, definition=house.registry.load(agent), parameters={}))
     if memory is not None:

@@ -13,7 +13,7 @@ from genba.connections.detached.job_dir import Attempt
 from genba.connections.detached.output_log import Hearing, Recorder
 from genba.domain.errors import DiskFullError, StateConflictError
 from genba.domain.events import Event, GateUsed
-from genba.domain.processes import Heard
+from genba.domain.processes import OutputListener
 from tests.detached.conftest import MakePost
 from tests.detached.posts import is_alive, when
 from tests.project import Project, until
@@ -30,7 +30,7 @@ def unheard(_stream: str, _line: str) -> None:
     return
 
 
-async def told(attempt: Attempt, heard: Heard = unheard) -> list[Event]:
+async def told(attempt: Attempt, heard: OutputListener = unheard) -> list[Event]:
     events: list[Event] = []
     with Hearing(attempt, heard, events.append) as hearing:
         await hearing.tell()

@@ -11,7 +11,7 @@ from typing import Any
 from genba.blackboard.triage.triage_board import Ended, Ground, SessionSeen, TaskSeen
 from genba.connections.git.repository.layout import RepositoryLayout
 from genba.connections.git.scanning.issue_scan import GitScan
-from genba.coordination.facilitator.issue_facts import Reverts, Sight, facts_of, together, told_of
+from genba.coordination.facilitator.issue_facts import Reverts, ScanInputs, facts_of, together, told_of
 from genba.domain.facilitation import IssueFacts
 from genba.domain.tracker.remote import (
     PullRequestState,
@@ -231,7 +231,7 @@ class Story:
             positions={},
             tracker_read_at="",
         )
-        sight = Sight(
+        sight = ScanInputs(
             scanned=scanned,
             reverts=Reverts.read("", scanned),
             alive=lambda session: session.run in self.alive,

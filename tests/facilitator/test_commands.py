@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from genba.blackboard.triage.triage_board import FieldBoard
-from genba.coordination.facilitator.facilitator import Eyes, Facilitator
+from genba.coordination.facilitator.facilitator import Facilitator, RepositoryReader
 from genba.definitions.agent.json_schema import problems_in_value
 from tests.project import Project
 
@@ -286,7 +286,7 @@ def test_nothing_that_it_is_given_can_start_close_land_or_test_anything() -> Non
     """It gets a place on the blackboard, eyes, how things are done here, and a clock: no port that acts."""
     given = inspect.signature(Facilitator.__init__).parameters
     assert list(given) == ["self", "board", "eyes", "manner", "now"]
-    assert public(Eyes) == {"alive", "around", "commits", "conditions", "discover", "journals", "scan"}
+    assert public(RepositoryReader) == {"alive", "around", "commits", "conditions", "discover", "journals", "scan"}
     reads = {"before", "commits", "kept", "positions", "read", "tasks_of"}
     assert public(FieldBoard) == reads | {"keep", "say", "set_position"}
 

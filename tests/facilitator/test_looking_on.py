@@ -21,7 +21,7 @@ from genba.domain.sessions.session import SessionEnd, SessionStart
 from genba.domain.tasks.task import Actor, ActorKind, Priority, StatusChange, TaskDraft, TaskEdit, TaskStatus
 from genba.judgement.timestamps import written
 from genba.wiring.facilitator.facilitator import facilitator
-from genba.wiring.project.project_context import House
+from genba.wiring.project.project_context import ProjectContext
 from tests.project import Project
 
 SOMEBODY = Actor(ActorKind.HUMAN, "kim")
@@ -227,7 +227,7 @@ async def test_whatever_happened_it_is_seen(project: Project, board: Blackboard,
     world = World(project, board, seed)
     for _ in range(5):
         world.do_add()
-    house = await House.find(Path(project.root))
+    house = await ProjectContext.find(Path(project.root))
     try:
         for step in range(STEPS):
             for _ in range(world.dice.choice((1, 1, 2, 4)) if step else 0):

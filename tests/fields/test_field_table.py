@@ -15,7 +15,7 @@ from genba.connections.agents.cli_tools.claude_code import ClaudeCodeSettings
 from genba.connections.agents.cli_tools.codex import CodexSettings
 from genba.connections.agents.cli_tools.opencode import OpenCodeSettings
 from genba.connections.agents.custom import CustomSettings, ReplyFile
-from genba.connections.agents.scripted import Deed, Script, ScriptedSettings, Turn
+from genba.connections.agents.scripted import Script, ScriptedAction, ScriptedSettings, Turn
 from genba.connections.agents.tool_settings import ToolSettings
 from genba.definitions.agent.agent_json import AgentFile
 from genba.definitions.agent.completion import Completion
@@ -108,8 +108,8 @@ ACCEPTED = {
     "The reply file": set(fields(ReplyFile)),
     "The scripted adapter": set(fields(ScriptedSettings)),
     "Scripts": set(fields(Script, until=(Turn,))),
-    "Turns": set(fields(Turn, until=(Deed,))),
-    "Deeds": set(fields(Deed)),
+    "Turns": set(fields(Turn, until=(ScriptedAction,))),
+    "Deeds": set(fields(ScriptedAction)),
 }
 
 

@@ -12,7 +12,7 @@ from genba.definitions.project.project import load_project
 from genba.definitions.project.work_sections import FleetSettings
 from genba.domain.errors import ConfigurationError
 from genba.domain.fleet.merge_queue import MergeHistory, Work
-from genba.domain.fleet.records import EntryStatus, Field, Ledger, Purpose, Resources, Spent, WaitsFor
+from genba.domain.fleet.records import EntryStatus, FleetSnapshot, Ledger, Purpose, Resources, Spent, WaitsFor
 from genba.domain.tasks.task import Priority
 from genba.judgement.scheduling.actions import AskReview, Continue, CreateParts, Escalate, Move, RejectPlan, Start, Turn
 from genba.judgement.scheduling.queue_order import next_batch
@@ -47,7 +47,7 @@ class Settings:
         (self.root / ".genba/config.yaml").write_text(text, encoding="utf-8")
         return load_project(self.root).fleet
 
-    def moves(self, text: str, here: Field, **about_me: Any) -> tuple[Move, ...]:
+    def moves(self, text: str, here: FleetSnapshot, **about_me: Any) -> tuple[Move, ...]:
         told = self.read(text)
         return decide(here, told, **({"workers": told.work.workers} | about_me))
 
@@ -57,7 +57,7 @@ def config(tmp_path: Path) -> Settings:
     return Settings(tmp_path)
 
 
-def many(count: int = 6, **more: Any) -> Field:
+def many(count: int = 6, **more: Any) -> FleetSnapshot:
     return field(*(task(number) for number in range(1, count + 1)), **more)
 
 
@@ -149,7 +149,7 @@ def test_how_often_the_blackboard_is_looked_at_is_read(config: Settings) -> None
 # ── attempts ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def failed(times: int, **more: Any) -> Field:
+def failed(times: int, **more: Any) -> FleetSnapshot:
     return field(task(1), failures={1: tuple(failure(1, attempt, **more) for attempt in range(1, times + 1))})
 
 

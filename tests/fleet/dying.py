@@ -24,7 +24,7 @@ from genba.coordination.scheduler.progress import Watch
 from genba.domain.ports import Steps
 from genba.domain.tasks.task import StatusChange, Task
 from genba.entrypoints.cli.work.work_command import PlainFleetView, drive
-from genba.wiring.project.project_context import House
+from genba.wiring.project.project_context import ProjectContext
 from genba.wiring.sessions.fleet import Fleet
 
 T = TypeVar("T")
@@ -129,7 +129,7 @@ def _mortal_phases(board: Blackboard, fate: Fate) -> None:
 class MortalFleet(Fleet):
     fate: Fate
 
-    def __init__(self, house: House, board: FleetBoard, watch: Watch, *more: Any) -> None:
+    def __init__(self, house: ProjectContext, board: FleetBoard, watch: Watch, *more: Any) -> None:
         watch.board = MortalBoard(watch.board, self.fate)
         _mortal_phases(house.board(), self.fate)
         super().__init__(house, MortalBoard(board, self.fate), watch, *more)
@@ -146,7 +146,7 @@ class MortalFleet(Fleet):
 
 def main() -> None:
     MortalFleet.fate = Fate(sys.argv[1], Path(sys.argv[2]) if len(sys.argv) > 2 else None)
-    house = asyncio.run(House.find(Path.cwd()))
+    house = asyncio.run(ProjectContext.find(Path.cwd()))
     asyncio.run(drive(lambda listener: MortalFleet.open(house, listener=listener), PlainFleetView(), until_empty=True))
     os._exit(0)
 

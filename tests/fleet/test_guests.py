@@ -15,9 +15,9 @@ from genba.coordination.workflow.answers import Caller
 from genba.coordination.workflow.service import WorkflowService
 from genba.domain.goals.goal import FileExists, Goal
 from genba.domain.tasks.task import TaskDraft, TaskStatus
-from genba.domain.workflow.actions import ActionKind, ErrorCode, Hierarchy, Seat, SubtaskDraft, WorkflowError
+from genba.domain.workflow.actions import ActionKind, AgentConnection, ErrorCode, Hierarchy, SubtaskDraft, WorkflowError
 from genba.testing.workflow_conformance import GuestDeskSuite
-from genba.wiring import House
+from genba.wiring import ProjectContext
 from genba.wiring.project.agent_registration import register
 from genba.wiring.workflow.external_agents import GuestDesk
 from genba.wiring.workflow.service import open_service
@@ -30,7 +30,7 @@ HELLO: tuple[Goal, ...] = (FileExists(path="hello.txt"),)
 class Guests:
     """A project that guests come to, with the service in this process."""
 
-    def __init__(self, yard: Yard, house: House) -> None:
+    def __init__(self, yard: Yard, house: ProjectContext) -> None:
         self.yard = yard
         self.house = house
         self.service: WorkflowService = open_service(house)
@@ -45,17 +45,17 @@ class Guests:
         )
         return Caller(token=seated.session_token)
 
-    async def seated(self) -> Seat:
+    async def seated(self) -> AgentConnection:
         raise NotImplementedError("guests are never started by Genba")
 
-    async def step(self, seat: Seat) -> int:
+    async def step(self, seat: AgentConnection) -> int:
         raise NotImplementedError("guests are never started by Genba")
 
-    async def guest(self) -> Seat:
+    async def guest(self) -> AgentConnection:
         self._seats += 1
         name = f"guest-{self._seats}"
         agent = WorkflowBoard(self.house.board()).register(name)
-        return Seat(
+        return AgentConnection(
             id=f"seat{self._seats}",
             agent=name,
             agent_id=agent.id,
@@ -67,7 +67,7 @@ class Guests:
     async def open_task(self) -> int:
         return self.house.board().add(TaskDraft(title="Say hello", goals=HELLO), TESTER).number
 
-    async def work(self, seat: Seat, number: int, good: bool) -> None:  # noqa: ARG002  (the suite's)
+    async def work(self, seat: AgentConnection, number: int, good: bool) -> None:  # noqa: ARG002  (the suite's)
         place = await self.desk.place(seat)
         self.commit(place.path, "hello.txt" if good else "other.txt")
 
@@ -81,7 +81,7 @@ class Guests:
 async def room(small_yard: Yard) -> AsyncIterator[Guests]:
     small_yard.agent()
     small_yard.set(verification={"walls": False})
-    house = await House.find(small_yard.project.root)
+    house = await ProjectContext.find(small_yard.project.root)
     guests = Guests(small_yard, house)
     yield guests
     await guests.service.settle()

@@ -14,26 +14,26 @@ from genba.blackboard.workflow.workflow_board import WorkflowBoard
 from genba.coordination.scheduler.progress import Watch
 from genba.coordination.scheduler.session_plan import SessionPlan
 from genba.coordination.workflow.runs import RunWorkflow
-from genba.coordination.workflow.work_verifier import Desk
+from genba.coordination.workflow.work_verifier import WorkVerifier
 from genba.definitions.project.goal_text import read_goals
 from genba.domain.fleet.records import PartOrder
 from genba.domain.goals.goal import Goal
 from genba.domain.tasks.task import TaskDraft
-from genba.domain.workflow.actions import ErrorCode, Hierarchy, Seat, WorkflowError
+from genba.domain.workflow.actions import AgentConnection, ErrorCode, Hierarchy, WorkflowError
 from genba.execution.loop.journal_steps import PlainSteps
 from genba.testing.workflow_conformance import DeskSuite
-from genba.wiring.project.project_context import House
+from genba.wiring.project.project_context import ProjectContext
 from genba.wiring.sessions.live_segments import Answering, DressedPart, LiveParts
 from genba.wiring.sessions.provider_pauses import ProviderGate
 from genba.wiring.sessions.supervisor import nursery_of
-from genba.wiring.workflow.live_work_verifier import Landing, LiveDesk
+from genba.wiring.workflow.live_work_verifier import Landing, LiveWorkVerifier
 from tests.project import TESTER, Project
 
 
 class LiveRoom:
     """A project with one agent that asks, and runs of it that have begun."""
 
-    def __init__(self, project: Project, house: House) -> None:
+    def __init__(self, project: Project, house: ProjectContext) -> None:
         self.project = project
         self.house = house
         self.fleet = FleetBoard(house.board())
@@ -43,14 +43,14 @@ class LiveRoom:
         self.parts = LiveParts(house, self.fleet, nursery_of(house.layout), gate, watch, accepts, None)
         runs = RunWorkflow(WorkflowBoard(self.fleet.board))
         self.parts.workflow = Answering(runs=runs, socket=Path("nowhere"), language="en", project_id="prj")
-        self.desk: Desk = LiveDesk(house, self.parts.find, self._landing, patience=0)
+        self.desk: WorkVerifier = LiveWorkVerifier(house, self.parts.find, self._landing, patience=0)
         self.open: list[DressedPart] = []
         self._steps = 0
 
     async def _landing(self, _number: int) -> Landing:
         return Landing("main", "main")
 
-    async def seated(self) -> Seat:
+    async def seated(self) -> AgentConnection:
         number = await self.open_task()
         run = f"asker-{number}-1-abcdef"
         order = PartOrder(run=run, task=number, agent="asker", attempt=1)
@@ -64,7 +64,7 @@ class LiveRoom:
         opened = await live.run.opening.open()
         live.run.workspace, live.run.proof = opened.workspace, live.run.opening.proof
         self.open.append(live)
-        return Seat(
+        return AgentConnection(
             id="s1",
             agent="asker",
             agent_id="asker",
@@ -74,18 +74,20 @@ class LiveRoom:
             task=number,
         )
 
-    async def step(self, seat: Seat) -> int:
+    async def step(self, seat: AgentConnection) -> int:
         self._steps += 1
         draft = TaskDraft(title="A step", parent=seat.task, in_plan=True, goals=_wants("step.txt"))
         return self.fleet.board.add(draft, TESTER).number
 
-    async def guest(self) -> Seat:
-        return Seat(id="g", agent="guest", agent_id="g", hierarchy=Hierarchy.WORKER, project="prj", spawned=False)
+    async def guest(self) -> AgentConnection:
+        return AgentConnection(
+            id="g", agent="guest", agent_id="g", hierarchy=Hierarchy.WORKER, project="prj", spawned=False
+        )
 
     async def open_task(self) -> int:
         return self.fleet.board.add(TaskDraft(title="A task", goals=_wants("whole.txt")), TESTER).number
 
-    async def work(self, seat: Seat, number: int, good: bool) -> None:
+    async def work(self, seat: AgentConnection, number: int, good: bool) -> None:
         live = self.parts.find(seat.run)
         assert live is not None
         assert live.run.workspace is not None
@@ -124,7 +126,7 @@ def _declared(project: Project) -> None:
 async def room(project: Project, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[LiveRoom]:
     monkeypatch.setenv("GENBA_SANDBOX", "worktree")
     _declared(project)
-    made = LiveRoom(project, await House.find(project.root))
+    made = LiveRoom(project, await ProjectContext.find(project.root))
     yield made
     made.close()
 
@@ -178,7 +180,7 @@ async def test_a_claim_is_looked_at_as_soon_as_its_working_tree_is_open_again(ro
     await room.work(seat, seat.task, good=True)
     live = room.parts.find(seat.run)
     assert live is not None
-    desk = LiveDesk(room.house, room.parts.find, room._landing)
+    desk = LiveWorkVerifier(room.house, room.parts.find, room._landing)
     room.parts.over(seat.run)  # as it is right after a death
 
     claimed = asyncio.create_task(desk.judge(seat))
@@ -191,7 +193,7 @@ async def test_a_claim_is_looked_at_as_soon_as_its_working_tree_is_open_again(ro
 
 async def test_nobody_waits_for_a_working_tree_at_a_desk_that_is_being_left(room: LiveRoom) -> None:
     seat = msgspec.structs.replace(await room.seated(), run="asker-9-1-000000")
-    desk = LiveDesk(room.house, room.parts.find, room._landing, patience=600, leaving=lambda: True)
+    desk = LiveWorkVerifier(room.house, room.parts.find, room._landing, patience=600, leaving=lambda: True)
     with pytest.raises(WorkflowError) as refused:
         await desk.judge(seat)
     assert refused.value.action == "retry"

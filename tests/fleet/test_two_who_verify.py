@@ -7,7 +7,7 @@ from genba.connections.git.repository.layout import RepositoryLayout
 from genba.definitions.project.project import load_project
 from genba.domain.fleet.records import MergeEntry
 from genba.domain.goals.verification import Subject
-from genba.wiring.project.project_context import House
+from genba.wiring.project.project_context import ProjectContext
 from genba.wiring.verification.merge_verification import Proving
 from tests.project import Project
 
@@ -25,7 +25,7 @@ async def test_the_goals_of_one_outlive_the_end_of_the_other(project: Project) -
     subject = Subject(commit=commit, base=base, branch="work", base_branch="main")
 
     async def verify(after: float) -> object:
-        house = House(layout, load_project(layout.top))
+        house = ProjectContext(layout, load_project(layout.top))
         await asyncio.sleep(after)
         return await Proving(house, FleetBoard(house.board())).verify(entry, subject)
 

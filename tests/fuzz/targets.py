@@ -37,7 +37,7 @@ from genba.domain.errors import LONGEST_WAIT, ConfigurationError, GenbaError, Re
 from genba.domain.events import AgentOutput, Notice, ReplyReceived, ToolUsed
 from genba.domain.ports import Processes
 from genba.domain.problems import Problem
-from genba.domain.processes import Command, Ending, Exit, Heard
+from genba.domain.processes import Command, Ending, Exit, OutputListener
 from genba.domain.sessions.replies import AgentSession, Reply
 from genba.domain.sessions.sandbox import McpServer
 from genba.judgement.loop.action_blocks import find_actions
@@ -230,7 +230,9 @@ def streams(draw: st.DrawFn, tool: str) -> tuple[list[bytes], bytes, int]:
     return lines, draw(said | st.binary(max_size=60)), draw(st.integers(-64, 255))
 
 
-def feed_stream(make: Callable[[Heard, Path, bool], Reading]) -> Callable[[tuple[list[bytes], bytes, int]], None]:
+def feed_stream(
+    make: Callable[[OutputListener, Path, bool], Reading],
+) -> Callable[[tuple[list[bytes], bytes, int]], None]:
     def feed(given: tuple[list[bytes], bytes, int]) -> None:
         lines, stderr, code = given
         for resumed in (False, True):
@@ -254,7 +256,7 @@ def _journal(root: Path) -> JsonlJournal:
     return JsonlJournal(root / "run.jsonl", "run", "worker", 1, Redactor({"MY_TOKEN": "not for you"}), ())
 
 
-def _heard(journal: JsonlJournal) -> Heard:
+def _heard(journal: JsonlJournal) -> OutputListener:
     def heard(stream: str, line: str) -> None:
         if stream == "tool":
             journal.emit(ToolUsed(tool=line, target=line))
@@ -305,19 +307,19 @@ def judged(structured: dict[str, Any] | None) -> None:
         msgspec.json.encode(structured)
 
 
-def _claude(heard: Heard, root: Path, resumed: bool) -> Reading:
+def _claude(heard: OutputListener, root: Path, resumed: bool) -> Reading:
     return ClaudeReading(
         heard, totals=Totals(str(root)), resumed=resumed, tree=str(root), servers=SERVERS if resumed else ()
     )
 
 
-def _codex(heard: Heard, root: Path, resumed: bool) -> Reading:
+def _codex(heard: OutputListener, root: Path, resumed: bool) -> Reading:
     known = "0197e5d5-8ee4-7a13-bd5a-6a9f3a2d52c1" if resumed else None
     price = Price(input=1.0, output=2.0, cached_input=0.1)
     return CodexReading(heard, totals=Totals(str(root)), resumed=known, schema=SCHEMA, reads="Read", price=price)
 
 
-def _opencode(heard: Heard, _root: Path, resumed: bool) -> Reading:
+def _opencode(heard: OutputListener, _root: Path, resumed: bool) -> Reading:
     return OpenCodeReading(heard, resumed="ses_1" if resumed else None, servers=SERVERS)
 
 
@@ -328,7 +330,7 @@ class WritesReply:
         self.place = place
         self.given = given
 
-    async def run(self, command: Command, _heard: Heard) -> Exit:
+    async def run(self, command: Command, _heard: OutputListener) -> Exit:
         content, stdout, code = self.given
         (self.place / "0001.reply.json").write_bytes(content)
         said = stdout.decode("utf-8", "replace")

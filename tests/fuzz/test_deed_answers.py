@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genba.connections.github.remote_changes import GitHubDeeds
+from genba.connections.github.remote_changes import GitHubChanges
 from genba.domain.errors import GenbaError
 from genba.domain.tracker.outbox import CloseIssue, Deed, KeepComment, OpenPullRequest, PostComment, Relabel, marker
 from genba.testing.github.server import GitHub
@@ -81,13 +81,13 @@ def test_whatever_is_answered_to_a_deed_it_is_there_once_in_the_end(hub: GitHub,
         hub.faults.clear()
         hub.faults.add(fault)
         async with connected(hub) as client, asyncio.timeout(SOON):
-            deeds = GitHubDeeds(client)
+            deeds = GitHubChanges(client)
             with contextlib.suppress(GenbaError):
                 if await deeds.made(deed, key) is None:
                     await deeds.do(deed, key)
             hub.faults.clear()
         async with connected(hub) as client, asyncio.timeout(SOON):
-            deeds = GitHubDeeds(client)
+            deeds = GitHubChanges(client)
             if await deeds.made(deed, key) is None:
                 await deeds.do(deed, key)
         assert holds(hub, issue, key), (fault, hub.issue(SHOP, issue))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from genba.connections.egress.broker import Broker
 from genba.connections.egress.events import Verdict
-from genba.connections.egress.exchange import Mask
+from genba.connections.egress.exchange import SecretScrubber
 from genba.connections.egress.h11_connection import Patience
 from genba.connections.egress.model_calls import calls_of
 from genba.connections.egress.session_token import new_word
@@ -342,7 +342,7 @@ async def test_a_key_that_the_upstream_echoes_does_not_come_back() -> None:
 
 @given(st.text("ab*", min_size=1, max_size=5), st.lists(st.text("ab*", max_size=9)))
 def test_a_secret_is_blotted_out_wherever_it_is_cut(secret: str, pieces: list[str]) -> None:
-    mask = Mask(secret.encode())
+    mask = SecretScrubber(secret.encode())
     passed = [mask.over(piece.encode()) for piece in pieces] + [mask.rest()]
 
     whole = "".join(pieces)

@@ -12,7 +12,7 @@ from genba.connections.git.repository.layout import RepositoryLayout
 from genba.connections.processes.supervisor import ProcessSupervisor
 from genba.connections.sandbox.bubblewrap.bubblewrap import BubblewrapSandbox
 from genba.domain.processes import Command, Exit
-from genba.domain.sessions.sandbox import Cell
+from genba.domain.sessions.sandbox import SandboxSpec
 from genba.domain.sessions.workspaces import Workspace, WorkspaceRequest
 from tests.project import Project
 
@@ -42,7 +42,7 @@ class Floor:
         """Run a shell line as the instance does."""
         parts = self.trees.cell_parts(workspace)
         walls = await self.sandbox.open(
-            Cell(
+            SandboxSpec(
                 run=workspace.run,
                 folder=str(self.folder / "walls"),
                 tree=workspace.path,

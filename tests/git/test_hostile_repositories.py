@@ -12,8 +12,8 @@ from genba.connections.git.private.bundles import BundleLimits
 from genba.connections.git.private.sandboxed_worktrees import WalledTrees
 from genba.connections.git.repository.layout import RepositoryLayout
 from genba.domain.errors import BoundaryViolationError, GenbaError, GitError
-from genba.domain.processes import Command, Ending, Exit, Heard
-from genba.domain.sessions.sandbox import Cell
+from genba.domain.processes import Command, Ending, Exit, OutputListener
+from genba.domain.sessions.sandbox import SandboxSpec
 from genba.domain.sessions.workspaces import Workspace
 from tests.git.conftest import Floor, request
 from tests.project import Project
@@ -224,11 +224,11 @@ class LyingWalls:
     def problem(self) -> str:
         return ""
 
-    async def open(self, cell: Cell) -> "LyingWalls":
+    async def open(self, cell: SandboxSpec) -> "LyingWalls":
         self.outbox = Path(cell.tree)
         return self
 
-    async def run(self, command: Command, heard: Heard) -> Exit:  # noqa: ARG002
+    async def run(self, command: Command, heard: OutputListener) -> Exit:  # noqa: ARG002
         self.told(self.outbox)
         return Exit(ending=Ending.EXITED, code=0, stdout="", stderr="", seconds=0.0)
 

@@ -10,7 +10,7 @@ import pytest
 from genba.connections.git.private.sandboxed_worktrees import WalledTrees
 from genba.connections.git.repository.layout import RepositoryLayout
 from genba.domain.errors import BoundaryViolationError
-from genba.domain.sessions.sandbox import Cell
+from genba.domain.sessions.sandbox import SandboxSpec
 from genba.domain.sessions.workspaces import Workspace
 from tests.git.conftest import Floor
 from tests.project import Project
@@ -25,7 +25,7 @@ class NoWalls:
     def problem(self) -> str:
         return ""
 
-    async def open(self, cell: Cell) -> "NoWalls":  # noqa: ARG002
+    async def open(self, cell: SandboxSpec) -> "NoWalls":  # noqa: ARG002
         raise BoundaryViolationError(NEEDED)
 
     async def run(self, *_: object) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from genba.connections.github.client import GitHubClient
 from genba.connections.github.comments import signed
-from genba.connections.github.remote_changes import GitHubDeeds
+from genba.connections.github.remote_changes import GitHubChanges
 from genba.domain.errors import (
     AccessRefusedError,
     NotFoundError,
@@ -61,8 +61,8 @@ async def client(shop: GitHub) -> AsyncIterator[GitHubClient]:
 
 
 @pytest.fixture
-def deeds(client: GitHubClient) -> GitHubDeeds:
-    return GitHubDeeds(client)
+def deeds(client: GitHubClient) -> GitHubChanges:
+    return GitHubChanges(client)
 
 
 def sent(hub: GitHub) -> list[str]:
@@ -79,7 +79,7 @@ async def test_a_comment_whose_answer_was_lost_is_found_and_not_made_twice(eithe
     either.faults.add(fault)
     deed = PostComment(issue=1, body="It is done.")
     async with connected(either) as client:
-        deeds = GitHubDeeds(client)
+        deeds = GitHubChanges(client)
         with pytest.raises(RemoteUnavailable):
             await deeds.do(deed, "key-1")
         found = await deeds.made(deed, "key-1")
@@ -95,7 +95,7 @@ async def test_a_comment_whose_answer_was_lost_is_found_and_not_made_twice(eithe
 async def test_a_marker_that_a_stranger_copied_proves_nothing(either: GitHub) -> None:
     either.comment(SHOP, 1, f"Ha. {marker('key-1')} {marker('status@1')}", by="stranger")
     async with connected(either) as client:
-        deeds = GitHubDeeds(client)
+        deeds = GitHubChanges(client)
         assert await deeds.made(PostComment(issue=1, body="x"), "key-1") is None
         await deeds.do(KeepComment(issue=1, name="status", body="Mine."), "key-2")
     theirs, mine = either.issue(SHOP, 1).comments
@@ -106,7 +106,7 @@ async def test_a_marker_that_a_stranger_copied_proves_nothing(either: GitHub) ->
 async def test_a_comment_of_a_colleague_counts(either: GitHub) -> None:
     either.comment(SHOP, 1, f"Done. {marker('key-1')}", by="rita")
     async with connected(either) as client:
-        assert await GitHubDeeds(client).made(PostComment(issue=1, body="Done."), "key-1") is not None
+        assert await GitHubChanges(client).made(PostComment(issue=1, body="Done."), "key-1") is not None
 
 
 async def test_an_old_comment_among_many_is_found(either: GitHub) -> None:
@@ -114,12 +114,12 @@ async def test_an_old_comment_among_many_is_found(either: GitHub) -> None:
     for count in range(230):
         either.comment(SHOP, 1, f"Noise {count}")
     async with connected(either) as client:
-        assert await GitHubDeeds(client).made(PostComment(issue=1, body="Done."), "key-1") is not None
-        assert await GitHubDeeds(client).made(PostComment(issue=1, body="Done."), "key-2") is None
+        assert await GitHubChanges(client).made(PostComment(issue=1, body="Done."), "key-1") is not None
+        assert await GitHubChanges(client).made(PostComment(issue=1, body="Done."), "key-2") is None
 
 
 async def test_the_comment_that_is_kept_is_made_anew_where_somebody_deleted_it(
-    shop: GitHub, deeds: GitHubDeeds
+    shop: GitHub, deeds: GitHubChanges
 ) -> None:
     await deeds.do(KeepComment(issue=1, name="status", body="It began."), "k1")
     shop.issue(SHOP, 1).comments.clear()
@@ -127,7 +127,7 @@ async def test_the_comment_that_is_kept_is_made_anew_where_somebody_deleted_it(
     assert [comment.body.splitlines()[0] for comment in shop.issue(SHOP, 1).comments] == ["It ended."]
 
 
-async def test_two_names_are_two_comments(shop: GitHub, deeds: GitHubDeeds) -> None:
+async def test_two_names_are_two_comments(shop: GitHub, deeds: GitHubChanges) -> None:
     for name in ("status", "plan", "status", "plan"):
         await deeds.do(KeepComment(issue=1, name=name, body=f"The {name}."), f"key-{name}")
     assert len(shop.issue(SHOP, 1).comments) == 2
@@ -147,7 +147,7 @@ def test_a_long_text_is_shortened_and_keeps_its_marker() -> None:
 # -------------------------------------------------------------------------------------------------------------- labels
 
 
-async def test_only_what_is_missing_is_sent(shop: GitHub, deeds: GitHubDeeds) -> None:
+async def test_only_what_is_missing_is_sent(shop: GitHub, deeds: GitHubChanges) -> None:
     deed = Relabel(issue=1, add=("DOCS", "new", "newer"), remove=("OLD", "nobody has this"))
     await deeds.do(deed, "labels")
     assert shop.labels(SHOP, 1) == ["docs", "new", "newer"]
@@ -156,14 +156,14 @@ async def test_only_what_is_missing_is_sent(shop: GitHub, deeds: GitHubDeeds) ->
     assert len(sent(shop)) == 2
 
 
-async def test_what_people_label_meanwhile_stays(shop: GitHub, deeds: GitHubDeeds) -> None:
+async def test_what_people_label_meanwhile_stays(shop: GitHub, deeds: GitHubChanges) -> None:
     path = f"/repos/{SHOP}/issues/1"
     shop.faults.add(Fault(method="GET", path=path, effect=True, then=lambda: shop.label(SHOP, 1, "theirs", by="rita")))
     await deeds.do(Relabel(issue=1, add=("new",), remove=("old",)), "labels")
     assert shop.labels(SHOP, 1) == ["docs", "new", "theirs"]
 
 
-async def test_a_label_that_somebody_else_took_away_is_no_problem(shop: GitHub, deeds: GitHubDeeds) -> None:
+async def test_a_label_that_somebody_else_took_away_is_no_problem(shop: GitHub, deeds: GitHubChanges) -> None:
     def take() -> None:
         shop.unlabel(SHOP, 1, "old")
 
@@ -173,7 +173,7 @@ async def test_a_label_that_somebody_else_took_away_is_no_problem(shop: GitHub, 
 
 
 @pytest.mark.parametrize("name", ["a/b", "spaced out", "émoji 🚀", "100%", "a?b#c", 'quo"te'])
-async def test_labels_may_have_any_name(shop: GitHub, deeds: GitHubDeeds, name: str) -> None:
+async def test_labels_may_have_any_name(shop: GitHub, deeds: GitHubChanges, name: str) -> None:
     await deeds.do(Relabel(issue=1, add=(name,)), "add")
     assert name in shop.labels(SHOP, 1)
     await deeds.do(Relabel(issue=1, remove=(name,)), "remove")
@@ -183,7 +183,7 @@ async def test_labels_may_have_any_name(shop: GitHub, deeds: GitHubDeeds, name: 
 # --------------------------------------------------------------------------------------------------------------- states
 
 
-async def test_an_issue_is_closed_with_its_reason_and_only_while_it_is_open(shop: GitHub, deeds: GitHubDeeds) -> None:
+async def test_an_issue_is_closed_with_its_reason_and_only_while_it_is_open(shop: GitHub, deeds: GitHubChanges) -> None:
     await deeds.do(CloseIssue(issue=1, reason="not_planned"), "close")
     assert (shop.issue(SHOP, 1).state, shop.issue(SHOP, 1).state_reason) == ("closed", "not_planned")
     assert (await deeds.do(CloseIssue(issue=1), "again")).found
@@ -200,7 +200,7 @@ async def test_a_pull_request_has_its_text_and_its_reviewers(either: GitHub) -> 
         branch="genba/1", target="main", title="A\nchange", body="Closes #1", draft=True, reviewers=("rita",), issue=1
     )
     async with connected(either) as client:
-        deeds = GitHubDeeds(client)
+        deeds = GitHubChanges(client)
         made = await deeds.do(deed, "key-1")
         pull = either.pull_request(SHOP, made.number or 0)
         assert (pull.title, pull.draft, pull.head, pull.base) == ("A change", True, "genba/1", "main")
@@ -212,7 +212,7 @@ async def test_a_pull_request_has_its_text_and_its_reviewers(either: GitHub) -> 
         assert (await deeds.made(deed, "key-1")) is not None
 
 
-async def test_the_open_pull_request_of_the_branch_is_brought_up_to_date(shop: GitHub, deeds: GitHubDeeds) -> None:
+async def test_the_open_pull_request_of_the_branch_is_brought_up_to_date(shop: GitHub, deeds: GitHubChanges) -> None:
     number = shop.open_pull_request(SHOP, "genba/1", title="By hand", draft=True)
     made = await deeds.do(REQUEST, "key-1")
     pull = shop.pull_request(SHOP, number)
@@ -224,7 +224,7 @@ async def test_the_open_pull_request_of_the_branch_is_brought_up_to_date(shop: G
 
 
 async def test_a_draft_that_could_not_be_made_ready_is_tried_again_and_else_told(
-    shop: GitHub, deeds: GitHubDeeds
+    shop: GitHub, deeds: GitHubChanges
 ) -> None:
     number = shop.open_pull_request(SHOP, "genba/1", draft=True)
     shop.faults.cut(operation="Ready")
@@ -239,7 +239,7 @@ async def test_a_draft_that_could_not_be_made_ready_is_tried_again_and_else_told
 
 
 async def test_what_people_wrote_into_the_title_since_does_not_make_it_another_pull_request(
-    shop: GitHub, deeds: GitHubDeeds
+    shop: GitHub, deeds: GitHubChanges
 ) -> None:
     number = (await deeds.do(REQUEST, "key-1")).number or 0
     shop.edit(SHOP, number, title="A better title")
@@ -247,7 +247,7 @@ async def test_what_people_wrote_into_the_title_since_does_not_make_it_another_p
 
 
 @pytest.mark.parametrize("fault", [Fault(status=502, effect=True), Fault(cut=True, effect=True)])
-async def test_a_pull_request_whose_answer_was_lost_is_found(shop: GitHub, deeds: GitHubDeeds, fault: Fault) -> None:
+async def test_a_pull_request_whose_answer_was_lost_is_found(shop: GitHub, deeds: GitHubChanges, fault: Fault) -> None:
     fault.method, fault.path = "POST", f"/repos/{SHOP}/pulls"
     shop.faults.add(fault)
     with pytest.raises(RemoteUnavailable):
@@ -258,7 +258,7 @@ async def test_a_pull_request_whose_answer_was_lost_is_found(shop: GitHub, deeds
 
 
 async def test_reviewers_who_were_not_asked_because_the_answer_was_lost_are_asked_later(
-    shop: GitHub, deeds: GitHubDeeds
+    shop: GitHub, deeds: GitHubChanges
 ) -> None:
     deed = OpenPullRequest(branch="genba/1", target="main", title="T", body="B", reviewers=("rita",))
     shop.faults.fail("POST", f"/repos/{SHOP}/pulls/*/requested_reviewers", status=500)
@@ -271,7 +271,7 @@ async def test_reviewers_who_were_not_asked_because_the_answer_was_lost_are_aske
     assert await deeds.made(deed, "key-1") is not None
 
 
-async def test_who_cannot_be_asked_is_told_and_stops_nothing(shop: GitHub, deeds: GitHubDeeds) -> None:
+async def test_who_cannot_be_asked_is_told_and_stops_nothing(shop: GitHub, deeds: GitHubChanges) -> None:
     deed = OpenPullRequest(
         branch="genba/1", target="main", title="T", body="B", reviewers=("Octocat", "rita", "stranger", "team/nobody")
     )
@@ -281,7 +281,7 @@ async def test_who_cannot_be_asked_is_told_and_stops_nothing(shop: GitHub, deeds
     assert "stranger" in made.note
 
 
-async def test_a_reviewer_is_asked_again_only_for_new_work(shop: GitHub, deeds: GitHubDeeds) -> None:
+async def test_a_reviewer_is_asked_again_only_for_new_work(shop: GitHub, deeds: GitHubChanges) -> None:
     deed = OpenPullRequest(branch="genba/1", target="main", title="T", body="B", reviewers=("rita",))
     number = (await deeds.do(deed, "key-1")).number or 0
     shop.review(SHOP, number, "CHANGES_REQUESTED", "No.", by="rita")
@@ -293,14 +293,14 @@ async def test_a_reviewer_is_asked_again_only_for_new_work(shop: GitHub, deeds: 
     assert [user.login for user in pull.requested_reviewers] == ["rita"]
 
 
-async def test_a_pull_request_without_work_is_refused_in_the_words_of_github(deeds: GitHubDeeds) -> None:
+async def test_a_pull_request_without_work_is_refused_in_the_words_of_github(deeds: GitHubChanges) -> None:
     for branch in ("main", "not-there"):
         with pytest.raises(UnrecoverableError) as raised:
             await deeds.do(OpenPullRequest(branch=branch, target="main", title="T", body="B"), "key")
         assert "422" in raised.value.message
 
 
-async def test_one_that_was_merged_meanwhile_was_made(shop: GitHub, deeds: GitHubDeeds) -> None:
+async def test_one_that_was_merged_meanwhile_was_made(shop: GitHub, deeds: GitHubChanges) -> None:
     number = (await deeds.do(REQUEST, "key-1")).number or 0
     shop.merge(SHOP, number)
     found = await deeds.made(REQUEST, "key-1")
@@ -312,14 +312,14 @@ async def test_one_that_was_merged_meanwhile_was_made(shop: GitHub, deeds: GitHu
 
 
 @pytest.fixture
-async def proposed(shop: GitHub, deeds: GitHubDeeds) -> MergePullRequest:
+async def proposed(shop: GitHub, deeds: GitHubChanges) -> MergePullRequest:
     made = await deeds.do(REQUEST, "key-1")
     return MergePullRequest(number=made.number or 0, commit=made.commit, title="Land it", body="Issue: 1")
 
 
 @pytest.mark.parametrize("method", ["merge", "squash", "rebase"])
 async def test_a_pull_request_is_merged_by_each_method(
-    shop: GitHub, deeds: GitHubDeeds, proposed: MergePullRequest, method: str
+    shop: GitHub, deeds: GitHubChanges, proposed: MergePullRequest, method: str
 ) -> None:
     deed = MergePullRequest(number=proposed.number, commit=proposed.commit, method=method, title="Land", body="Why")
     made = await deeds.do(deed, "merge")
@@ -331,7 +331,7 @@ async def test_a_pull_request_is_merged_by_each_method(
 
 
 async def test_a_head_that_somebody_moved_is_not_merged(
-    shop: GitHub, deeds: GitHubDeeds, proposed: MergePullRequest
+    shop: GitHub, deeds: GitHubChanges, proposed: MergePullRequest
 ) -> None:
     shop.commit(SHOP, "genba/1", {"b.txt": "x"}, "Sneak in", start="genba/1")
     with pytest.raises(UnrecoverableError, match="no longer at"):
@@ -339,7 +339,7 @@ async def test_a_head_that_somebody_moved_is_not_merged(
     assert not shop.pull_request(SHOP, proposed.number).merged
 
 
-async def test_a_conflict_is_told(shop: GitHub, deeds: GitHubDeeds, proposed: MergePullRequest) -> None:
+async def test_a_conflict_is_told(shop: GitHub, deeds: GitHubChanges, proposed: MergePullRequest) -> None:
     shop.commit(SHOP, "main", {"a.txt": "something else"}, "Other")
     with pytest.raises(UnrecoverableError, match="does not merge pull request"):
         await deeds.do(proposed, "merge")
@@ -347,7 +347,7 @@ async def test_a_conflict_is_told(shop: GitHub, deeds: GitHubDeeds, proposed: Me
 
 @pytest.mark.parametrize("fault", [Fault(status=502, effect=True), Fault(cut=True, effect=True)])
 async def test_a_merge_whose_answer_was_lost_is_found(
-    shop: GitHub, deeds: GitHubDeeds, proposed: MergePullRequest, fault: Fault
+    shop: GitHub, deeds: GitHubChanges, proposed: MergePullRequest, fault: Fault
 ) -> None:
     fault.method, fault.path = "PUT", f"/repos/{SHOP}/pulls/*/merge"
     shop.faults.add(fault)
@@ -359,7 +359,7 @@ async def test_a_merge_whose_answer_was_lost_is_found(
 
 
 async def test_what_somebody_else_merged_is_found_and_not_sent(
-    shop: GitHub, deeds: GitHubDeeds, proposed: MergePullRequest
+    shop: GitHub, deeds: GitHubChanges, proposed: MergePullRequest
 ) -> None:
     commit = shop.merge(SHOP, proposed.number, by="rita")
     made = await deeds.do(proposed, "merge")
@@ -367,7 +367,7 @@ async def test_what_somebody_else_merged_is_found_and_not_sent(
 
 
 async def test_a_base_that_moves_at_the_same_moment_is_tried_again_later(
-    shop: GitHub, deeds: GitHubDeeds, proposed: MergePullRequest
+    shop: GitHub, deeds: GitHubChanges, proposed: MergePullRequest
 ) -> None:
     said = "Base branch was modified. Review and try the merge again."
     shop.faults.fail("PUT", f"/repos/{SHOP}/pulls/*/merge", status=405, message=said)
@@ -387,7 +387,7 @@ def to(status: str, board: int) -> SetCardStatus:
     return SetCardStatus(issue=1, owner="acme", project=board, field="Status", status=status)
 
 
-async def test_a_card_is_made_and_moved(shop: GitHub, deeds: GitHubDeeds, board: int) -> None:
+async def test_a_card_is_made_and_moved(shop: GitHub, deeds: GitHubChanges, board: int) -> None:
     assert await deeds.made(to("Todo", board), "card") is None
     await deeds.do(to("Todo", board), "card")
     assert shop.card_status("acme", board, SHOP, 1) == "Todo"
@@ -397,7 +397,7 @@ async def test_a_card_is_made_and_moved(shop: GitHub, deeds: GitHubDeeds, board:
     assert [one.operation for one in shop.requests if one.mutation] == ["AddCard", "MoveCard", "MoveCard"]
 
 
-async def test_a_card_whose_answer_was_lost_is_not_made_twice(shop: GitHub, deeds: GitHubDeeds, board: int) -> None:
+async def test_a_card_whose_answer_was_lost_is_not_made_twice(shop: GitHub, deeds: GitHubChanges, board: int) -> None:
     shop.faults.cut(operation="AddCard", effect=True)
     with pytest.raises(RemoteUnavailable):
         await deeds.do(to("Todo", board), "card")
@@ -406,7 +406,7 @@ async def test_a_card_whose_answer_was_lost_is_not_made_twice(shop: GitHub, deed
     assert len(shop.project("acme", board).items) == 1
 
 
-async def test_an_unknown_status_names_those_that_there_are(deeds: GitHubDeeds, board: int) -> None:
+async def test_an_unknown_status_names_those_that_there_are(deeds: GitHubChanges, board: int) -> None:
     with pytest.raises(UnrecoverableError, match="it has: Todo, In Progress, Done"):
         await deeds.do(to("Doing", board), "card")
     other = SetCardStatus(issue=1, owner="acme", project=board, field="Phase", status="Todo")
@@ -420,7 +420,7 @@ async def test_a_server_without_graphql_has_no_boards_and_says_so(hubs: Hubs) ->
     hub = furnish(hubs(graphql=False))
     async with connected(hub) as client:
         with pytest.raises(UnrecoverableError, match="no GraphQL"):
-            await GitHubDeeds(client).made(to("Todo", 1), "card")
+            await GitHubChanges(client).made(to("Todo", 1), "card")
 
 
 # ----------------------------------------------------------------------------------------------------------- refusals
@@ -439,7 +439,7 @@ EVERY: list[Deed] = [
 async def test_whoever_is_not_let_in_or_must_wait_has_changed_nothing(shop: GitHub, deed: Deed) -> None:
     shop.add_project("acme")
     async with connected(shop) as client:
-        deeds = GitHubDeeds(client)
+        deeds = GitHubChanges(client)
         shop.spend(TOKEN, rest=5000, graphql=5000)
         for act in (deeds.made(deed, "key"), deeds.do(deed, "key")):
             with pytest.raises(RateLimited):
@@ -454,7 +454,7 @@ async def test_whoever_is_not_let_in_or_must_wait_has_changed_nothing(shop: GitH
 
 
 @pytest.mark.parametrize("deed", EVERY[:4], ids=lambda deed: type(deed).__name__)
-async def test_an_issue_that_is_not_there_is_not_found(shop: GitHub, deeds: GitHubDeeds, deed: Deed) -> None:
+async def test_an_issue_that_is_not_there_is_not_found(shop: GitHub, deeds: GitHubChanges, deed: Deed) -> None:
     shop.delete(SHOP, 1)
     with pytest.raises(NotFoundError):
         await deeds.made(deed, "key")

@@ -9,7 +9,7 @@ import pytest
 from genba.connections.github.access.credentials import TokenCredentials
 from genba.connections.github.forge import GitHubForge
 from genba.connections.github.issues import GitHubIssues
-from genba.connections.github.remote_changes import GitHubDeeds
+from genba.connections.github.remote_changes import GitHubChanges
 from genba.connections.github.tracker import GitHubTracker
 from genba.domain.errors import NotFoundError, UnrecoverableError
 from genba.domain.tracker.outbox import (
@@ -38,14 +38,14 @@ def place(emulate: Emulate, tmp_path: Path) -> Iterator[Place]:
 @dataclass
 class Connection:
     issues: GitHubIssues
-    deeds: GitHubDeeds
+    deeds: GitHubChanges
 
 
 @pytest.fixture
 async def genba(place: Place) -> AsyncIterator[Connection]:
     token = TokenCredentials(place.emulate.tokens["octocat"], "the test", named(place.emulate.url))
     async with connected(settings(place.emulate.url, place.repository), credentials=token) as client:
-        yield Connection(GitHubIssues(client), GitHubDeeds(client))
+        yield Connection(GitHubIssues(client), GitHubChanges(client))
 
 
 # git

@@ -7,7 +7,7 @@ import pytest
 from genba.connections.github.client import GitHubClient
 from genba.connections.github.forge import GitHubForge
 from genba.connections.github.issues import GitHubIssues
-from genba.connections.github.remote_changes import GitHubDeeds
+from genba.connections.github.remote_changes import GitHubChanges
 from genba.connections.github.tracker import GitHubTracker
 from genba.domain.sessions.workspaces import PullRequest
 from genba.domain.tracker.issues import IssueChange
@@ -47,8 +47,8 @@ class TestForge(ForgeSuite):
 
 class TestDeeds(DeedsSuite):
     @pytest.fixture
-    def deeds(self, client: GitHubClient) -> GitHubDeeds:
-        return GitHubDeeds(client)
+    def deeds(self, client: GitHubClient) -> GitHubChanges:
+        return GitHubChanges(client)
 
     @pytest.fixture
     def head(self, shop: GitHub) -> str:
@@ -86,5 +86,5 @@ async def test_an_enterprise_server_is_spoken_to_by_its_own_paths(shop: GitHub) 
         second = await issues.page(following=first.following)
         assert len({issue.number for issue in (*first.issues, *second.issues)}) == 121
         assert len((await issues.details([issue.reference for issue in first.issues[:3]])).issues) == 3
-        await GitHubDeeds(client).do(PostComment(issue=1, body="Hello."), "key")
-        assert await GitHubDeeds(client).made(PostComment(issue=1, body="Hello."), "key") is not None
+        await GitHubChanges(client).do(PostComment(issue=1, body="Hello."), "key")
+        assert await GitHubChanges(client).made(PostComment(issue=1, body="Hello."), "key") is not None

@@ -12,7 +12,7 @@ from genba.blackboard.tasks.board import Blackboard
 from genba.blackboard.tracker.outbox import Outbox
 from genba.connections.clock import SystemClock
 from genba.connections.github.access.credentials import TokenCredentials
-from genba.connections.github.remote_changes import GitHubDeeds
+from genba.connections.github.remote_changes import GitHubChanges
 from genba.coordination.tracker.outbox_sender import Sender
 from genba.domain.tracker.outbox import (
     CloseIssue,
@@ -60,7 +60,7 @@ async def sending(hub: GitHub, desk: Desk, token: str = TOKEN) -> AsyncIterator[
     async with connected(
         hub, credentials=TokenCredentials(token, "the test", named(hub.url)), clock=desk.clock
     ) as client:
-        yield Sender(desk.outbox, GitHubDeeds(client), settings(hub.url), desk.clock)
+        yield Sender(desk.outbox, GitHubChanges(client), settings(hub.url), desk.clock)
 
 
 def deeds(hub: GitHub) -> tuple[tuple[str, Deed], ...]:
@@ -136,7 +136,7 @@ async def test_two_who_send_to_github_at_once_double_nothing(shop: GitHub, desk:
     by_the_clock, clock = Outbox(desk.outbox.store), SystemClock()
     quick = msgspec.structs.replace(settings(shop.url), mutation_pause_seconds=0)
     async with connected(quick, clock=clock) as one, connected(quick, clock=clock) as other:
-        senders = [Sender(by_the_clock, GitHubDeeds(client), quick, clock) for client in (one, other)]
+        senders = [Sender(by_the_clock, GitHubChanges(client), quick, clock) for client in (one, other)]
         await asyncio.gather(*(sender.send() for sender in senders))
     check(shop, desk)
 

@@ -9,8 +9,8 @@ from genba.domain.fleet.records import (
     EntryStatus,
     Escalation,
     EscalationKind,
-    Field,
     FleetSession,
+    FleetSnapshot,
     MergeEntry,
     Plan,
     Purpose,
@@ -19,7 +19,7 @@ from genba.domain.fleet.records import (
     WaitsFor,
 )
 from genba.domain.tasks.task import Task, TaskStatus
-from genba.judgement.scheduling.actions import Agent, Me, Move, Start, Wait
+from genba.judgement.scheduling.actions import Agent, Move, Start, Wait, WorkerContext
 from genba.judgement.scheduling.dispatch import moves
 
 M = TypeVar("M")
@@ -82,11 +82,11 @@ def review_task(number: int, of: int, **more: Any) -> Task:
     return task(number, type="review", parent=of, review_of=of, review_commit=COMMIT, **more)
 
 
-def field(*tasks: Task, **more: Any) -> Field:
+def field(*tasks: Task, **more: Any) -> FleetSnapshot:
     """A field with these tasks; the open ones are ready, unless it is said which are."""
     ready = tuple(one.number for one in tasks if one.status is TaskStatus.OPEN)
     told = {"now": NOW, "tasks": {one.number: one for one in tasks}, "ready": ready, "authors": _authors(more)}
-    return Field(**{**told, **more})
+    return FleetSnapshot(**{**told, **more})
 
 
 def _authors(more: dict[str, Any]) -> dict[int, frozenset[str]]:
@@ -103,11 +103,11 @@ def settings(**sections: dict[str, Any]) -> FleetSettings:
     return msgspec.convert(sections, FleetSettings)
 
 
-def me(**more: Any) -> Me:
-    return Me(**{"executor": "here", "host": "laptop", "workers": 4, "agents": AGENTS, **more})
+def me(**more: Any) -> WorkerContext:
+    return WorkerContext(**{"executor": "here", "host": "laptop", "workers": 4, "agents": AGENTS, **more})
 
 
-def decide(here: Field, told: FleetSettings | None = None, **about_me: Any) -> tuple[Move, ...]:
+def decide(here: FleetSnapshot, told: FleetSettings | None = None, **about_me: Any) -> tuple[Move, ...]:
     return moves(here, told or FleetSettings(), me(**about_me))
 
 

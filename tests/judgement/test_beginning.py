@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from genba.domain.errors import ConfigurationError, GitError
-from genba.domain.fleet.records import EscalationKind, Field, Ledger, Purpose, Spent, WaitsFor
+from genba.domain.fleet.records import EscalationKind, FleetSnapshot, Ledger, Purpose, Spent, WaitsFor
 from genba.domain.problems import Problem
 from genba.domain.tasks.task import TaskStatus
 from genba.judgement.scheduling.actions import CreateParts, Escalate, RejectPlan, Start, WaitReason
@@ -247,7 +247,7 @@ def test_a_review_of_what_is_approved_already_does_not_begin() -> None:
     assert none(Start, decide(_under_review(approved=COMMIT)))
 
 
-def _under_review(author: str = "iterator", approved: str = "", **more: Any) -> Field:
+def _under_review(author: str = "iterator", approved: str = "", **more: Any) -> FleetSnapshot:
     parent = in_review(1, requires_review=True, reviewer_type="ai", children=(2,), approved=approved)
     judged = review_task(2, 1, reviewer_type="ai")
     sessions = (verified(1, WaitsFor.REVIEW, agent=author),)

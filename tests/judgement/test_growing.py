@@ -3,14 +3,14 @@
 import sys
 from types import FrameType
 
-from genba.domain.fleet.records import Field, ProviderPause
+from genba.domain.fleet.records import FleetSnapshot, ProviderPause
 from genba.judgement.scheduling.actions import Wait
 from tests.judgement.fleets import decide, field, none, started, task
 
 LATER = "2026-03-01T12:05:00.000000Z"
 
 
-def _calls(here: Field) -> int:
+def _calls(here: FleetSnapshot) -> int:
     """The calls of one look."""
     made = 0
 
@@ -27,7 +27,7 @@ def _calls(here: Field) -> int:
     return made
 
 
-def _told_to_wait(count: int) -> Field:
+def _told_to_wait(count: int) -> FleetSnapshot:
     pause = ProviderPause(provider="north", until=LATER, reason="429")
     return field(*(task(number) for number in range(1, count + 1)), pauses=(pause,))
 

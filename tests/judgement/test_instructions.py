@@ -13,13 +13,22 @@ from genba.definitions.project.instructions import NAMES, PLACEHOLDER, PLACEHOLD
 from genba.definitions.project.project import load_project
 from genba.domain.errors import ConfigurationError
 from genba.domain.tasks.task import Blocker, BlockerKind, TaskStatus
-from genba.domain.workflow.actions import Action, ActionKind, Evidence, ExitReason, Hierarchy, Phase, Piece, Snapshot
+from genba.domain.workflow.actions import (
+    Action,
+    ActionKind,
+    Evidence,
+    ExitReason,
+    Hierarchy,
+    Phase,
+    Snapshot,
+    SubtaskView,
+)
 from genba.judgement.workflow import instruction_texts_en, instruction_texts_ja
 from genba.judgement.workflow.instructions import WORDS, control_prompt, text_name, write
 from genba.judgement.workflow.next_action import decide
 
 S = TaskStatus
-TASK = Piece(number=7, title="Add a login", body="With a form.", status=S.IN_PROGRESS)
+TASK = SubtaskView(number=7, title="Add a login", body="With a form.", status=S.IN_PROGRESS)
 RED = Evidence(
     task=7,
     commit="5c1a0f2d",
@@ -30,8 +39,8 @@ RED = Evidence(
     round=1,
     rounds=10,
 )
-FORM = Piece(number=8, title="The form", body="Two fields.", status=S.OPEN)
-LOCK = Piece(
+FORM = SubtaskView(number=8, title="The form", body="Two fields.", status=S.OPEN)
+LOCK = SubtaskView(
     number=9,
     title="The lock",
     status=S.BLOCKED,
@@ -42,7 +51,7 @@ LOCK = Piece(
 )
 
 
-def of(piece: Piece, status: TaskStatus) -> Piece:
+def of(piece: SubtaskView, status: TaskStatus) -> SubtaskView:
     return msgspec.structs.replace(piece, status=status)
 
 
@@ -443,7 +452,7 @@ def own_lines(text: str) -> list[str]:
 
 @pytest.mark.parametrize("name", STATES)
 def test_hostile_words_never_stand_on_a_line_of_ours(name: str) -> None:
-    def spoilt(piece: Piece) -> Piece:
+    def spoilt(piece: SubtaskView) -> SubtaskView:
         blocker = Blocker(BlockerKind.FAILED, HOSTILE) if piece.blocker else None
         return msgspec.structs.replace(piece, title=HOSTILE, body=HOSTILE, goals=(HOSTILE,), blocker=blocker)
 

@@ -11,8 +11,8 @@ from genba.domain.fleet.records import (
     EntryStatus,
     EscalationKind,
     Executor,
-    Field,
     FleetSession,
+    FleetSnapshot,
     Ledger,
     ProviderPause,
     Purpose,
@@ -21,7 +21,7 @@ from genba.domain.fleet.records import (
     WaitsFor,
 )
 from genba.domain.tasks.task import Priority, Task, TaskStatus
-from genba.judgement.scheduling.actions import Continue, Me, Move, Queue, Start, Wait
+from genba.judgement.scheduling.actions import Continue, Move, Queue, Start, Wait, WorkerContext
 from genba.judgement.scheduling.dispatch import moves
 from tests.judgement.fleets import (
     AGENTS,
@@ -125,7 +125,7 @@ def _executor(name: str, status: str) -> Executor:
 
 
 @st.composite
-def fields(draw: Any) -> Field:
+def fields(draw: Any) -> FleetSnapshot:
     known = draw(tasks())
     openly = [number for number, one in known.items() if one.status is TaskStatus.OPEN]
     return field(
@@ -181,7 +181,9 @@ def beginning(found: tuple[Move, ...]) -> list[Start | Continue]:
 
 @thoroughly
 @every_field
-def test_no_more_sessions_begin_than_the_limits_allow(here: Field, how: FleetSettings, who: Me) -> None:
+def test_no_more_sessions_begin_than_the_limits_allow(
+    here: FleetSnapshot, how: FleetSettings, who: WorkerContext
+) -> None:
     begun = beginning(moves(here, how, who))
     assert len(begun) <= max(0, who.workers - who.running)
     by_run = {one.run: one for one in here.sessions}
@@ -206,7 +208,9 @@ def test_no_more_sessions_begin_than_the_limits_allow(here: Field, how: FleetSet
 
 @thoroughly
 @every_field
-def test_a_task_never_gets_a_second_session_beside_one_that_lives(here: Field, how: FleetSettings, who: Me) -> None:
+def test_a_task_never_gets_a_second_session_beside_one_that_lives(
+    here: FleetSnapshot, how: FleetSettings, who: WorkerContext
+) -> None:
     found = moves(here, how, who)
     begun = Counter(move.task for move in beginning(found))
     assert all(count == 1 for count in begun.values())
@@ -218,7 +222,9 @@ def test_a_task_never_gets_a_second_session_beside_one_that_lives(here: Field, h
 
 @thoroughly
 @every_field
-def test_only_open_tasks_that_nobody_holds_are_begun(here: Field, how: FleetSettings, who: Me) -> None:
+def test_only_open_tasks_that_nobody_holds_are_begun(
+    here: FleetSnapshot, how: FleetSettings, who: WorkerContext
+) -> None:
     for move in moves(here, how, who):
         if isinstance(move, Start):
             assert here.tasks[move.task].status is TaskStatus.OPEN
@@ -229,7 +235,9 @@ def test_only_open_tasks_that_nobody_holds_are_begun(here: Field, how: FleetSett
 
 @thoroughly
 @every_field
-def test_no_agent_is_asked_while_the_project_is_paused(here: Field, how: FleetSettings, who: Me) -> None:
+def test_no_agent_is_asked_while_the_project_is_paused(
+    here: FleetSnapshot, how: FleetSettings, who: WorkerContext
+) -> None:
     if here.paused or here.stopping:
         asks = [
             move
@@ -242,7 +250,7 @@ def test_no_agent_is_asked_while_the_project_is_paused(here: Field, how: FleetSe
 @thoroughly
 @every_field
 def test_every_task_that_has_not_ended_runs_or_has_a_move_or_a_reason_to_wait(
-    here: Field, how: FleetSettings, who: Me
+    here: FleetSnapshot, how: FleetSettings, who: WorkerContext
 ) -> None:
     found = moves(here, how, who)
     told_of = {getattr(move, "task", 0) for move in found}
@@ -254,6 +262,8 @@ def test_every_task_that_has_not_ended_runs_or_has_a_move_or_a_reason_to_wait(
 
 @thoroughly
 @every_field
-def test_the_same_field_always_gives_the_same_moves(here: Field, how: FleetSettings, who: Me) -> None:
+def test_the_same_field_always_gives_the_same_moves(
+    here: FleetSnapshot, how: FleetSettings, who: WorkerContext
+) -> None:
     assert moves(here, how, who) == moves(here, how, who)
     assert here.now == NOW

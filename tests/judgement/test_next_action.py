@@ -18,31 +18,31 @@ from genba.domain.workflow.actions import (
     ExitReason,
     Hierarchy,
     Phase,
-    Piece,
     Snapshot,
+    SubtaskView,
     Tool,
 )
 from genba.judgement.workflow.next_action import allowed, decide
 
 S, K, T = TaskStatus, ActionKind, Tool
-TASK = Piece(number=7, title="Add a login", status=S.IN_PROGRESS)
+TASK = SubtaskView(number=7, title="Add a login", status=S.IN_PROGRESS)
 RED = Evidence(task=7, commit="5c1a0f2", verdict="goals_failed", failing=("tests_pass",))
 STUCK = Blocker(BlockerKind.NEEDS_INPUT, "which region?")
 
 
-def step(number: int, status: TaskStatus = S.OPEN, *needs: int, **more: Any) -> Piece:
-    return Piece(number=number, title=f"Step {number}", status=status, dependencies=needs, **more)
+def step(number: int, status: TaskStatus = S.OPEN, *needs: int, **more: Any) -> SubtaskView:
+    return SubtaskView(number=number, title=f"Step {number}", status=status, dependencies=needs, **more)
 
 
-def worker(*pieces: Piece, **more: Any) -> Snapshot:
+def worker(*pieces: SubtaskView, **more: Any) -> Snapshot:
     return Snapshot(**{"agent": "ada", "task": TASK, "phase": Phase.FETCHED, "pieces": pieces, **more})
 
 
-def manager(*pieces: Piece, **more: Any) -> Snapshot:
+def manager(*pieces: SubtaskView, **more: Any) -> Snapshot:
     return worker(*pieces, hierarchy=Hierarchy.MANAGER, **more)
 
 
-def given(number: int, *needs: int, **more: Any) -> Piece:
+def given(number: int, *needs: int, **more: Any) -> SubtaskView:
     """A subtask that was given away and waits for its turn."""
     return step(number, S.OPEN, *needs, assignee="bob", **more)
 
@@ -237,7 +237,7 @@ def test_a_worker_whose_steps_are_all_blocked_asks_a_person() -> None:
         (step(8, S.CANCELLED), step(9, S.OPEN, 8)),
     ],
 )
-def test_a_worker_whose_steps_can_never_begin_asks_a_person(pieces: tuple[Piece, ...]) -> None:
+def test_a_worker_whose_steps_can_never_begin_asks_a_person(pieces: tuple[SubtaskView, ...]) -> None:
     action = decide(worker(*pieces))
     assert (action.action, action.reason, action.choices) == (K.HANDLE_BLOCKED, "deadlock", ("ask_human",))
 
@@ -274,7 +274,7 @@ def test_a_manager_may_add_to_its_plan_until_something_is_given_away() -> None:
 
 
 @pytest.mark.parametrize("at_work", [given(8), step(8, S.IN_PROGRESS), step(8, S.REVIEW)])
-def test_a_manager_waits_while_others_work(at_work: Piece) -> None:
+def test_a_manager_waits_while_others_work(at_work: SubtaskView) -> None:
     action = decide(manager(at_work, given(9, 8), step(10, S.DONE)))
     assert (action.action, action.reason, numbers(action)) == (K.WAIT, "others", [8, 9])
     assert action.retry_after == 1.0
@@ -347,7 +347,7 @@ def test_what_is_with_a_person_is_not_handled_twice() -> None:
         ((step(8, S.BACKLOG, 9), step(9, S.BACKLOG, 10), step(10, S.BACKLOG, 8), given(11)), [8, 9, 10]),
     ],
 )
-def test_a_deadlock_is_named(pieces: tuple[Piece, ...], locked: list[int]) -> None:
+def test_a_deadlock_is_named(pieces: tuple[SubtaskView, ...], locked: list[int]) -> None:
     action = decide(manager(*pieces))
     assert (action.action, action.reason, numbers(action)) == (K.HANDLE_BLOCKED, "deadlock", locked)
     assert action.choices == ("split", "cancel", "ask_human")

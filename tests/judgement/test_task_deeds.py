@@ -4,12 +4,12 @@ import pytest
 
 from genba.domain.fleet.records import Escalation, EscalationKind
 from genba.domain.tasks.task import Actor, ActorKind, Task, TaskEvent, TaskStatus
-from genba.domain.views.task import TaskDeed
+from genba.domain.views.task import TaskAction
 from genba.judgement.views.event_text import event_sentence
 from genba.judgement.views.task_actions import Known, task_deeds, ways_of
 
-RUN, STOP, PAUSE, RESUME = TaskDeed.RUN, TaskDeed.STOP, TaskDeed.PAUSE, TaskDeed.RESUME
-APPROVE, UNBLOCK, REOPEN, CANCEL = TaskDeed.APPROVE, TaskDeed.UNBLOCK, TaskDeed.REOPEN, TaskDeed.CANCEL
+RUN, STOP, PAUSE, RESUME = TaskAction.RUN, TaskAction.STOP, TaskAction.PAUSE, TaskAction.RESUME
+APPROVE, UNBLOCK, REOPEN, CANCEL = TaskAction.APPROVE, TaskAction.UNBLOCK, TaskAction.REOPEN, TaskAction.CANCEL
 STOPPED = Escalation(task=1, kind=EscalationKind.STOPPED, question="")
 ASKED = Escalation(task=1, kind=EscalationKind.QUESTION, question="")
 
@@ -33,7 +33,7 @@ ASKED = Escalation(task=1, kind=EscalationKind.QUESTION, question="")
         (TaskStatus.CANCELLED, Known(held=True), {REOPEN}),
     ],
 )
-def test_what_is_offered_fits_how_a_task_stands(status: TaskStatus, known: Known, deeds: set[TaskDeed]) -> None:
+def test_what_is_offered_fits_how_a_task_stands(status: TaskStatus, known: Known, deeds: set[TaskAction]) -> None:
     task = Task(id=1, number=1, title="Make tea", status=status, requires_review=True)
     assert set(task_deeds(task, known)) == deeds
 

@@ -21,8 +21,8 @@ from genba.domain.workflow.actions import (
     ExitReason,
     Hierarchy,
     Phase,
-    Piece,
     Snapshot,
+    SubtaskView,
     Tool,
 )
 from genba.judgement.workflow.instructions import write
@@ -81,7 +81,7 @@ def shown(world: World, plan: Plan) -> Snapshot:
         agent="someone",
         hierarchy=world.hierarchy,
         spawned=world.spawned,
-        task=Piece(number=MAIN, title="main", status=S.BLOCKED if world.blocked else S.IN_PROGRESS),
+        task=SubtaskView(number=MAIN, title="main", status=S.BLOCKED if world.blocked else S.IN_PROGRESS),
         phase=world.phase,
         atomic=world.atomic,
         pieces=tuple(piece(part) for part in world.parts),
@@ -94,9 +94,9 @@ def shown(world: World, plan: Plan) -> Snapshot:
     )
 
 
-def piece(part: Part) -> Piece:
+def piece(part: Part) -> SubtaskView:
     kind = BlockerKind.FAILED if part.attempts else BlockerKind.NEEDS_INPUT
-    return Piece(
+    return SubtaskView(
         number=part.number,
         title=f"part {part.number}",
         status=part.status,
@@ -406,7 +406,7 @@ def test_a_long_random_walk_ends(data: st.DataObject) -> None:
 
 STATUSES = st.sampled_from(list(TaskStatus))
 ANY_PIECE = st.builds(
-    Piece,
+    SubtaskView,
     number=st.integers(2, 9),
     title=st.text(max_size=20),
     status=STATUSES,
@@ -421,7 +421,7 @@ ANY_SNAPSHOT = st.builds(
     agent=st.just("someone"),
     hierarchy=st.sampled_from(list(Hierarchy)),
     spawned=st.booleans(),
-    task=st.none() | st.builds(Piece, number=st.just(1), title=st.text(max_size=20), status=STATUSES),
+    task=st.none() | st.builds(SubtaskView, number=st.just(1), title=st.text(max_size=20), status=STATUSES),
     phase=st.sampled_from(list(Phase)),
     atomic=st.booleans(),
     pieces=st.lists(ANY_PIECE, max_size=8, unique_by=lambda one: one.number).map(tuple),

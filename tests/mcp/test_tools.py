@@ -99,9 +99,9 @@ def test_every_code_of_a_refusal_is_on_the_page() -> None:
 
 def test_what_says_nothing_is_left_out_and_what_is_required_is_not() -> None:
     from genba.coordination.workflow.answers import Inbox, TaskList
-    from genba.domain.workflow.actions import Action, ActionKind, Piece
+    from genba.domain.workflow.actions import Action, ActionKind, SubtaskView
 
-    action = Action(action=ActionKind.EXIT, tools=(), task=Piece(number=1, title="Build a kite"))
+    action = Action(action=ActionKind.EXIT, tools=(), task=SubtaskView(number=1, title="Build a kite"))
 
     assert lean(Inbox(messages=())) == {"messages": []}
     assert lean(TaskList(tasks=())) == {"tasks": []}

@@ -19,7 +19,7 @@ from genba.domain.errors import AgentTimeout, AgentUnavailable, RateLimited, Unr
 from genba.domain.ports import AgentAdapter, AgentInstance
 from genba.domain.sessions.outcomes import PermissionMode
 from genba.domain.sessions.replies import AgentSession, Reply
-from genba.domain.sessions.sandbox import Cell, Gate
+from genba.domain.sessions.sandbox import EgressPort, SandboxSpec
 from genba.testing.conformance import AgentAdapterSuite, an_ask
 from genba.testing.model_server import (
     Answer,
@@ -290,14 +290,14 @@ async def test_behind_walls_it_works_goes_on_and_leaves_nothing(place: Place) ->
     secret.write_text("the host's own")
     spying = f"cat {secret}; echo x > {secret}; setsid sleep 600 & echo done > done.txt"
     place.follows(Write("hello.txt", "hello\n"), Run(spying), Say("done"))
-    cell = Cell(
+    cell = SandboxSpec(
         run=place.session.run,
         folder=str(place.folder / "walls"),
         tree=str(place.tree),
         home=place.session.home,
         writable=(place.session.folder,),
         readable=place.adapter.folders(place.session.environment),
-        gates=(Gate(name="model", port=4100, serve=Forward("127.0.0.1", place.model.port).serve),),
+        gates=(EgressPort(name="model", port=4100, serve=Forward("127.0.0.1", place.model.port).serve),),
     )
     (place.folder / "walls").mkdir()
     walls = await sandbox.open(cell)

@@ -18,7 +18,7 @@ from genba.connections.sandbox.bubblewrap.bubblewrap import BubblewrapSandbox
 from genba.connections.sandbox.system_folders import toolchain_folders
 from genba.domain.ports import AgentInstance, Processes
 from genba.domain.sessions.replies import AgentSession, Ask, Reply
-from genba.domain.sessions.sandbox import Cell, Gate
+from genba.domain.sessions.sandbox import EgressPort, SandboxSpec
 from genba.testing.conformance import an_ask
 from genba.testing.model_server import ModelServer, Request, Run, Say, Turn
 
@@ -91,14 +91,14 @@ class ToolPlace:
         for name in ("home", "asks", "walls"):
             (self.folder / name).mkdir()
         session = self.session
-        cell = Cell(
+        cell = SandboxSpec(
             run=session.run,
             folder=str(self.folder / "walls"),
             tree=str(self.tree),
             home=session.home,
             writable=(session.folder,),
             readable=(*self.adapter.folders(session.environment), *toolchain_folders(session.environment)),
-            gates=(Gate(name="model", port=4100, serve=Forward("127.0.0.1", self.model.port).serve),),
+            gates=(EgressPort(name="model", port=4100, serve=Forward("127.0.0.1", self.model.port).serve),),
         )
         walls = await sandbox.open(cell)
         self.processes, self.walled = walls, True

@@ -22,7 +22,7 @@ import pytest
 from genba.connections.processes.supervisor import ProcessSupervisor
 from genba.connections.sandbox.containers.containers import ContainerSandbox
 from genba.domain.processes import Command
-from genba.domain.sessions.sandbox import Cell, SandboxKind
+from genba.domain.sessions.sandbox import SandboxKind, SandboxSpec
 
 _DEADLINE_SECONDS = 60.0
 _POLL_SECONDS = 0.05
@@ -149,7 +149,7 @@ def _tried(engine: Engine, *, ends: bool = True) -> Engine:
 
 
 async def _trial(engine: Engine, folder: str) -> str:
-    cell = Cell(run="trial", folder=folder, tree=folder, home=folder)
+    cell = SandboxSpec(run="trial", folder=folder, tree=folder, home=folder)
     walls = await engine.sandbox().open(cell)
     command = Command(
         argv=("true",), workdir="/", environment={}, timeout_seconds=60, idle_seconds=60, mark=f"trial-{os.getpid()}"

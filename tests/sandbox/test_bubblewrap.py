@@ -18,7 +18,7 @@ from genba.connections.sandbox.bubblewrap.bubblewrap import BubblewrapSandbox
 from genba.connections.sandbox.limits import Group, make_group
 from genba.domain.ports import Sandbox
 from genba.domain.processes import Ending
-from genba.domain.sessions.sandbox import Cell, Dialer, Entry, Gate, Overlay, WallLimits
+from genba.domain.sessions.sandbox import Dialer, EgressPort, Entry, Overlay, SandboxLimits, SandboxSpec
 from genba.testing.sandbox_conformance import (
     PATH,
     LimitsSuite,
@@ -75,8 +75,8 @@ class TestLimitsByWatching(LimitsSuite):
     def sandbox(self, bubblewrap: BubblewrapSandbox) -> Sandbox:
         return BubblewrapSandbox(bubblewrap.processes, groups=False)
 
-    async def test_fewer_processors_are_lent(self, sandbox: Sandbox, cell: Cell) -> None:
-        done = await run_in(sandbox, msgspec.structs.replace(cell, limits=WallLimits(cpus=1)), "nproc")
+    async def test_fewer_processors_are_lent(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
+        done = await run_in(sandbox, msgspec.structs.replace(cell, limits=SandboxLimits(cpus=1)), "nproc")
         assert done.stdout == "1\n"
 
 
@@ -84,7 +84,9 @@ class TestOverlay(OverlaySuite):
     pass
 
 
-async def test_the_death_of_genba_is_the_death_of_what_it_runs(sandbox: Sandbox, cell: Cell, tmp_path: Path) -> None:
+async def test_the_death_of_genba_is_the_death_of_what_it_runs(
+    sandbox: Sandbox, cell: SandboxSpec, tmp_path: Path
+) -> None:
     """Killed without a chance to clean up, and with a daemon that hides: nobody is left."""
     word = f"{100_000 + os.getpid()}.{secrets.randbelow(10**9)}"
     program = tmp_path / "program.py"
@@ -148,14 +150,14 @@ def test_where_it_does_not_work_it_says_why(sandbox: Sandbox, answer: str, probl
     assert BubblewrapSandbox(ProcessSupervisor(), str(program)).problem() == problem
 
 
-async def test_walls_that_cannot_be_built_start_nothing(sandbox: Sandbox, cell: Cell, tmp_path: Path) -> None:
+async def test_walls_that_cannot_be_built_start_nothing(sandbox: Sandbox, cell: SandboxSpec, tmp_path: Path) -> None:
     async def never(_reader: object, _writer: object) -> None:
         raise AssertionError
 
     broken = (
         msgspec.structs.replace(cell, writable=(str(tmp_path / "nowhere"),)),
         msgspec.structs.replace(
-            cell, gates=(Gate(name="a", port=80, serve=never), Gate(name="b", port=80, serve=never))
+            cell, gates=(EgressPort(name="a", port=80, serve=never), EgressPort(name="b", port=80, serve=never))
         ),
         msgspec.structs.replace(cell, overlay=Overlay(lower="/nowhere", upper="/nowhere", work="/nowhere")),
     )
@@ -166,7 +168,7 @@ async def test_walls_that_cannot_be_built_start_nothing(sandbox: Sandbox, cell: 
     assert not (tmp_path / "tree" / "started").exists()
 
 
-async def test_what_is_loaded_by_anything_is_loaded_inside_only(sandbox: Sandbox, cell: Cell) -> None:
+async def test_what_is_loaded_by_anything_is_loaded_inside_only(sandbox: Sandbox, cell: SandboxSpec) -> None:
     environment = {"PATH": PATH, "LD_PRELOAD": f"{cell.tree}/planted.so"}
     done = await run_in(sandbox, cell, "sh", "-c", "echo $LD_PRELOAD", environment=environment)
     assert done.stdout == f"{cell.tree}/planted.so\n"
@@ -174,15 +176,15 @@ async def test_what_is_loaded_by_anything_is_loaded_inside_only(sandbox: Sandbox
     assert len(outside) <= 2  # bwrap starts the shell, and the shell is loaded once
 
 
-async def test_temporary_folders_have_a_size(sandbox: Sandbox, cell: Cell) -> None:
-    small = msgspec.structs.replace(cell, limits=WallLimits(disk_mb=8))
+async def test_temporary_folders_have_a_size(sandbox: Sandbox, cell: SandboxSpec) -> None:
+    small = msgspec.structs.replace(cell, limits=SandboxLimits(disk_mb=8))
     script = "for place in /tmp /run /dev/shm; do head -c 100000000 /dev/zero > $place/full; done; df -m /tmp | tail -1"
     done = await run_in(sandbox, small, "sh", "-c", script)
     assert done.stdout.split()[1] == "8"
     assert done.violations == ()
 
 
-async def test_a_removed_file_that_is_held_open_counts_as_written(sandbox: Sandbox, cell: Cell) -> None:
+async def test_a_removed_file_that_is_held_open_counts_as_written(sandbox: Sandbox, cell: SandboxSpec) -> None:
     script = """
 import os, time
 number = 0
@@ -195,13 +197,13 @@ while True:
     number += 1
     time.sleep(0.01)
 """
-    small = msgspec.structs.replace(cell, limits=WallLimits(disk_mb=40))
+    small = msgspec.structs.replace(cell, limits=SandboxLimits(disk_mb=40))
     done = await run_in(sandbox, small, "python3", "-c", script)
     assert [found.kind for found in done.violations] == ["disk"]
 
 
-async def test_all_commands_of_a_cell_share_one_allowance_of_disk(sandbox: Sandbox, cell: Cell) -> None:
-    small = msgspec.structs.replace(cell, limits=WallLimits(disk_mb=20))
+async def test_all_commands_of_a_cell_share_one_allowance_of_disk(sandbox: Sandbox, cell: SandboxSpec) -> None:
+    small = msgspec.structs.replace(cell, limits=SandboxLimits(disk_mb=20))
     kinds = []
     async with opened(sandbox, small) as walls:
         for number in range(5):
@@ -211,7 +213,7 @@ async def test_all_commands_of_a_cell_share_one_allowance_of_disk(sandbox: Sandb
     assert "disk" in kinds
 
 
-async def test_closing_the_walls_ends_what_still_runs(sandbox: Sandbox, cell: Cell) -> None:
+async def test_closing_the_walls_ends_what_still_runs(sandbox: Sandbox, cell: SandboxSpec) -> None:
     word = f"{100_000 + os.getpid()}.{secrets.randbelow(10**9)}"
     begun = asyncio.Event()
     walls = await sandbox.open(cell)
@@ -225,7 +227,7 @@ async def test_closing_the_walls_ends_what_still_runs(sandbox: Sandbox, cell: Ce
 
 @pytest.mark.parametrize("script", ["echo begun", "echo begun; sleep 600"], ids=["ends", "is ended"])
 @pytest.mark.usefixtures("sandbox")
-def test_where_orphans_come_to_genba_a_command_leaves_no_process_behind(cell: Cell, script: str) -> None:
+def test_where_orphans_come_to_genba_a_command_leaves_no_process_behind(cell: SandboxSpec, script: str) -> None:
     """One that is not collected also keeps its process namespace, for whose end Genba waits for seconds."""
     words = [sys.executable, "-c", _ENDING_PROGRAM, cell.folder, cell.tree, cell.home, script]
     environment = {**os.environ, "GENBA_OWN_PROCESS": ""}
@@ -270,7 +272,7 @@ asyncio.run(main())
 """
 
 
-async def test_a_service_is_reached_from_outside_and_reaches_nothing_there(sandbox: Sandbox, cell: Cell) -> None:
+async def test_a_service_is_reached_from_outside_and_reaches_nothing_there(sandbox: Sandbox, cell: SandboxSpec) -> None:
     script = """
 import socket, sys
 try:
@@ -303,8 +305,8 @@ with socket.create_server(("127.0.0.1", int(sys.argv[1]))) as server:
         dialers[0].take()
 
 
-async def test_a_share_of_a_processor_is_a_share_of_its_time(sandbox: Sandbox, cell: Cell) -> None:
-    limits = WallLimits(cpus=0.2)
+async def test_a_share_of_a_processor_is_a_share_of_its_time(sandbox: Sandbox, cell: SandboxSpec) -> None:
+    limits = SandboxLimits(cpus=0.2)
     group = make_group(limits)
     group.remove()
     if "cpus" not in group.folders:
@@ -316,7 +318,7 @@ async def test_a_share_of_a_processor_is_a_share_of_its_time(sandbox: Sandbox, c
 
 
 def test_groups_are_taken_away_and_tell_what_was_hit_in_both_dialects(tmp_path: Path) -> None:
-    limits = WallLimits(memory_mb=64, processes=16)
+    limits = SandboxLimits(memory_mb=64, processes=16)
     group = make_group(limits)
     assert group.hit() == ""
     group.remove()
@@ -349,7 +351,7 @@ else:
 
 @pytest.mark.parametrize("traces", [False, True])
 async def test_no_process_writes_to_the_memory_of_another_unless_the_project_allows_tracing(
-    sandbox: Sandbox, cell: Cell, traces: bool
+    sandbox: Sandbox, cell: SandboxSpec, traces: bool
 ) -> None:
     allowed = msgspec.structs.replace(cell, allow_ptrace=traces)
     script = f"import os; os.environ['SCRIPT'] = {_WRITES_TO_ITS_PARENT!r}; exec(os.environ['SCRIPT'])"

@@ -20,7 +20,16 @@ from genba.connections.sandbox.containers.containers import ContainerSandbox
 from genba.domain.errors import NotFoundError, UnrecoverableError
 from genba.domain.ports import Sandbox
 from genba.domain.processes import Command, Ending, Exit
-from genba.domain.sessions.sandbox import Bind, Cell, Dialer, Entry, Gate, Overlay, SandboxKind, WallLimits
+from genba.domain.sessions.sandbox import (
+    Bind,
+    Dialer,
+    EgressPort,
+    Entry,
+    Overlay,
+    SandboxKind,
+    SandboxLimits,
+    SandboxSpec,
+)
 from genba.testing.sandbox_conformance import _WRITABLE, LimitsSuite, SandboxSuite
 from genba.testing.sandbox_integrity import IntegritySuite
 from tests.sandbox.engines import Engine, engine_of
@@ -44,7 +53,7 @@ def sandbox(engine: Engine) -> Sandbox:
 
 class TestContainers(SandboxSuite):
     async def test_nothing_of_the_kernel_can_be_changed(  # type: ignore[override]  # pytest gives what is named
-        self, sandbox: Sandbox, cell: Cell, engine: Engine
+        self, sandbox: Sandbox, cell: SandboxSpec, engine: Engine
     ) -> None:
         """Docker cannot hide how busy the machine is; whoever opens that for writing only asks to be woken by it."""
         if engine.kind is not SandboxKind.DOCKER:
@@ -63,7 +72,7 @@ class TestLimits(LimitsSuite):
     pass
 
 
-def command(cell: Cell, *argv: str, **changes: Any) -> Command:
+def command(cell: SandboxSpec, *argv: str, **changes: Any) -> Command:
     usual = Command(
         argv=argv,
         workdir=cell.tree,
@@ -83,7 +92,7 @@ def unheard(_stream: str, _line: str) -> None:
     """Nobody listens."""
 
 
-async def run_in(engine: Engine, cell: Cell, *argv: str, **changes: Any) -> Exit:
+async def run_in(engine: Engine, cell: SandboxSpec, *argv: str, **changes: Any) -> Exit:
     walls = await engine.sandbox().open(cell)
     try:
         return await walls.run(command(cell, *argv, **changes), unheard)
@@ -91,12 +100,12 @@ async def run_in(engine: Engine, cell: Cell, *argv: str, **changes: Any) -> Exit
         await walls.close()
 
 
-def left_of(engine: Engine, cell: Cell) -> str:
+def left_of(engine: Engine, cell: SandboxSpec) -> str:
     """The containers of a run, living or dead."""
     return engine.ask("ps", "--all", "--quiet", "--filter", f"label=genba.run={cell.run}")
 
 
-async def test_what_is_written_in_the_tree_belongs_to_the_caller(engine: Engine, cell: Cell) -> None:
+async def test_what_is_written_in_the_tree_belongs_to_the_caller(engine: Engine, cell: SandboxSpec) -> None:
     ended = await run_in(engine, cell, "sh", "-c", "echo made > made.txt; mkdir -p a/b; touch ~/kept")
     assert (ended.ending, ended.code, ended.stderr) == (Ending.EXITED, 0, "")
     made = inside(cell.tree, "made.txt")
@@ -106,7 +115,7 @@ async def test_what_is_written_in_the_tree_belongs_to_the_caller(engine: Engine,
     assert left_of(engine, cell) == ""
 
 
-async def test_the_instance_has_no_right_that_could_widen_its_walls(engine: Engine, cell: Cell) -> None:
+async def test_the_instance_has_no_right_that_could_widen_its_walls(engine: Engine, cell: SandboxSpec) -> None:
     tried = """
         grep -E 'CapEff|CapBnd|NoNewPrivs|Seccomp:' /proc/self/status
         for place in / /etc /usr /var /root /home /opt /sys /proc/sys/kernel; do
@@ -128,7 +137,7 @@ async def test_the_instance_has_no_right_that_could_widen_its_walls(engine: Engi
     ]
 
 
-async def test_variables_arrive_whole_and_stand_on_no_command_line(engine: Engine, cell: Cell) -> None:
+async def test_variables_arrive_whole_and_stand_on_no_command_line(engine: Engine, cell: SandboxSpec) -> None:
     secret = "one line\nand 'another' \"$HOME\" \\ `id`"
     seen: list[str] = []
 
@@ -159,7 +168,9 @@ async def test_variables_arrive_whole_and_stand_on_no_command_line(engine: Engin
     assert seen == []
 
 
-async def test_paths_may_have_commas_colons_quotes_and_spaces(engine: Engine, cell: Cell, tmp_path: Path) -> None:
+async def test_paths_may_have_commas_colons_quotes_and_spaces(
+    engine: Engine, cell: SandboxSpec, tmp_path: Path
+) -> None:
     tree = tmp_path / 'a tree, "quoted": x=y,readonly'
     tree.mkdir()
     odd = msgspec.structs.replace(cell, tree=str(tree))
@@ -169,7 +180,7 @@ async def test_paths_may_have_commas_colons_quotes_and_spaces(engine: Engine, ce
 
 
 async def test_binds_lie_over_the_tree_and_what_is_readable_is_not_written(
-    engine: Engine, cell: Cell, tmp_path: Path
+    engine: Engine, cell: SandboxSpec, tmp_path: Path
 ) -> None:
     shown, hidden = tmp_path / "shown", tmp_path / "hidden"
     shown.mkdir()
@@ -202,7 +213,7 @@ def other_file_system(tmp_path: Path) -> Iterator[Path]:
 
 
 async def test_a_file_system_below_a_readable_folder_is_not_written_either(
-    engine: Engine, cell: Cell, other_file_system: Path
+    engine: Engine, cell: SandboxSpec, other_file_system: Path
 ) -> None:
     (other_file_system / "fact").write_text("fact\n")
     shown = msgspec.structs.replace(cell, readable=(str(other_file_system.parent),))
@@ -212,14 +223,14 @@ async def test_a_file_system_below_a_readable_folder_is_not_written_either(
     assert not (other_file_system / "planted").exists()
 
 
-async def test_a_gate_leads_both_ways_and_hears_the_end_of_what_is_said(engine: Engine, cell: Cell) -> None:
+async def test_a_gate_leads_both_ways_and_hears_the_end_of_what_is_said(engine: Engine, cell: SandboxSpec) -> None:
     async def serve(reader: Any, writer: Any) -> None:
         told = await reader.read()
         writer.write(b"%d bytes" % len(told))
         await writer.drain()
 
     size = 3_000_000
-    gated = msgspec.structs.replace(cell, gates=(Gate(name="counter", port=4711, serve=serve),))
+    gated = msgspec.structs.replace(cell, gates=(EgressPort(name="counter", port=4711, serve=serve),))
     talk = (
         "import socket; s = socket.create_connection(('127.0.0.1', 4711));"
         f"s.sendall(b'x' * {size}); s.shutdown(socket.SHUT_WR); print(s.recv(100).decode())"
@@ -238,7 +249,7 @@ async def test_a_gate_leads_both_ways_and_hears_the_end_of_what_is_said(engine: 
     assert left_of(engine, gated) == ""
 
 
-async def test_a_service_is_reached_from_outside_and_reaches_nothing_there(engine: Engine, cell: Cell) -> None:
+async def test_a_service_is_reached_from_outside_and_reaches_nothing_there(engine: Engine, cell: SandboxSpec) -> None:
     script = (
         "import socket\ntry:\n    socket.create_connection(('127.0.0.1', {port}), 5)\n    print('reached the host')\n"
         "except OSError:\n    pass\nserver = socket.create_server(('127.0.0.1', {port}))\n"
@@ -266,8 +277,8 @@ async def test_a_service_is_reached_from_outside_and_reaches_nothing_there(engin
         dialers[0].take()
 
 
-async def test_limits_are_named_when_they_are_run_into(engine: Engine, cell: Cell) -> None:
-    limits = WallLimits(memory_mb=128, processes=40, disk_mb=32, cpus=4096)
+async def test_limits_are_named_when_they_are_run_into(engine: Engine, cell: SandboxSpec) -> None:
+    limits = SandboxLimits(memory_mb=128, processes=40, disk_mb=32, cpus=4096)
     limited = msgspec.structs.replace(cell, limits=limits)
     hogs = {
         "memory": ("/usr/bin/python3", "-c", "x = bytearray(1 << 30); import time; time.sleep(60)"),
@@ -281,7 +292,7 @@ async def test_limits_are_named_when_they_are_run_into(engine: Engine, cell: Cel
     assert left_of(engine, cell) == ""
 
 
-async def test_nothing_is_left_after_a_timeout_or_a_cancelled_run(engine: Engine, cell: Cell) -> None:
+async def test_nothing_is_left_after_a_timeout_or_a_cancelled_run(engine: Engine, cell: SandboxSpec) -> None:
     stubborn = ("bash", "-c", "trap '' TERM; setsid env -i sleep 300 & echo up; while :; do sleep 300; done")
     ended = await run_in(engine, cell, *stubborn, timeout_seconds=2)
     assert ended.ending is Ending.TIMED_OUT
@@ -299,7 +310,7 @@ async def test_nothing_is_left_after_a_timeout_or_a_cancelled_run(engine: Engine
     await walls.close()
 
 
-async def test_a_command_that_was_swept_away_has_run(engine: Engine, cell: Cell) -> None:
+async def test_a_command_that_was_swept_away_has_run(engine: Engine, cell: SandboxSpec) -> None:
     up = asyncio.Event()
     walls = await engine.sandbox().open(cell)
     endless = command(cell, "sh", "-c", "echo up; sleep 300", lines=lambda _line: up.set())
@@ -335,7 +346,7 @@ asyncio.run(main())
 
 
 async def test_what_a_killed_genba_left_is_swept_by_its_mark_and_its_gates_end_alone(
-    engine: Engine, cell: Cell
+    engine: Engine, cell: SandboxSpec
 ) -> None:
     words = (msgspec.json.encode(engine).decode(), cell.run, cell.folder, cell.tree, cell.home)
     process = await asyncio.create_subprocess_exec(
@@ -378,7 +389,7 @@ def plain_image(engine: Engine, tmp_path: Path, *programs: str) -> str:
 
 
 async def test_an_image_of_the_user_is_all_there_is_and_says_what_it_lacks(
-    engine: Engine, cell: Cell, tmp_path: Path
+    engine: Engine, cell: SandboxSpec, tmp_path: Path
 ) -> None:
     bare = plain_image(engine, tmp_path, "sh", "ls")
     try:
@@ -399,7 +410,7 @@ async def test_an_image_of_the_user_is_all_there_is_and_says_what_it_lacks(
 
 
 async def test_an_image_without_a_shell_cannot_start_and_the_engine_says_why(
-    engine: Engine, cell: Cell, tmp_path: Path
+    engine: Engine, cell: SandboxSpec, tmp_path: Path
 ) -> None:
     image = plain_image(engine, tmp_path, "ls")
     try:
@@ -410,13 +421,13 @@ async def test_an_image_without_a_shell_cannot_start_and_the_engine_says_why(
     assert "/bin/sh" in ended.stderr
 
 
-async def test_an_image_that_is_not_there_is_not_fetched(engine: Engine, cell: Cell) -> None:
+async def test_an_image_that_is_not_there_is_not_fetched(engine: Engine, cell: SandboxSpec) -> None:
     with pytest.raises(NotFoundError) as refused:
         await engine.sandbox().open(msgspec.structs.replace(cell, image="localhost/no-such-image:1"))
     assert refused.value.hint == f"{engine.kind} pull localhost/no-such-image:1"
 
 
-async def test_a_tree_over_a_template_is_refused(engine: Engine, cell: Cell) -> None:
+async def test_a_tree_over_a_template_is_refused(engine: Engine, cell: SandboxSpec) -> None:
     overlay = Overlay(lower="/l", upper="/u", work="/w")
     with pytest.raises(UnrecoverableError, match="over a template"):
         await engine.sandbox().open(msgspec.structs.replace(cell, overlay=overlay))

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from genba.connections.sandbox.containers.watch import ContainerWatch
-from genba.domain.sessions.sandbox import WallLimits
+from genba.domain.sessions.sandbox import SandboxLimits
 
 GROUPS = Path("/sys/fs/cgroup")
 FORKS = """
@@ -65,7 +65,7 @@ async def test_a_container_that_is_seen_before_it_is_in_all_of_its_groups_is_hel
 ) -> None:
     (tmp_path / "id").write_text(groups["pids"].name)
     (groups["pids"] / "pids.max").write_text("5")
-    watch = ContainerWatch(WallLimits(processes=5), None, tmp_path / "id", "NOBODY=1")
+    watch = ContainerWatch(SandboxLimits(processes=5), None, tmp_path / "id", "NOBODY=1")
     guarding = asyncio.create_task(watch.guard())
     (groups["memory"] / "cgroup.procs").write_text(str(first.pid))
     async with asyncio.timeout(30):

@@ -15,9 +15,9 @@ from genba.entrypoints.web.app import application
 from genba.entrypoints.web.live import Hub
 from genba.entrypoints.web.security import Passes
 from genba.entrypoints.web.site import Site
-from genba.wiring import House
+from genba.wiring import ProjectContext
 from genba.wiring.dashboard.keys import WebKeys
-from genba.wiring.dashboard.queries import Lookout
+from genba.wiring.dashboard.queries import DashboardQueries
 from genba.wiring.verification.decisions import Decisions
 from tests.project import Project, furnish
 
@@ -61,10 +61,14 @@ def dashboard(project: Project, *, read_only: bool = False, port: int = 0) -> It
     ready, leave = threading.Event(), threading.Event()
 
     async def serve() -> None:
-        house = await House.find(project.root)
+        house = await ProjectContext.find(project.root)
         keys = WebKeys(operator=OPERATOR, viewer=VIEWER, signing="the key of the tests")
         listening = bound_port("127.0.0.1", port, "genba serve --port=0")
-        with contextlib.closing(listening), contextlib.closing(house), contextlib.closing(Lookout(house)) as lookout:
+        with (
+            contextlib.closing(listening),
+            contextlib.closing(house),
+            contextlib.closing(DashboardQueries(house)) as lookout,
+        ):
             hub = Hub(lookout.stamp)
             site = Site(lookout, Decisions(house, PERSON), hub)
             passes = Passes(keys=keys, name="genba-tests", read_only=read_only)

@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from genba.entrypoints.listeners import bound_port, serving
 from genba.entrypoints.web.live import MOST_OF_A_VISITOR, MOST_STREAMS, Hub, stream
-from genba.entrypoints.web.security import Role, Visitor
+from genba.entrypoints.web.security import Principal, Role
 
 
 @contextlib.asynccontextmanager
@@ -20,7 +20,7 @@ async def hearing(hub: Hub) -> AsyncIterator[httpx.AsyncClient]:
     """A server with nothing but the stream. Its visitors say by a header who they are."""
 
     async def live(request: Request) -> Response:
-        request.scope["visitor"] = Visitor(role=Role.VIEWER, csrf=request.headers["who"])
+        request.scope["visitor"] = Principal(role=Role.VIEWER, csrf=request.headers["who"])
         return stream(request, hub)
 
     async def page(_: Request) -> Response:

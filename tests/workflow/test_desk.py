@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from genba.blackboard.fleet.fleet_board import FleetBoard
-from genba.coordination.workflow.work_verifier import Desk
-from genba.domain.workflow.actions import Hierarchy, Seat
+from genba.coordination.workflow.work_verifier import WorkVerifier
+from genba.domain.workflow.actions import AgentConnection, Hierarchy
 from genba.testing.workflow_conformance import DeskSuite, GuestDeskSuite
 from tests.workflow.house import House
 
@@ -18,29 +18,29 @@ _NAMES = itertools.count(1)
 class ScriptedRoom:
     def __init__(self, house: House) -> None:
         self._house = house
-        self.desk: Desk = house.desk
+        self.desk: WorkVerifier = house.desk
         self.fleet: FleetBoard = house.fleet
 
-    async def seated(self) -> Seat:
+    async def seated(self) -> AgentConnection:
         number = self._house.task()
         run = self._house.begin(number)
         return self._seat(run=run, task=number)
 
-    async def step(self, seat: Seat) -> int:
+    async def step(self, seat: AgentConnection) -> int:
         return self._house.task("A step", parent=seat.task, in_plan=True)
 
-    async def guest(self) -> Seat:
+    async def guest(self) -> AgentConnection:
         return self._seat(agent=f"guest{next(_NAMES)}", spawned=False)
 
     async def open_task(self) -> int:
         return self._house.task()
 
-    async def work(self, seat: Seat, number: int, good: bool) -> None:
+    async def work(self, seat: AgentConnection, number: int, good: bool) -> None:
         assert seat.task is not None
         self._house.desk.script[number] = [good]
 
-    def _seat(self, agent: str = "writer", **more: Any) -> Seat:
-        return Seat(
+    def _seat(self, agent: str = "writer", **more: Any) -> AgentConnection:
+        return AgentConnection(
             id="s1", agent=agent, agent_id=agent, hierarchy=Hierarchy.WORKER, project=self._house.project, **more
         )
 

@@ -16,8 +16,8 @@ from genba.domain.fleet.records import Purpose
 from genba.domain.goals.verification import VerdictStatus
 from genba.domain.tasks.task import Blocker, BlockerKind, StatusChange, TaskDraft, TaskStatus
 from genba.domain.workflow.actions import ActionKind, Phase, SubtaskDraft
-from genba.judgement.scheduling.actions import Me
-from genba.judgement.scheduling.scheduler_view import Situation
+from genba.judgement.scheduling.actions import WorkerContext
+from genba.judgement.scheduling.scheduler_view import SchedulerView
 from genba.judgement.workflow.next_action import decide
 from genba.judgement.workflow.wake_conditions import woken_by
 from genba.testing.conformance import a_verification
@@ -113,12 +113,12 @@ async def test_a_manager_is_woken_exactly_when_it_would_not_wait(house: House, s
     caller = await house.enter(walk.run)
     seat = caller.token.split("_")[1]
     house.workflow.mark(walk.task, walk.run, "chief", Phase.EXECUTING)
-    me = Me(executor="here", agents=())
+    me = WorkerContext(executor="here", agents=())
     seen: set[bool] = set()
     for _ in range(STEPS):
         did = walk.step()
         field = house.fleet.field()
-        woken = bool(woken_by(Situation(field, FleetSettings(), me), field.tasks[walk.task], "chief"))
+        woken = bool(woken_by(SchedulerView(field, FleetSettings(), me), field.tasks[walk.task], "chief"))
         there = msgspec.structs.replace(house.workflow.snapshot(seat), spawned=False)
         told = decide(there)
         if told.action is ActionKind.EXIT:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from genba.domain.events import Event
-from genba.domain.processes import Command, Exit, Heard
+from genba.domain.processes import Command, Exit, OutputListener
 from genba.domain.sessions.evidence import Check, CheckResult, TreeFacts
 from genba.domain.sessions.replies import AgentSession, Ask, InstanceStatus, Reply
 from genba.domain.sessions.workspaces import MergeResult, Proposal, PullRequest, Removal, Workspace, WorkspaceRequest
@@ -18,12 +18,12 @@ if TYPE_CHECKING:  # a run without a task and without goals never pays for their
     from genba.domain.fleet.records import MergeEntry, Review
     from genba.domain.goals.goal import Goal
     from genba.domain.goals.verification import BranchFacts, Kept, Place, Verification
-    from genba.domain.sessions.sandbox import Cell
+    from genba.domain.sessions.sandbox import SandboxSpec
     from genba.domain.sessions.session import Briefing, Died, SessionEnd, SessionStart
     from genba.domain.tasks.task import StatusChange, Task
-    from genba.domain.tracker.outbox import Deed, Made
+    from genba.domain.tracker.outbox import Deed, DeliveryReceipt
     from genba.domain.tracker.remote import CardPage, Details, IssuePage, TrackedPullRequest
-    from genba.domain.workflow.actions import Message, Standing
+    from genba.domain.workflow.actions import Message, SessionResult
 
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ class AgentAdapter(Protocol):
 
     async def start(self, session: AgentSession) -> AgentInstance: ...
 
-    async def execute(self, instance: AgentInstance, ask: Ask, heard: Heard) -> Reply:
+    async def execute(self, instance: AgentInstance, ask: Ask, heard: OutputListener) -> Reply:
         """Put one question. Raises RecoverableError where trying again may help."""
         ...
 
@@ -66,14 +66,14 @@ class AgentAdapter(Protocol):
 class Processes(Protocol):
     """The one place that starts, watches and ends processes."""
 
-    async def run(self, command: Command, heard: Heard) -> Exit: ...
+    async def run(self, command: Command, heard: OutputListener) -> Exit: ...
 
     async def sweep(self, mark: str) -> int:
         """End every living process that carries the mark; say how many there were."""
         ...
 
 
-class Walls(Protocol):
+class SandboxHandle(Protocol):
     """Processes inside one cell. What runs there reaches what the cell names, and nothing else."""
 
     @property
@@ -81,7 +81,7 @@ class Walls(Protocol):
         """The port on the loopback inside, by the name of its gate."""
         ...
 
-    async def run(self, command: Command, heard: Heard) -> Exit: ...
+    async def run(self, command: Command, heard: OutputListener) -> Exit: ...
 
     async def sweep(self, mark: str) -> int:
         """End every living process that carries the mark; say how many there were."""
@@ -99,7 +99,7 @@ class Sandbox(Protocol):
         """Why this kind cannot be used on this machine; empty when it can."""
         ...
 
-    async def open(self, cell: Cell) -> Walls: ...
+    async def open(self, cell: SandboxSpec) -> SandboxHandle: ...
 
 
 class WorkingTrees(Protocol):
@@ -320,7 +320,7 @@ class Workflow(Protocol):
         """A new secret, good for one authentication of an instance of this run; an older one is good no more."""
         ...
 
-    async def standing(self, run: str) -> Standing:
+    async def standing(self, run: str) -> SessionResult:
         """How far the run has come by what its instance did, not by what it said."""
         ...
 
@@ -398,14 +398,14 @@ class RemoteIssues(Protocol):
         ...
 
 
-class Deeds(Protocol):
+class RemoteChanges(Protocol):
     """Carries out deeds on the outside, and can look whether one was carried out already."""
 
-    async def made(self, deed: Deed, key: str) -> Made | None:
+    async def made(self, deed: Deed, key: str) -> DeliveryReceipt | None:
         """What the deed left, if it was carried out already, by whomever; None when it is still to do. Only looks."""
         ...
 
-    async def do(self, deed: Deed, key: str) -> Made:
+    async def do(self, deed: Deed, key: str) -> DeliveryReceipt:
         """Send it, once. Never sends again by itself what is not safe to repeat.
 
         Raises RateLimited or RecoverableError where it may be tried again (after a look), AccessRefusedError where the

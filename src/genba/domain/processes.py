@@ -128,7 +128,7 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
         return self.ending is Ending.CANNOT_START or self.code in _NOT_FOUND
 
 
-Heard = Callable[[str, str], None]
+OutputListener = Callable[[str, str], None]
 """Called with the stream and one or more whole lines while a process speaks; with `started` and the pid when it begins.
 
 Lines are joined by their own ends, and the last has none. Where output is left out it is called with `left_out`: the

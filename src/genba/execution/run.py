@@ -11,7 +11,7 @@ import msgspec
 from genba.domain.errors import CheckBrokenError, DiskFullError, GenbaError, StateConflictError, is_disk_full
 from genba.domain.events import LoopEnded, RunEnded, WorkSentBack
 from genba.domain.sessions.evidence import CheckResult, CheckStatus
-from genba.domain.sessions.loop_state import Gap, LoopState
+from genba.domain.sessions.loop_state import Feedback, LoopState
 from genba.domain.sessions.outcomes import ClosureAction, Outcome
 from genba.domain.sessions.trailers import trailers
 from genba.domain.sessions.workspaces import MergeStatus, Workspace
@@ -25,7 +25,7 @@ from genba.execution.loop.journal_steps import GroundlessSteps
 from genba.execution.loop.observation import Observing
 from genba.execution.loop.prompts import Prompts, gap_section, handover_section
 from genba.execution.run_values import Opened, RunPlan, RunResult
-from genba.execution.session_context import World
+from genba.execution.session_context import SessionContext
 from genba.execution.setup import Opening
 from genba.execution.shield import uncut
 from genba.judgement.language.sentences import detail_in
@@ -52,7 +52,7 @@ _OF_ANSWERS = ("plan", "review")
 class Run:
     """Drives the loop: from its journal alone, or by steps that something durable remembers."""
 
-    def __init__(self, plan: RunPlan, world: World, fits: SchemaFit) -> None:
+    def __init__(self, plan: RunPlan, world: SessionContext, fits: SchemaFit) -> None:
         self.plan = plan
         self.world = world
         self.definition = plan.definition
@@ -131,7 +131,7 @@ class Run:
         elif gap is not None and reviewed and reviewed != self.state.reviewed and not self.world.hands_over:
             await self._know_review(gap, reviewed)
 
-    async def _know_review(self, gap: Gap, reviewed: str) -> None:
+    async def _know_review(self, gap: Feedback, reviewed: str) -> None:
         """Go on with the changes that a review requested; a run that is resumed later knows them already."""
         if self.tasks is not None:
             await self.tasks.rework(gap.detail)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from genba.definitions.agent.definition import AgentDefinition
-from genba.domain.sessions.loop_state import Gap, LoopState
+from genba.domain.sessions.loop_state import Feedback, LoopState
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.replies import Usage
 from genba.domain.sessions.workspaces import MergeStatus, Workspace
@@ -58,7 +58,7 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Protected paths that this run may change, besides those of its task."""
     accepts_risk: bool = False
     """Whether the user takes it upon himself that the agent may do everything without walls."""
-    gap: Gap | None = None
+    gap: Feedback | None = None
     """What a run that goes on must know first: an answer, a conflict, a goal that fails, what a reviewer found."""
     handover: str = ""
     """What others who tried before have left for it."""
@@ -82,7 +82,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
     workspace: Workspace
     issue: Issue | None = None
     requirements: tuple[Issue, ...] = ()
-    gap: Gap | None = None
+    gap: Feedback | None = None
     conflicts: tuple[str, ...] = ()
     """Paths that have markers of a conflict with what others did to its pull request."""
     reviewed: str = ""

@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from genba.domain.sessions.evidence import CheckResult
     from genba.execution.delivery.finalize import Finalized
     from genba.execution.loop.state_driven import Control
-    from genba.execution.verification.policy import Rulebook
+    from genba.execution.verification.policy import PolicyResolver
     from genba.execution.verification.verify import Verifier
 
 ActionHandler = Callable[[dict[str, Any]], object]
 Quarters = Callable[[Workspace], AbstractAsyncContextManager[AgentSession]]
 
 
-class World(msgspec.Struct, frozen=True, kw_only=True):
+class SessionContext(msgspec.Struct, frozen=True, kw_only=True):
     adapter: AgentAdapter
     adapter_commits: bool
     """Whether Genba commits what the instance left: its adapter asks for it, and the working tree is its own."""
@@ -67,7 +67,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     """Why there are no walls, where nobody chose to have none."""
     ledger: TaskLedger | None = None
     """The blackboard, for a run that works on a task of it."""
-    rulebook: Rulebook | None = None
+    rulebook: PolicyResolver | None = None
     """What the project calls done; None when neither a task nor the settings ask for a verification."""
     verifier: Verifier | None = None
     is_running: Callable[[str], bool] = lambda _branch: False

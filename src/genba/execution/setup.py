@@ -10,13 +10,13 @@ from genba.domain.errors import ConfigurationError, GenbaError, NotFoundError
 from genba.domain.events import Notice, RunResumed, RunStarted
 from genba.domain.problems import Problem
 from genba.domain.processes import claim_mark, service_mark
-from genba.domain.sessions.loop_state import CONFLICT, Gap
+from genba.domain.sessions.loop_state import CONFLICT, Feedback
 from genba.domain.sessions.trailers import trailers
 from genba.domain.sessions.workspaces import Workspace, WorkspaceRequest
 from genba.domain.tracker.issues import Issue
 from genba.execution.delivery.issue_updates import IssueKeeper
 from genba.execution.run_values import Opened, RunPlan
-from genba.execution.session_context import World
+from genba.execution.session_context import SessionContext
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from genba.domain.ports import Rework
     from genba.domain.tasks.task import Task
     from genba.execution.delivery.task_updates import TaskKeeper
-    from genba.execution.verification.policy import BaseRules, Policy, Rulebook
+    from genba.execution.verification.policy import BaseRules, Policy, PolicyResolver
     from genba.execution.verification.session_verification import Proof
 
 
 class Opening:
     """Opens the workspace of a run and takes its task: for the first time, or after another process has died."""
 
-    def __init__(self, plan: RunPlan, world: World, issues: IssueKeeper, tasks: TaskKeeper | None) -> None:
+    def __init__(self, plan: RunPlan, world: SessionContext, issues: IssueKeeper, tasks: TaskKeeper | None) -> None:
         self.plan = plan
         self.world = world
         self.definition = plan.definition
@@ -79,7 +79,9 @@ class Opening:
         self.world.journal.emit(RunResumed(process=self.plan.process, commits=self.plan.commits))
         return workspace
 
-    def _policies(self, rulebook: Rulebook, first: BaseRules, base_branch: str) -> Callable[[str], Awaitable[Policy]]:
+    def _policies(
+        self, rulebook: PolicyResolver, first: BaseRules, base_branch: str
+    ) -> Callable[[str], Awaitable[Policy]]:
         """What work over a base is held to now: the goals of the task may be edited, and the base may move."""
         known = {first.base: first}
 
@@ -97,7 +99,7 @@ class Opening:
             return None
         return await self.world.ledger.look(self.plan.issue)
 
-    async def _claim(self, workspace: Workspace, task: Task | None, fresh: bool) -> Gap | None:
+    async def _claim(self, workspace: Workspace, task: Task | None, fresh: bool) -> Feedback | None:
         """Freeze what the work is held to, and take the task. A refusal leaves no new working tree behind.
 
         What comes back is what the attempt before has left open.
@@ -150,7 +152,9 @@ class Opening:
         await self._adopt(self.world.rework, workspace, self.plan.over, workspace.base_branch)
         return msgspec.structs.replace(workspace, base=self.plan.over)
 
-    async def _with_what_others_did(self, workspace: Workspace, gap: Gap | None) -> tuple[Workspace, tuple[str, ...]]:
+    async def _with_what_others_did(
+        self, workspace: Workspace, gap: Feedback | None
+    ) -> tuple[Workspace, tuple[str, ...]]:
         """Work that came back from its pull request goes on from what others pushed to its branch.
 
         Where it conflicts with its target, that is merged into it. What comes back are the paths with markers in them.

@@ -10,7 +10,7 @@ from genba.domain.events import Event
 from genba.domain.fleet.records import Review
 from genba.domain.goals.verification import VerdictStatus, Verification
 from genba.domain.ports import AgentInstance
-from genba.domain.processes import OUTPUT_BYTES, Command, Ending, Exit, Heard
+from genba.domain.processes import OUTPUT_BYTES, Command, Ending, Exit, OutputListener
 from genba.domain.sessions.evidence import Check, CheckResult, Commit, TreeFacts
 from genba.domain.sessions.replies import AgentSession, Ask, InstanceStatus, Reply
 from genba.domain.sessions.session import Briefing, Died, SessionEnd, SessionStart
@@ -133,7 +133,7 @@ class ReplyingAgent:
     async def start(self, session: AgentSession) -> AgentInstance:
         return RememberedInstance(session)
 
-    async def execute(self, instance: AgentInstance, ask: Ask, heard: Heard) -> Reply:
+    async def execute(self, instance: AgentInstance, ask: Ask, heard: OutputListener) -> Reply:
         if isinstance(instance, RememberedInstance) and instance.status is InstanceStatus.STOPPED:
             raise UnrecoverableError("the instance was stopped")
         if not self.answers:
@@ -164,7 +164,7 @@ class ScriptedProcesses:
         self.exits = {word: list(found) for word, found in exits.items()}
         self.commands: list[Command] = []
 
-    async def run(self, command: Command, heard: Heard) -> Exit:
+    async def run(self, command: Command, heard: OutputListener) -> Exit:
         self.commands.append(command)
         waiting = self.exits.get(command.argv[0])
         if not waiting:

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable
 
 from genba.domain.errors import UnrecoverableError
-from genba.domain.ports import Deeds
+from genba.domain.ports import RemoteChanges
 from genba.domain.tracker.outbox import (
     CloseIssue,
     KeepComment,
@@ -21,13 +21,13 @@ class DeedsSuite:
     The branch `genba/1` is there, with work that main does not have; `head` is its commit.
     """
 
-    async def test_what_nobody_did_is_not_found(self, deeds: Deeds) -> None:
+    async def test_what_nobody_did_is_not_found(self, deeds: RemoteChanges) -> None:
         assert await deeds.made(PostComment(issue=1, body="Hello."), "a-comment") is None
         assert await deeds.made(Relabel(issue=1, add=("new",)), "labels") is None
         assert await deeds.made(CloseIssue(issue=1), "close") is None
         assert await deeds.made(self._request(), "a-pull-request") is None
 
-    async def test_a_comment_is_found_by_its_key_and_by_no_other(self, deeds: Deeds) -> None:
+    async def test_a_comment_is_found_by_its_key_and_by_no_other(self, deeds: RemoteChanges) -> None:
         deed = PostComment(issue=1, body="Hello.")
         done = await deeds.do(deed, "a-comment")
         found = await deeds.made(deed, "a-comment")
@@ -35,7 +35,7 @@ class DeedsSuite:
         assert found.address == done.address != ""
         assert await deeds.made(deed, "another-comment") is None
 
-    async def test_a_comment_that_is_kept_is_one_comment_with_its_newest_words(self, deeds: Deeds) -> None:
+    async def test_a_comment_that_is_kept_is_one_comment_with_its_newest_words(self, deeds: RemoteChanges) -> None:
         first = KeepComment(issue=1, name="status", body="It began.")
         second = KeepComment(issue=1, name="status", body="It ended.")
         begun = await deeds.do(first, "kept")
@@ -46,7 +46,7 @@ class DeedsSuite:
         assert await deeds.made(second, "kept") is not None
         assert await deeds.made(first, "kept") is None
 
-    async def test_labels_are_sets(self, deeds: Deeds) -> None:
+    async def test_labels_are_sets(self, deeds: RemoteChanges) -> None:
         deed = Relabel(issue=1, add=("new",), remove=("old", "nobody has this"))
         for _ in range(2):
             await deeds.do(deed, "labels")
@@ -54,7 +54,7 @@ class DeedsSuite:
         assert await deeds.made(Relabel(issue=1, add=("docs",)), "other") is not None
         assert await deeds.made(Relabel(issue=1, add=("old",)), "other") is None
 
-    async def test_an_issue_is_closed_and_reopened(self, deeds: Deeds) -> None:
+    async def test_an_issue_is_closed_and_reopened(self, deeds: RemoteChanges) -> None:
         await deeds.do(CloseIssue(issue=1), "close")
         assert await deeds.made(CloseIssue(issue=1), "close") is not None
         assert await deeds.made(ReopenIssue(issue=1), "reopen") is None
@@ -62,7 +62,7 @@ class DeedsSuite:
         assert await deeds.made(ReopenIssue(issue=1), "reopen") is not None
         assert await deeds.made(CloseIssue(issue=1), "close") is None
 
-    async def test_a_pull_request_is_opened_once_and_brought_up_to_date(self, deeds: Deeds) -> None:
+    async def test_a_pull_request_is_opened_once_and_brought_up_to_date(self, deeds: RemoteChanges) -> None:
         opened = await deeds.do(self._request(), "first")
         assert opened.number
         found = await deeds.made(self._request(), "first")
@@ -74,7 +74,7 @@ class DeedsSuite:
         assert (again.number, again.address) == (opened.number, opened.address)
         assert await deeds.made(other, "second") is not None
 
-    async def test_only_the_commit_that_was_meant_is_merged(self, deeds: Deeds, head: str) -> None:
+    async def test_only_the_commit_that_was_meant_is_merged(self, deeds: RemoteChanges, head: str) -> None:
         number = (await deeds.do(self._request(), "first")).number or 0
         await _is_refused(deeds.do(MergePullRequest(number=number, commit="0" * 40), "wrong"))
         right = MergePullRequest(number=number, commit=head)
@@ -82,7 +82,7 @@ class DeedsSuite:
         assert (await deeds.do(right, "right")).commit
         assert await deeds.made(right, "right") is not None
 
-    async def test_what_is_not_there_is_refused(self, deeds: Deeds) -> None:
+    async def test_what_is_not_there_is_refused(self, deeds: RemoteChanges) -> None:
         await _is_refused(deeds.do(PostComment(issue=99, body="Hello."), "nowhere"))
 
     def _request(self, title: str = "A change") -> OpenPullRequest:

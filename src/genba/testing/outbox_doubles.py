@@ -10,8 +10,8 @@ from genba.domain.errors import NotFoundError, StateConflictError
 from genba.domain.tracker.outbox import (
     CloseIssue,
     Deed,
+    DeliveryReceipt,
     KeepComment,
-    Made,
     MergePullRequest,
     OpenPullRequest,
     PostComment,
@@ -69,7 +69,7 @@ class MemoryDeeds:
     def keys(self) -> list[str]:
         return [effect.key for effect in self.effects]
 
-    async def made(self, deed: Deed, key: str) -> Made | None:
+    async def made(self, deed: Deed, key: str) -> DeliveryReceipt | None:
         self.at("look")
         self.looks += 1
         self._check(deed)
@@ -77,7 +77,7 @@ class MemoryDeeds:
         self.at("looked")
         return found
 
-    async def do(self, deed: Deed, key: str) -> Made:
+    async def do(self, deed: Deed, key: str) -> DeliveryReceipt:
         self.at("do")
         self._check(deed)
         fault = self.faults.pop(0) if self.faults else None
@@ -127,11 +127,11 @@ class MemoryDeeds:
         branches = self._branches()
         return branches[number - 1] if 0 < number <= len(branches) else ""
 
-    def _pull_request(self, branch: str) -> Made:
+    def _pull_request(self, branch: str) -> DeliveryReceipt:
         number = self._branches().index(branch) + 1
-        return Made(address=f"memory://pull/{number}", number=number, commit=self.heads.get(branch, ""))
+        return DeliveryReceipt(address=f"memory://pull/{number}", number=number, commit=self.heads.get(branch, ""))
 
-    def _made(self, deed: Deed, key: str) -> Made | None:
+    def _made(self, deed: Deed, key: str) -> DeliveryReceipt | None:
         mine = [effect.deed for effect in self.effects if effect.key == key]
         match deed:
             case KeepComment() | SetCardStatus():
@@ -152,7 +152,7 @@ class MemoryDeeds:
                 there = bool(mine)
         return self._left(deed) if there else None
 
-    def _do(self, deed: Deed, key: str) -> Made:
+    def _do(self, deed: Deed, key: str) -> DeliveryReceipt:
         effect = Effect(key=key, deed=deed)
         if self.file is None:
             self._effects.append(effect)
@@ -164,7 +164,9 @@ class MemoryDeeds:
                 os.close(file)
         return self._pull_request(deed.branch) if isinstance(deed, OpenPullRequest) else self._left(deed)
 
-    def _left(self, deed: Deed) -> Made:
+    def _left(self, deed: Deed) -> DeliveryReceipt:
         if isinstance(deed, MergePullRequest):
-            return Made(address=f"memory://pull/{deed.number}", number=deed.number, commit=f"merged-{deed.commit}")
-        return Made(address=f"memory://issue/{deed.issue}", number=deed.issue)
+            return DeliveryReceipt(
+                address=f"memory://pull/{deed.number}", number=deed.number, commit=f"merged-{deed.commit}"
+            )
+        return DeliveryReceipt(address=f"memory://issue/{deed.issue}", number=deed.issue)

@@ -19,16 +19,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from genba.domain.ports import Sandbox, Walls
+from genba.domain.ports import Sandbox, SandboxHandle
 from genba.domain.processes import Command, Ending, Exit
-from genba.domain.sessions.sandbox import Bind, Cell, Gate, Overlay, WallLimits
+from genba.domain.sessions.sandbox import Bind, EgressPort, Overlay, SandboxLimits, SandboxSpec
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 PATIENCE_SECONDS = 60.0
 _ANYTHING = 100_000
 
 
-def command_in(cell: Cell, *argv: str, **changes: Any) -> Command:
+def command_in(cell: SandboxSpec, *argv: str, **changes: Any) -> Command:
     usual = Command(
         argv=argv,
         workdir=cell.tree,
@@ -40,13 +40,13 @@ def command_in(cell: Cell, *argv: str, **changes: Any) -> Command:
     return msgspec.structs.replace(usual, **changes)
 
 
-async def run_in(sandbox: Sandbox, cell: Cell, *argv: str, **changes: Any) -> Exit:
+async def run_in(sandbox: Sandbox, cell: SandboxSpec, *argv: str, **changes: Any) -> Exit:
     async with opened(sandbox, cell) as walls:
         return await walls.run(command_in(cell, *argv, **changes), unheard)
 
 
 @asynccontextmanager
-async def opened(sandbox: Sandbox, cell: Cell) -> AsyncIterator[Walls]:
+async def opened(sandbox: Sandbox, cell: SandboxSpec) -> AsyncIterator[SandboxHandle]:
     walls = await sandbox.open(cell)
     try:
         yield walls
@@ -85,7 +85,7 @@ def is_there(place: str, name: str) -> bool:
     return os.path.exists(f"{place}/{name}")  # noqa: PTH110  (where nobody may look there is nothing)
 
 
-def another(cell: Cell, name: str) -> Cell:
+def another(cell: SandboxSpec, name: str) -> SandboxSpec:
     """A second cell beside a first one."""
     beside = Path(cell.tree).parent / name
     for folder in ("tree", "home", "walls"):
@@ -97,14 +97,14 @@ def another(cell: Cell, name: str) -> Cell:
 class UnwalledSuite:
     """What holds with walls and without: commands in a cell behave as commands do."""
 
-    async def test_a_command_works_in_the_tree_and_has_its_own_home(self, sandbox: Sandbox, cell: Cell) -> None:
+    async def test_a_command_works_in_the_tree_and_has_its_own_home(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
         done = await run_in(sandbox, cell, "sh", "-c", "pwd; echo work > made; echo kept > ~/kept; echo $HOME")
         assert (done.ending, done.code, done.stderr) == (Ending.EXITED, 0, "")
         assert done.stdout.split() == [cell.tree, cell.home]
         assert at(cell.tree, "made").read_text() == "work\n"
         assert at(cell.home, "kept").stat().st_uid == os.getuid()
 
-    async def test_streams_and_exit_codes_pass_through(self, sandbox: Sandbox, cell: Cell) -> None:
+    async def test_streams_and_exit_codes_pass_through(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
         heard: list[tuple[str, str]] = []
         lines: list[bytes] = []
         async with opened(sandbox, cell) as walls:
@@ -117,19 +117,19 @@ class UnwalledSuite:
         assert {("stdout", "one"), ("stdout", "two"), ("stderr", "bad")} <= apart
         assert done.violations == ()
 
-    async def test_output_is_kept_of_a_command_that_reads_no_stdin(self, sandbox: Sandbox, cell: Cell) -> None:
+    async def test_output_is_kept_of_a_command_that_reads_no_stdin(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
         async with opened(sandbox, cell) as walls:
             for _ in range(6):
                 command = command_in(cell, "sh", "-c", "echo out; echo bad >&2", stdin="x" * 5000)
                 done = await walls.run(command, unheard)
                 assert (done.ending, done.code, done.stdout, done.stderr) == (Ending.EXITED, 0, "out\n", "bad\n")
 
-    async def test_a_signal_is_told_as_a_signal(self, sandbox: Sandbox, cell: Cell) -> None:
+    async def test_a_signal_is_told_as_a_signal(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
         for name, number in (("KILL", 9), ("TERM", 15), ("SEGV", 11)):
             done = await run_in(sandbox, cell, "sh", "-c", f"kill -{name} $$")
             assert (done.ending, done.code) == (Ending.EXITED, -number)
 
-    async def test_variables_arrive_as_they_are(self, sandbox: Sandbox, cell: Cell) -> None:
+    async def test_variables_arrive_as_they_are(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
         value = "two\nlines, 'quotes' \"and\" $HOME \\ ü"
         done = await run_in(
             sandbox,
@@ -141,14 +141,14 @@ class UnwalledSuite:
         )
         assert done.stdout == value + "\n"
 
-    async def test_garbage_and_long_lines_pass_through(self, sandbox: Sandbox, cell: Cell) -> None:
+    async def test_garbage_and_long_lines_pass_through(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
         lengths: list[int] = []
         script = "import sys; sys.stdout.buffer.write(b'\\xff\\x00' * 2000000 + b'\\nlast\\n')"
         done = await run_in(sandbox, cell, "python3", "-c", script, lines=lambda line: lengths.append(len(line)))
         assert done.code == 0
         assert lengths == [4_000_000, 4]
 
-    async def test_a_command_that_never_ends_is_ended(self, sandbox: Sandbox, cell: Cell) -> None:
+    async def test_a_command_that_never_ends_is_ended(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
         word = f"{_ANYTHING}.{secrets.randbelow(10**9)}"
         for changes, ending in (
             ({"timeout_seconds": 1.0}, Ending.TIMED_OUT),
@@ -158,19 +158,19 @@ class UnwalledSuite:
             assert done.ending is ending
             assert living_with(word) == []
 
-    async def test_a_command_that_is_not_there_never_ran(self, sandbox: Sandbox, cell: Cell) -> None:
+    async def test_a_command_that_is_not_there_never_ran(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
         done = await run_in(sandbox, cell, "there-is-no-such-command")
         assert done.never_ran
         assert "there-is-no-such-command" in done.stderr
 
-    async def test_nothing_outlives_a_command(self, sandbox: Sandbox, cell: Cell) -> None:
+    async def test_nothing_outlives_a_command(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
         word = f"{_ANYTHING}.{secrets.randbelow(10**9)}"
         script = f"setsid sleep {word} & (trap '' TERM HUP; exec sleep {word}) & echo begun; exit 0"
         done = await run_in(sandbox, cell, "bash", "-c", script)
         assert (done.code, done.stdout) == (0, "begun\n")
         assert living_with(word) == []
 
-    async def test_who_is_told_to_stop_leaves_nothing(self, sandbox: Sandbox, cell: Cell) -> None:
+    async def test_who_is_told_to_stop_leaves_nothing(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
         word = f"{_ANYTHING}.{secrets.randbelow(10**9)}"
         begun = asyncio.Event()
         async with opened(sandbox, cell) as walls:
@@ -182,7 +182,7 @@ class UnwalledSuite:
             assert running.cancelled()
             assert living_with(word) == []
 
-    async def test_a_sweep_ends_what_carries_the_mark(self, sandbox: Sandbox, cell: Cell) -> None:
+    async def test_a_sweep_ends_what_carries_the_mark(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
         word = f"{_ANYTHING}.{secrets.randbelow(10**9)}"
         begun = asyncio.Event()
         async with opened(sandbox, cell) as walls:
@@ -194,13 +194,13 @@ class UnwalledSuite:
             assert await walls.sweep(command.mark) == 0
         assert living_with(word) == []
 
-    async def test_a_gate_leads_to_its_handler_both_ways(self, sandbox: Sandbox, cell: Cell) -> None:
+    async def test_a_gate_leads_to_its_handler_both_ways(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
         async def shout(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             while data := await reader.read(65536):
                 writer.write(data.upper())
                 await writer.drain()
 
-        gated = msgspec.structs.replace(cell, gates=(Gate(name="shout", port=3129, serve=shout),))
+        gated = msgspec.structs.replace(cell, gates=(EgressPort(name="shout", port=3129, serve=shout),))
         async with opened(sandbox, gated) as walls:
             for count in (3, 1_000_000):
                 done = await walls.run(
@@ -209,12 +209,12 @@ class UnwalledSuite:
                 assert (done.code, done.stdout, done.stderr) == (0, f"{count} A\n", "")
 
     async def test_a_handler_that_fails_closes_its_connection_and_nothing_else(
-        self, sandbox: Sandbox, cell: Cell
+        self, sandbox: Sandbox, cell: SandboxSpec
     ) -> None:
         async def leave(_reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
             raise ConnectionResetError
 
-        gated = msgspec.structs.replace(cell, gates=(Gate(name="broken", port=3129, serve=leave),))
+        gated = msgspec.structs.replace(cell, gates=(EgressPort(name="broken", port=3129, serve=leave),))
         async with opened(sandbox, gated) as walls:
             for _ in range(2):
                 done = await walls.run(
@@ -223,7 +223,7 @@ class UnwalledSuite:
                 assert done.code in (0, 1)
                 assert "A" not in done.stdout
 
-    async def test_closing_twice_is_safe(self, sandbox: Sandbox, cell: Cell) -> None:
+    async def test_closing_twice_is_safe(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
         walls = await sandbox.open(cell)
         await walls.run(command_in(cell, "true"), unheard)
         await walls.close()
@@ -248,7 +248,7 @@ print(len(heard), heard[:1].decode())
 class SandboxSuite(UnwalledSuite):
     """Walls: the tree can be written and nothing else; everything of the host that the cell does not name is away."""
 
-    async def test_nothing_but_the_places_of_the_cell_can_be_written(self, sandbox: Sandbox, cell: Cell) -> None:
+    async def test_nothing_but_the_places_of_the_cell_can_be_written(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
         outside = at(cell.tree).parent / "outside"
         outside.mkdir()
         word = f"planted-{secrets.token_hex(8)}"
@@ -261,11 +261,11 @@ class SandboxSuite(UnwalledSuite):
         assert done.code == 0
         assert [place for place in (*places, "/tmp") if is_there(place, word)] == []  # noqa: S108
 
-    async def test_nothing_of_the_kernel_can_be_changed(self, sandbox: Sandbox, cell: Cell) -> None:
+    async def test_nothing_of_the_kernel_can_be_changed(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
         done = await run_in(sandbox, cell, "python3", "-c", _WRITABLE)
         assert (done.stdout, done.stderr) == ("[]\n", "")
 
-    async def test_files_of_the_host_cannot_be_read(self, sandbox: Sandbox, cell: Cell) -> None:
+    async def test_files_of_the_host_cannot_be_read(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
         secret = at(cell.tree).parent / "secret"
         secret.write_text("the secret")
         readable = "".join(f"cat {path}; " for path in (secret, "/etc/shadow", "/etc/gshadow", "/etc/sudoers"))
@@ -274,7 +274,7 @@ class SandboxSuite(UnwalledSuite):
         assert "root:" not in done.stdout
         assert set(done.stdout.split()) <= {at(place).name for place in (cell.tree, cell.home)}
 
-    async def test_the_home_of_the_user_is_empty(self, sandbox: Sandbox, cell: Cell) -> None:
+    async def test_the_home_of_the_user_is_empty(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
         done = await run_in(sandbox, cell, "ls", "-A", str(Path.home()))
         shown = (cell.tree, cell.home, *cell.readable, *cell.writable)
         leading = {
@@ -282,7 +282,7 @@ class SandboxSuite(UnwalledSuite):
         }
         assert set(done.stdout.split("\n")) - {""} <= leading
 
-    async def test_a_link_out_of_the_tree_leads_nowhere(self, sandbox: Sandbox, cell: Cell) -> None:
+    async def test_a_link_out_of_the_tree_leads_nowhere(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
         secret = at(cell.tree).parent / "secret"
         secret.write_text("the secret")
         at(cell.tree, "link").symlink_to(secret)
@@ -291,7 +291,7 @@ class SandboxSuite(UnwalledSuite):
         assert done.stdout == ""
         assert secret.read_text() == "the secret"
 
-    async def test_processes_of_the_host_cannot_be_seen(self, sandbox: Sandbox, cell: Cell) -> None:
+    async def test_processes_of_the_host_cannot_be_seen(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
         word = f"{_ANYTHING}.{secrets.randbelow(10**9)}"
         neighbour = await asyncio.create_subprocess_exec("sleep", word)
         try:
@@ -302,14 +302,16 @@ class SandboxSuite(UnwalledSuite):
         assert word not in done.stdout
         assert len(re.findall(r"/proc/[0-9]+$", done.stdout, re.MULTILINE)) < 12
 
-    async def test_the_environment_of_genba_stays_outside(self, sandbox: Sandbox, cell: Cell, monkeypatch: Any) -> None:
+    async def test_the_environment_of_genba_stays_outside(
+        self, sandbox: Sandbox, cell: SandboxSpec, monkeypatch: Any
+    ) -> None:
         secret = secrets.token_hex(16)
         monkeypatch.setenv("GENBA_TEST_SECRET", secret)
         done = await run_in(sandbox, cell, "sh", "-c", "env; cat /proc/[0-9]*/environ | tr '\\0' '\\n'")
         assert f"HOME={cell.home}" in done.stdout
         assert secret not in done.stdout
 
-    async def test_a_variable_stands_on_no_command_line(self, sandbox: Sandbox, cell: Cell) -> None:
+    async def test_a_variable_stands_on_no_command_line(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
         secret = secrets.token_hex(16)
         seen: list[int] = []
         script = "echo begun; until [ -e go ]; do sleep 0.02; done"
@@ -322,7 +324,7 @@ class SandboxSuite(UnwalledSuite):
         done = await run_in(sandbox, cell, "sh", "-c", script, environment=environment, lines=look)
         assert (done.code, seen) == (0, [])
 
-    async def test_the_loopback_of_the_host_is_out_of_reach(self, sandbox: Sandbox, cell: Cell) -> None:
+    async def test_the_loopback_of_the_host_is_out_of_reach(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
         with (
             socket.create_server(("127.0.0.1", 0)) as server,
             socket.create_server(("::1", 0), family=socket.AF_INET6) as six,
@@ -331,7 +333,7 @@ class SandboxSuite(UnwalledSuite):
             done = await run_in(sandbox, cell, "python3", "-c", _CONNECTS, "tcp", *ports)
         assert (done.stdout, done.stderr) == ("refused\n" * 4, "")
 
-    async def test_sockets_of_the_host_are_out_of_reach(self, sandbox: Sandbox, cell: Cell) -> None:
+    async def test_sockets_of_the_host_are_out_of_reach(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
         name = f"genba-{secrets.token_hex(8)}"
         path = f"/tmp/{name}.sock"  # noqa: S108  (a path that a socket can have)
         with socket.socket(socket.AF_UNIX) as named, socket.socket(socket.AF_UNIX) as abstract:
@@ -345,11 +347,11 @@ class SandboxSuite(UnwalledSuite):
                 at(path).unlink(missing_ok=True)
         assert (done.stdout, done.stderr) == ("refused\n" * 2, "")
 
-    async def test_only_the_gates_lead_out(self, sandbox: Sandbox, cell: Cell) -> None:
+    async def test_only_the_gates_lead_out(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
         async def greet(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             writer.write(b"hello")
 
-        gates = (Gate(name="one", port=3128, serve=greet), Gate(name="two", port=3129, serve=greet))
+        gates = (EgressPort(name="one", port=3128, serve=greet), EgressPort(name="two", port=3129, serve=greet))
         gated = msgspec.structs.replace(cell, gates=gates)
         async with opened(sandbox, gated) as walls:
             assert walls.ports == {"one": 3128, "two": 3129}
@@ -358,7 +360,7 @@ class SandboxSuite(UnwalledSuite):
             )
         assert done.stdout.split() == ["connected", "refused"] * 2 + ["refused"] * 4
 
-    async def test_there_are_no_rights_to_gain(self, sandbox: Sandbox, cell: Cell) -> None:
+    async def test_there_are_no_rights_to_gain(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
         script = """
             grep -E 'CapEff|CapBnd|NoNewPrivs' /proc/self/status
             unshare --user true && echo unshared
@@ -371,14 +373,14 @@ class SandboxSuite(UnwalledSuite):
         told = {tuple(line.split()) for line in done.stdout.splitlines()} - {("lo",)}
         assert told == {("CapEff:", nothing), ("CapBnd:", nothing), ("NoNewPrivs:", "1")}
 
-    async def test_a_daemon_without_a_name_is_gone_too(self, sandbox: Sandbox, cell: Cell) -> None:
+    async def test_a_daemon_without_a_name_is_gone_too(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
         word = f"{_ANYTHING}.{secrets.randbelow(10**9)}"
         script = f"setsid env -i /usr/bin/sleep {word} <&- >&- 2>&- & for i in 1 2 3; do true; done; echo begun"
         done = await run_in(sandbox, cell, "bash", "-c", script)
         assert (done.code, done.stdout) == (0, "begun\n")
         assert living_with(word) == []
 
-    async def test_two_cells_do_not_see_each_other(self, sandbox: Sandbox, cell: Cell) -> None:
+    async def test_two_cells_do_not_see_each_other(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
         one, two = another(cell, "one"), another(cell, "two")
         word = f"{_ANYTHING}.{secrets.randbelow(10**9)}"
         begun = asyncio.Event()
@@ -394,7 +396,7 @@ class SandboxSuite(UnwalledSuite):
         assert "mine" not in done.stdout.replace(look, "").replace(look.replace(" ", "\0"), "")
         assert word not in done.stdout
 
-    async def test_what_is_only_read_is_never_written(self, sandbox: Sandbox, cell: Cell) -> None:
+    async def test_what_is_only_read_is_never_written(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
         beside = at(cell.tree).parent / "shared"
         beside.mkdir()
         (beside / "known").write_text("known")
@@ -406,7 +408,7 @@ class SandboxSuite(UnwalledSuite):
         assert done.stdout == "knownknown"
         assert [path.read_text() for path in (beside / "known", at(cell.tree, "guarded/known"))] == ["known"] * 2
 
-    async def test_binds_are_laid_over_all_the_rest(self, sandbox: Sandbox, cell: Cell) -> None:
+    async def test_binds_are_laid_over_all_the_rest(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
         beside = at(cell.tree).parent / "beside"
         beside.mkdir()
         (beside / "file").write_text("other")
@@ -425,7 +427,7 @@ class SandboxSuite(UnwalledSuite):
         assert (beside / "folder/made").read_text() == "made\n"
         assert not at(cell.tree, "folder/made").exists()
 
-    async def test_git_works_inside(self, sandbox: Sandbox, cell: Cell) -> None:
+    async def test_git_works_inside(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
         script = """
             git init -q . && git config user.name A && git config user.email a@localhost
             echo a > a && git add a && git commit -q -m A && git log --format=%s
@@ -489,43 +491,43 @@ time.sleep(60)
 class LimitsSuite:
     """What passes a limit is ended, and the limit is named."""
 
-    async def test_who_takes_too_much_memory_is_ended(self, sandbox: Sandbox, cell: Cell) -> None:
-        limits = WallLimits(memory_mb=64)
+    async def test_who_takes_too_much_memory_is_ended(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
+        limits = SandboxLimits(memory_mb=64)
         script = "import time\nheld = []\nwhile True:\n    held.append(b'x' * 4_000_000); time.sleep(0.02)"
         done = await run_in(sandbox, msgspec.structs.replace(cell, limits=limits), "python3", "-c", script)
         assert [found.kind for found in done.violations] == ["memory"]
         assert done.violations[0].detail == "used more than its 64 MB of memory (sandbox.limits.memory_mb)"
         assert done.code != 0
 
-    async def test_children_count_towards_the_memory_of_all(self, sandbox: Sandbox, cell: Cell) -> None:
-        limits = WallLimits(memory_mb=96)
+    async def test_children_count_towards_the_memory_of_all(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
+        limits = SandboxLimits(memory_mb=96)
         hog = "import time; held = bytearray(b'x' * 40_000_000); time.sleep(60)"
         script = f'for i in 1 2 3 4 5 6; do python3 -c "{hog}" & done; wait'
         done = await run_in(sandbox, msgspec.structs.replace(cell, limits=limits), "bash", "-c", script)
         assert [found.kind for found in done.violations] == ["memory"]
 
-    async def test_a_fork_bomb_is_ended(self, sandbox: Sandbox, cell: Cell) -> None:
-        limits = WallLimits(processes=32)
+    async def test_a_fork_bomb_is_ended(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
+        limits = SandboxLimits(processes=32)
         done = await run_in(sandbox, msgspec.structs.replace(cell, limits=limits), "python3", "-c", _BOMB)
         assert [found.kind for found in done.violations] == ["processes"]
         assert "32 processes and threads (sandbox.limits.processes)" in done.violations[0].detail
 
-    async def test_who_writes_too_much_is_ended(self, sandbox: Sandbox, cell: Cell) -> None:
-        limits = WallLimits(disk_mb=20)
+    async def test_who_writes_too_much_is_ended(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
+        limits = SandboxLimits(disk_mb=20)
         script = "i=0; while true; do i=$((i+1)); head -c 2000000 /dev/zero > part-$i; sleep 0.02; done"
         done = await run_in(sandbox, msgspec.structs.replace(cell, limits=limits), "bash", "-c", script)
         assert [found.kind for found in done.violations] == ["disk"]
         assert done.violations[0].detail == "wrote more than its 20 MB to disk (sandbox.limits.disk_mb)"
 
-    async def test_holes_in_files_count_as_written(self, sandbox: Sandbox, cell: Cell) -> None:
-        limits = WallLimits(disk_mb=20)
+    async def test_holes_in_files_count_as_written(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
+        limits = SandboxLimits(disk_mb=20)
         script = "for i in 1 2 3 4; do truncate -s 9M ~/part-$i part-$i; done; sleep 60"
         done = await run_in(sandbox, msgspec.structs.replace(cell, limits=limits), "bash", "-c", script)
         assert [found.kind for found in done.violations] == ["disk"]
 
     @pytest.mark.parametrize("place", ["tree", "home", "/tmp"])  # noqa: S108  (of the cell)
-    async def test_who_makes_too_many_files_is_ended(self, sandbox: Sandbox, cell: Cell, place: str) -> None:
-        limits = WallLimits(memory_mb=512, files=300)
+    async def test_who_makes_too_many_files_is_ended(self, sandbox: Sandbox, cell: SandboxSpec, place: str) -> None:
+        limits = SandboxLimits(memory_mb=512, files=300)
         folder = {"tree": cell.tree, "home": cell.home}.get(place, place)
         script = f"mkdir {folder}/d; for i in $(seq 400); do : > {folder}/d/f-$i; done; sleep 60"
         done = await run_in(sandbox, msgspec.structs.replace(cell, limits=limits), "bash", "-c", script)
@@ -533,14 +535,14 @@ class LimitsSuite:
         expected = "made more than its 300 files, folders and links (sandbox.limits.files)"
         assert done.violations[0].detail == expected
 
-    async def test_a_walk_over_what_was_written_follows_no_link(self, sandbox: Sandbox, cell: Cell) -> None:
-        limits = WallLimits(disk_mb=30, files=200)
+    async def test_a_walk_over_what_was_written_follows_no_link(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
+        limits = SandboxLimits(disk_mb=30, files=200)
         script = "ln -s /usr a; ln -s / b; mkdir c; ln -s .. c/d; sleep 3.5; echo done"
         done = await run_in(sandbox, msgspec.structs.replace(cell, limits=limits), "bash", "-c", script)
         assert (done.stdout, done.violations) == ("done\n", ())
 
-    async def test_work_within_its_limits_is_left_alone(self, sandbox: Sandbox, cell: Cell) -> None:
-        limits = WallLimits(memory_mb=256, processes=64, disk_mb=64, cpus=1)
+    async def test_work_within_its_limits_is_left_alone(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
+        limits = SandboxLimits(memory_mb=256, processes=64, disk_mb=64, cpus=1)
         script = "head -c 5000000 /dev/zero > part; for i in 1 2 3 4 5; do sleep 0.1 & done; wait; sleep 0.5; echo done"
         done = await run_in(sandbox, msgspec.structs.replace(cell, limits=limits), "bash", "-c", script)
         assert (done.code, done.stdout, done.violations) == (0, "done\n", ())
@@ -550,7 +552,7 @@ class OverlaySuite:
     """A working tree that is a thin layer over a template. Fixture besides: `overlay`, on a file system that can."""
 
     async def test_the_layer_keeps_the_changes_and_the_template_none(
-        self, sandbox: Sandbox, cell: Cell, overlay: Overlay
+        self, sandbox: Sandbox, cell: SandboxSpec, overlay: Overlay
     ) -> None:
         lower, upper = at(overlay.lower), at(overlay.upper)
         (lower / "folder").mkdir()
@@ -569,7 +571,7 @@ class OverlaySuite:
         assert list(at(cell.tree).iterdir()) == []
 
     async def test_the_next_command_finds_what_the_last_one_left(
-        self, sandbox: Sandbox, cell: Cell, overlay: Overlay
+        self, sandbox: Sandbox, cell: SandboxSpec, overlay: Overlay
     ) -> None:
         layered = msgspec.structs.replace(cell, overlay=overlay)
         async with opened(sandbox, layered) as walls:
@@ -578,10 +580,12 @@ class OverlaySuite:
                 assert done.stdout == (f"{number - 1}\n" if number else "")
         assert await self._read_again(sandbox, layered) == "4\n"
 
-    async def _read_again(self, sandbox: Sandbox, layered: Cell) -> str:
+    async def _read_again(self, sandbox: Sandbox, layered: SandboxSpec) -> str:
         return (await run_in(sandbox, layered, "cat", "made")).stdout
 
-    async def test_the_layers_themselves_are_out_of_reach(self, sandbox: Sandbox, cell: Cell, overlay: Overlay) -> None:
+    async def test_the_layers_themselves_are_out_of_reach(
+        self, sandbox: Sandbox, cell: SandboxSpec, overlay: Overlay
+    ) -> None:
         layered = msgspec.structs.replace(cell, overlay=overlay)
         script = (
             f"for place in {overlay.lower} {overlay.upper} {overlay.work}; do echo x > $place/planted; done; exit 0"

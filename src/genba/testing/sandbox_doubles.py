@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from genba.domain.errors import UsageError
-from genba.domain.processes import Command, Exit, Heard
-from genba.domain.sessions.sandbox import Cell
+from genba.domain.processes import Command, Exit, OutputListener
+from genba.domain.sessions.sandbox import SandboxSpec
 from genba.testing.doubles import ScriptedProcesses, UnexpectedStep
 
 
@@ -13,14 +13,14 @@ class ScriptedSandbox:
 
     def __init__(self, exits: dict[str, Sequence[Exit]], problem: str = "") -> None:
         self.processes = ScriptedProcesses(exits)
-        self.cells: list[Cell] = []
+        self.cells: list[SandboxSpec] = []
         self.open_walls = 0
         self._problem = problem
 
     def problem(self) -> str:
         return self._problem
 
-    async def open(self, cell: Cell) -> "ScriptedWalls":
+    async def open(self, cell: SandboxSpec) -> "ScriptedWalls":
         if self._problem:
             raise UsageError(self._problem)
         self.cells.append(cell)
@@ -36,13 +36,13 @@ class ScriptedSandbox:
 class ScriptedWalls:
     """One cell. Its gates have the ports that it asked for, and nobody behind them."""
 
-    def __init__(self, sandbox: ScriptedSandbox, cell: Cell) -> None:
+    def __init__(self, sandbox: ScriptedSandbox, cell: SandboxSpec) -> None:
         self.sandbox = sandbox
         self.cell = cell
         self.ports = {gate.name: gate.port for gate in cell.gates}
         self.closed = False
 
-    async def run(self, command: Command, heard: Heard) -> Exit:
+    async def run(self, command: Command, heard: OutputListener) -> Exit:
         if self.closed:
             raise UnexpectedStep(f"{command.argv} was run behind walls that are closed")
         return await self.sandbox.processes.run(command, heard)

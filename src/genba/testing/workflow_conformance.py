@@ -6,32 +6,32 @@ Derive a test class from `DeskSuite`, and give it a `room`: a place in which a t
 from typing import Protocol
 
 from genba.blackboard.fleet.fleet_board import FleetBoard
-from genba.coordination.workflow.work_verifier import Desk
+from genba.coordination.workflow.work_verifier import WorkVerifier
 from genba.domain.tasks.task import TaskStatus
-from genba.domain.workflow.actions import ErrorCode, Seat, WorkflowError
+from genba.domain.workflow.actions import AgentConnection, ErrorCode, WorkflowError
 
 
 class DeskRoom(Protocol):
     """Where a desk is tried."""
 
-    desk: Desk
+    desk: WorkVerifier
     fleet: FleetBoard
 
-    async def seated(self) -> Seat:
+    async def seated(self) -> AgentConnection:
         """An instance that Genba started, with a task of its own that nobody has worked on."""
         ...
 
-    async def step(self, seat: Seat) -> int:
+    async def step(self, seat: AgentConnection) -> int:
         """A step of the plan of that task, with a goal of its own."""
         ...
 
-    async def guest(self) -> Seat:
+    async def guest(self) -> AgentConnection:
         """A guest that has no task yet; another one with each call."""
         ...
 
     async def open_task(self) -> int: ...
 
-    async def work(self, seat: Seat, number: int, good: bool) -> None:
+    async def work(self, seat: AgentConnection, number: int, good: bool) -> None:
         """Leave commits for a task, or for a step of its plan, on which its goals pass, or do not."""
         ...
 
@@ -136,7 +136,7 @@ class GuestDeskSuite:
         assert room.fleet.board.get(number).status is TaskStatus.REVIEW
 
 
-async def _refusal(desk: Desk, guest: Seat, number: int) -> ErrorCode | None:
+async def _refusal(desk: WorkVerifier, guest: AgentConnection, number: int) -> ErrorCode | None:
     try:
         await desk.take(guest, number)
     except WorkflowError as error:
@@ -144,6 +144,6 @@ async def _refusal(desk: Desk, guest: Seat, number: int) -> ErrorCode | None:
     return None
 
 
-def _task(seat: Seat) -> int:
+def _task(seat: AgentConnection) -> int:
     assert seat.task is not None
     return seat.task

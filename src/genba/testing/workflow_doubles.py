@@ -13,7 +13,7 @@ from genba.domain.fleet.records import GUEST, PartEnd, PartOrder, Purpose, Waits
 from genba.domain.goals.verification import VerdictStatus
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.tasks.task import Actor, ActorKind, StatusChange, TaskStatus
-from genba.domain.workflow.actions import ErrorCode, Evidence, Hierarchy, Seat, WorkflowError
+from genba.domain.workflow.actions import AgentConnection, ErrorCode, Evidence, Hierarchy, WorkflowError
 from genba.testing.conformance import a_verification
 
 _GENBA = Actor(ActorKind.ORCHESTRATOR, "genba")
@@ -71,17 +71,17 @@ class ScriptedDesk:
     def unplayed(self) -> dict[int, int]:
         return {number: len(left) for number, left in self.script.items() if left}
 
-    async def place(self, seat: Seat) -> Place:
+    async def place(self, seat: AgentConnection) -> Place:
         path = "" if seat.hierarchy is Hierarchy.MANAGER else f"/tree/{seat.run}"
         return Place(branch=f"genba/{seat.task}", base_branch="main", path=path, goals=("tests_pass: pytest -q",))
 
-    async def judge(self, seat: Seat) -> Judged:
+    async def judge(self, seat: AgentConnection) -> Judged:
         return await self._judge(seat, _task(seat))
 
-    async def judge_subtask(self, seat: Seat, number: int) -> Judged:
+    async def judge_subtask(self, seat: AgentConnection, number: int) -> Judged:
         return await self._judge(seat, number)
 
-    async def take(self, seat: Seat, number: int) -> Seat:
+    async def take(self, seat: AgentConnection, number: int) -> AgentConnection:
         sessions = self.fleet.sessions(number)
         mine = [one for one in sessions if one.agent == seat.agent and one.is_guest and one.status == "running"]
         if mine:
@@ -100,7 +100,7 @@ class ScriptedDesk:
         self.taken.append(number)
         return msgspec.structs.replace(seat, run=session.run, task=number)
 
-    async def hand_over(self, seat: Seat, commit: str) -> None:
+    async def hand_over(self, seat: AgentConnection, commit: str) -> None:
         if seat.spawned:
             return
         number = _task(seat)
@@ -110,7 +110,7 @@ class ScriptedDesk:
             self.fleet.end_part(PartEnd(run=seat.run, part=1, waits_for=WaitsFor.MERGE, verified=commit))
             self.handed_over.append((number, commit))
 
-    async def let_go(self, seat: Seat, why: str) -> None:
+    async def let_go(self, seat: AgentConnection, why: str) -> None:
         number = _task(seat)
         if self.fleet.session(seat.run).status != "running":
             return
@@ -119,7 +119,7 @@ class ScriptedDesk:
             self.fleet.board.change_status(number, StatusChange(to=TaskStatus.OPEN, actor=_GENBA, reason=why))
         self.let_go_of.append((number, why))
 
-    async def _judge(self, seat: Seat, number: int) -> Judged:
+    async def _judge(self, seat: AgentConnection, number: int) -> Judged:
         self.judging.set()
         if self.held is not None:
             await self.held.wait()
@@ -137,7 +137,7 @@ class ScriptedDesk:
         return Judged(done=False, commit=commit, evidence=evidence)
 
 
-def _task(seat: Seat) -> int:
+def _task(seat: AgentConnection) -> int:
     if seat.task is None:
         raise AssertionError(f"seat {seat.id} has no task")
     return seat.task

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from genba.domain.ports import AgentAdapter, Checks, Clock, Journal, Repository, Tracker, WorkingTrees
 from genba.domain.sessions.replies import AgentSession
 from genba.domain.sessions.workspaces import Workspace
-from genba.execution.session_context import World
+from genba.execution.session_context import SessionContext
 from genba.testing.doubles import (
     ManualClock,
     MemoryForge,
@@ -41,9 +41,9 @@ def world_of_doubles(
     tracker: Tracker | None = None,
     journal: Journal | None = None,
     clock: Clock | None = None,
-) -> World:
+) -> SessionContext:
     """Every port that is not given is a double with nothing in it. Waits are as long as they may be."""
-    return World(
+    return SessionContext(
         adapter=adapter,
         adapter_commits=False,
         trees=trees or MemoryTrees(),

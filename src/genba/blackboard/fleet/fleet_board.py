@@ -24,8 +24,8 @@ from genba.domain.fleet.records import (
     EntryStatus,
     Escalation,
     Executor,
-    Field,
     FleetSession,
+    FleetSnapshot,
     Ledger,
     MergeEntry,
     PartEnd,
@@ -51,7 +51,7 @@ class FleetBoard:
         self.store = board.store
         self._view = FieldView()
 
-    def field(self) -> Field:
+    def field(self) -> FleetSnapshot:
         """Everything to decide on, seen at one moment."""
         return self.store.read(self._view.read)
 

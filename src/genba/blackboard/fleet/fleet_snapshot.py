@@ -25,7 +25,7 @@ from genba.blackboard.reviews import reviews
 from genba.blackboard.tasks.history import APPROVED, STATUS_CHANGED
 from genba.blackboard.tasks.task_rows import GOING, numbers_of, select_tasks, task_of
 from genba.domain.decoding import reader
-from genba.domain.fleet.records import Field, FleetSession, WaitsFor
+from genba.domain.fleet.records import FleetSession, FleetSnapshot, WaitsFor
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.session import SessionStatus
 from genba.domain.tasks.task import Priority, Task, TaskStatus
@@ -81,14 +81,14 @@ class FieldView:
         self._known: dict[int, Task] = {}
         self._total = spending.ProjectTotal()
 
-    def read(self, tx: Transaction) -> Field:
+    def read(self, tx: Transaction) -> FleetSnapshot:
         if tx.on_postgres:
             tx.do(_ALIKE)  # every statement sees the same moment
         at = now()
         tasks = _approved(tx, self._tasks(tx))
         newest, failures = _sessions(tx)
         paused, stopping, held = controls.read(tx)
-        return Field(
+        return FleetSnapshot(
             now=at,
             tasks=tasks,
             ready=_ready(tasks),

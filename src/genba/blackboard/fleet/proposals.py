@@ -7,7 +7,7 @@ import msgspec
 
 from genba.blackboard.database.store import Statement, Transaction
 from genba.domain.decoding import reader
-from genba.domain.sessions.loop_state import Gap
+from genba.domain.sessions.loop_state import Feedback
 from genba.domain.tracker.remote import TrackedPullRequest
 
 _REQUESTS = Statement("""
@@ -18,14 +18,14 @@ _FINDINGS = Statement("""
 SELECT name, value FROM tracker_state WHERE project_id = :project AND name >= 'findings:' AND name < 'findings;'
 """)
 _request = reader(TrackedPullRequest)
-_gaps = reader(list[Gap])
+_gaps = reader(list[Feedback])
 
 
 def of_field(tx: Transaction, waiting: Sequence[int]) -> dict[str, Any]:
     """The open pull requests of these tasks, and what was said of their work."""
     wanted = frozenset(waiting)
     seen = {number: _request.decode(data) for number, data in tx.all(_REQUESTS, project=tx.project) if number in wanted}
-    found: dict[int, Gap] = {}
+    found: dict[int, Feedback] = {}
     for name, value in tx.all(_FINDINGS, project=tx.project):
         number = int(name.partition(":")[2])
         gap = one_of(_gaps.decode(value)) if number in wanted else None
@@ -34,7 +34,7 @@ def of_field(tx: Transaction, waiting: Sequence[int]) -> dict[str, Any]:
     return {"proposals": seen, "findings": found}
 
 
-def one_of(findings: Sequence[Gap]) -> Gap | None:
+def one_of(findings: Sequence[Feedback]) -> Feedback | None:
     """What was said of the work of a task, as one."""
     if len(findings) <= 1:
         return findings[0] if findings else None

@@ -16,7 +16,7 @@ from genba.blackboard.tasks.task_records import leave_numbers_to_tracker
 from genba.blackboard.tasks.task_rows import id_of, look
 from genba.domain.decoding import reader
 from genba.domain.errors import StateConflictError
-from genba.domain.sessions.loop_state import Gap
+from genba.domain.sessions.loop_state import Feedback
 from genba.domain.tasks.task import Task
 from genba.domain.tracker.issues import FIRST_OWN_NUMBER
 from genba.domain.tracker.remote import BoardItem, IssuePage, RemoteComment, TrackedIssue, TrackedPullRequest
@@ -127,7 +127,7 @@ _UNWATCH = Statement("UPDATE pull_requests SET watched = :no WHERE task_id = :ta
 
 _issue = reader(TrackedIssue)
 _request = reader(TrackedPullRequest)
-_gaps = reader(list[Gap])
+_gaps = reader(list[Feedback])
 _keys = reader(list[str])
 _UNKNOWN = TrackedIssue(number=0, reference="", title="")
 _SKEW = timedelta(hours=1)
@@ -277,7 +277,7 @@ class TrackerBoard:
 
     # What goes into the next prompt
 
-    def findings(self, number: int) -> tuple[Gap, ...]:
+    def findings(self, number: int) -> tuple[Feedback, ...]:
         """What reviewers and checks said of a task's work that no session has taken yet, oldest first."""
         return self.store.read(lambda tx: findings(tx, number))
 
@@ -412,12 +412,12 @@ def unwatch(tx: Transaction, task: Task) -> None:
     tx.do(_UNWATCH, task=task.id, yes=True, no=False)
 
 
-def findings(tx: Transaction, number: int) -> tuple[Gap, ...]:
+def findings(tx: Transaction, number: int) -> tuple[Feedback, ...]:
     text = value(tx, _findings_name(number))
     return tuple(_gaps.decode(text)) if text else ()
 
 
-def add_findings(tx: Transaction, number: int, gap: Gap) -> None:
+def add_findings(tx: Transaction, number: int, gap: Feedback) -> None:
     """Keep what was said for whoever works on the task next."""
     id_of(tx, number)
     set_value(tx, _findings_name(number), as_json([*findings(tx, number), gap][-10:]))

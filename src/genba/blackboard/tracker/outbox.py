@@ -16,7 +16,7 @@ from genba.blackboard.tracker import outbox_order
 from genba.blackboard.tracker.outbox_order import COLUMNS, Lives, Turn, entry_of, nobody_can_tell, written
 from genba.domain.errors import NotFoundError, StateConflictError, UsageError
 from genba.domain.tasks.task import Actor
-from genba.domain.tracker.outbox import Deed, DeedStatus, KeepComment, Made, OutboxEntry, Pace, lane_of
+from genba.domain.tracker.outbox import Deed, DeedStatus, DeliveryReceipt, KeepComment, OutboxEntry, Pace, lane_of
 
 _KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9:._/-]{0,199}")
 
@@ -206,7 +206,7 @@ class Outbox:
     def renew(self, owner: str) -> bool:
         return self.store.write(lambda tx: outbox_order.renew(tx, owner, self._at(tx)))
 
-    def end(self, owner: str, entry: OutboxEntry, made: Made) -> OutboxEntry:
+    def end(self, owner: str, entry: OutboxEntry, made: DeliveryReceipt) -> OutboxEntry:
         return self.store.write(lambda tx: outbox_order.end(tx, owner, entry, made, self._at(tx)))
 
     def fail(self, owner: str, entry: OutboxEntry, error: str) -> OutboxEntry:

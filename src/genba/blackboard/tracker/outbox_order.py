@@ -19,7 +19,7 @@ from genba.domain.tracker.outbox import (
     CloseIssue,
     Deed,
     DeedStatus,
-    Made,
+    DeliveryReceipt,
     MergePullRequest,
     OutboxEntry,
     Pace,
@@ -99,7 +99,7 @@ Lives = Callable[[str], bool | None]
 """Whether the owner of a lease is alive; None where nobody here can tell."""
 
 _deed = reader(Deed)
-_made = reader(Made)
+_made = reader(DeliveryReceipt)
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
@@ -187,7 +187,7 @@ def renew(tx: Transaction, owner: str, at: datetime) -> bool:
     return True
 
 
-def end(tx: Transaction, owner: str, entry: OutboxEntry, made: Made, at: datetime) -> OutboxEntry:
+def end(tx: Transaction, owner: str, entry: OutboxEntry, made: DeliveryReceipt, at: datetime) -> OutboxEntry:
     """It is made. If somebody wants another text in its place meanwhile, that one is still to be sent."""
     row = _still(tx, entry)
     same = entry_of(row).deed == entry.deed

@@ -16,7 +16,7 @@ from genba.domain.errors import NotFoundError, StateConflictError
 from genba.domain.fleet.records import Purpose
 from genba.domain.sessions.session import SessionStatus
 from genba.domain.tasks.task import Actor, ActorKind
-from genba.domain.workflow.actions import ExitReason, Hierarchy, Seat
+from genba.domain.workflow.actions import AgentConnection, ExitReason, Hierarchy
 
 TAKEN = "another instance works for this run"
 """Why a seat is closed whose run has a newer one."""
@@ -116,8 +116,13 @@ def credential(tx: Transaction, id_: str) -> Credential | None:
 
 
 def take_seat(
-    tx: Transaction, seat: Seat, token_hash: str, expires_at: str, credential: str, passkey_hash: str | None = None
-) -> Seat:
+    tx: Transaction,
+    seat: AgentConnection,
+    token_hash: str,
+    expires_at: str,
+    credential: str,
+    passkey_hash: str | None = None,
+) -> AgentConnection:
     """Seat an instance. Uses up its credential, and closes the other seats of its run.
 
     Who came with a passkey says which one: it may have been changed since it was looked at.
@@ -169,7 +174,7 @@ def known(tx: Transaction, id_: str) -> KnownSeat | None:
     return seat_of(row) if row else None
 
 
-def bind(tx: Transaction, seat_id: str, run: str, task: int) -> Seat:
+def bind(tx: Transaction, seat_id: str, run: str, task: int) -> AgentConnection:
     """A seat works in that session now. The other seats of the session are closed."""
     session = _session(tx, run)
     if session[2] != task:
@@ -192,7 +197,7 @@ def bind(tx: Transaction, seat_id: str, run: str, task: int) -> Seat:
     return bound.seat
 
 
-def unbind(tx: Transaction, seat_id: str) -> Seat:
+def unbind(tx: Transaction, seat_id: str) -> AgentConnection:
     """A guest has left its task, and keeps its seat."""
     there = _held(tx, seat_id)
     if not there.seat.run and there.seat.task is None:
@@ -248,14 +253,14 @@ def beat(tx: Transaction, signs: Mapping[str, tuple[str, int, str]]) -> None:
         tx.do(_BEAT_SESSION, id=seen(id_), at=at)
 
 
-def expired(tx: Transaction, at: str) -> tuple[Seat, ...]:
+def expired(tx: Transaction, at: str) -> tuple[AgentConnection, ...]:
     return tuple(seat_of(row).seat for row in tx.all(_EXPIRED, project=tx.project, now=at))
 
 
 def seat_of(row: Row) -> KnownSeat:
     """A seat, out of a row. An instance that Genba started does what its session is for; others are what they are."""
     manages = row[19] == Purpose.MANAGE if row[7] else row[3] == Hierarchy.MANAGER
-    seat = Seat(
+    seat = AgentConnection(
         id=row[0],
         agent=row[1],
         agent_id=row[2],

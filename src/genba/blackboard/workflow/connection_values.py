@@ -3,7 +3,7 @@
 import msgspec
 
 from genba.domain.errors import StateConflictError
-from genba.domain.workflow.actions import Seat
+from genba.domain.workflow.actions import AgentConnection
 
 
 class Credential(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,7 +27,7 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
 class KnownSeat(msgspec.Struct, frozen=True, kw_only=True):
     """A seat, with all that is needed to believe whoever comes with its token."""
 
-    seat: Seat
+    seat: AgentConnection
     token_hash: str
     expires_at: str
     agent_active: bool = True

@@ -21,12 +21,12 @@ from genba.domain.fleet.records import GUEST
 from genba.domain.tasks.task import Actor, ActorKind
 from genba.domain.text_limits import LONGEST
 from genba.domain.workflow.actions import (
+    AgentConnection,
     BroadcastScope,
     ErrorCode,
     Hierarchy,
     Message,
     MessageType,
-    Seat,
     WorkflowError,
 )
 
@@ -195,12 +195,12 @@ def _write(tx: Transaction, task: Relative, letter: _Letter) -> Message:
     return message_of(told or (0, letter.actor.name, type_, kept, letter.origin, at, "pending"))
 
 
-def _letter(seat: Seat, sender: int, type_: MessageType, content: str) -> _Letter:
+def _letter(seat: AgentConnection, sender: int, type_: MessageType, content: str) -> _Letter:
     kind = ActorKind.MANAGER if seat.hierarchy is Hierarchy.MANAGER else ActorKind.WORKER
     return _Letter(content, type_, sender, seat.task, Actor(kind, seat.agent), seat.run)
 
 
-def _recipients(tx: Transaction, seat: Seat, scope: BroadcastScope) -> list[int]:
+def _recipients(tx: Transaction, seat: AgentConnection, scope: BroadcastScope) -> list[int]:
     """The numbers of the tasks, in the order in which they are locked."""
     within = _tree(tx, seat.task or 0) if scope is BroadcastScope.TREE else None
     found: dict[int, int] = {}
@@ -220,7 +220,7 @@ def _tree(tx: Transaction, number: int) -> frozenset[int]:
     return frozenset((top.number, *(below.number for below in descendants(tx, top.id))))
 
 
-def _sender(tx: Transaction, seat_id: str) -> tuple[Seat, int]:
+def _sender(tx: Transaction, seat_id: str) -> tuple[AgentConnection, int]:
     there = known(tx, seat_id)
     if there is None or there.seat.task is None:
         raise NotFoundError(

@@ -20,7 +20,7 @@ from genba.domain.goals.verification import VerdictStatus, Verification
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.session import SessionStatus
 from genba.domain.tasks.task import TaskStatus
-from genba.domain.workflow.actions import Evidence, ExitReason, Hierarchy, Phase, Piece, Snapshot, Standing
+from genba.domain.workflow.actions import Evidence, ExitReason, Hierarchy, Phase, SessionResult, Snapshot, SubtaskView
 
 _SESSION = Statement("""
 SELECT s.id, s.status, s.waits_for, s.outcome, s.task_id,
@@ -117,7 +117,7 @@ def snapshot(tx: Transaction, seat_id: str, limits: Limits, waited_seconds: floa
     )
 
 
-def standing(tx: Transaction, run: str) -> Standing:
+def standing(tx: Transaction, run: str) -> SessionResult:
     """How far a run has come, by what its newest instance did; one of an earlier part says nothing of this one."""
     if tx.on_postgres:
         tx.do(_ALIKE)
@@ -136,7 +136,7 @@ def standing(tx: Transaction, run: str) -> Standing:
     used = credential is not None and credential[0] is not None
     seated = came and seat is not None and (seat[0] == "active" or used)
     reason, said = (str(seat[1]), str(seat[2])) if seat is not None and seated else ("", "")
-    return Standing(
+    return SessionResult(
         seated=seated,
         completed=came and phase is Phase.COMPLETED and green,
         blocked=(said or "it cannot go on, and does not say why") if reason == ExitReason.BLOCKED else "",
@@ -189,7 +189,7 @@ def _seat_ending(there: KnownSeat) -> ExitReason | None:
     return ExitReason(there.exit) if there.exit else None
 
 
-def _ending(task: Piece, session: Row, held: bool) -> ExitReason | None:
+def _ending(task: SubtaskView, session: Row, held: bool) -> ExitReason | None:
     """Why an instance must stop whatever it does. A task that is blocked, in review or done speaks for itself."""
     _, status, waits_for, outcome, _, others, stopping = session
     if task.status is TaskStatus.CANCELLED:
@@ -247,7 +247,7 @@ def _is_answered(parts: list[Member], since: str) -> bool:
     return any(one.piece.status is TaskStatus.DONE and one.created_at > since for one in parts)
 
 
-def _is_crowded(tx: Transaction, pieces: list[Piece]) -> bool:
+def _is_crowded(tx: Transaction, pieces: list[SubtaskView]) -> bool:
     """Whether a part could begin at once if this instance gave its worker free."""
     done = frozenset(one.number for one in pieces if one.status is TaskStatus.DONE)
     if not any(is_waiting_for_a_worker(one, done) for one in pieces):

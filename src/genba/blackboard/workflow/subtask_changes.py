@@ -22,7 +22,7 @@ from genba.domain.fleet.records import Escalation, EscalationKind
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.session import SessionStatus
 from genba.domain.tasks.task import Actor, Blocker, BlockerKind, StatusChange, Task, TaskEdit, TaskStatus
-from genba.domain.workflow.actions import Piece
+from genba.domain.workflow.actions import SubtaskView
 
 _SESSION = Statement("SELECT task_id, status FROM sessions WHERE run = :run")
 _OTHER_STEP = Statement("""
@@ -45,7 +45,7 @@ WHERE task_id = :task AND status = 'waiting' AND agent_id NOT IN (SELECT id FROM
 _evidence = reader(dict[str, Any])
 
 
-def start_step(tx: Transaction, parent: int, number: int, run: str, actor: Actor, version: int | None) -> Piece:
+def start_step(tx: Transaction, parent: int, number: int, run: str, actor: Actor, version: int | None) -> SubtaskView:
     """Begin a step of a plan. One is in progress at a time."""
     above, step = _step(tx, parent, number, run)
     if step.status is TaskStatus.IN_PROGRESS:
@@ -61,7 +61,7 @@ def start_step(tx: Transaction, parent: int, number: int, run: str, actor: Actor
 
 def finish_step(
     tx: Transaction, parent: int, number: int, run: str, actor: Actor, commit: str, version: int | None
-) -> Piece:
+) -> SubtaskView:
     """End a step of a plan. One with goals of its own needs the commit that was verified for it."""
     _, step = _step(tx, parent, number, run)
     if step.status is TaskStatus.DONE:
@@ -71,7 +71,9 @@ def finish_step(
     return piece(tx, number)
 
 
-def assign(tx: Transaction, number: int, agent: str, actor: Actor, note: str, run: str, version: int | None) -> Piece:
+def assign(
+    tx: Transaction, number: int, agent: str, actor: Actor, note: str, run: str, version: int | None
+) -> SubtaskView:
     """Give a part to an agent: out of the backlog, before anybody has begun, or once more when it was blocked.
 
     The agent that had it goes on where it stopped, with the note as an answer; another one begins anew.
@@ -94,7 +96,7 @@ def assign(tx: Transaction, number: int, agent: str, actor: Actor, note: str, ru
     return piece(tx, number)
 
 
-def cancel(tx: Transaction, number: int, actor: Actor, reason: str, run: str, version: int | None) -> Piece:
+def cancel(tx: Transaction, number: int, actor: Actor, reason: str, run: str, version: int | None) -> SubtaskView:
     if hold(tx, number).task.status is not TaskStatus.CANCELLED:
         change = StatusChange(to=TaskStatus.CANCELLED, actor=actor, reason=reason, version=version, session=seen(run))
         change_status(tx, number, change)

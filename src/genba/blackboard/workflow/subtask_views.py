@@ -11,7 +11,7 @@ from genba.blackboard.tasks.task_rows import id_of, look
 from genba.domain.decoding import reader
 from genba.domain.goals.goal import Goal, goal_type
 from genba.domain.tasks.task import Blocker, BlockerKind, Priority, Task, TaskStatus
-from genba.domain.workflow.actions import Piece
+from genba.domain.workflow.actions import SubtaskView
 
 _WITHIN = "FROM tasks t WHERE (t.id = :task OR t.parent_task_id = :task) AND (t.id = :task OR t.review_of IS NULL)"
 """A task, and everything right below it but its reviews."""
@@ -64,15 +64,15 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     id: int
     in_plan: bool
     created_at: str
-    piece: Piece
+    piece: SubtaskView
 
 
-def piece(tx: Transaction, number: int) -> Piece:
+def piece(tx: Transaction, number: int) -> SubtaskView:
     task = look(tx, number).task
     return with_story(tx, task.id, [piece_of(task)])[0]
 
 
-def pieces(tx: Transaction, parent: int) -> tuple[Piece, ...]:
+def pieces(tx: Transaction, parent: int) -> tuple[SubtaskView, ...]:
     """Everything right below a task but its reviews, in the order in which it was made."""
     task = id_of(tx, parent)
     return tuple(with_story(tx, task, [one.piece for one in family(tx, task) if one.id != task]))
@@ -97,8 +97,8 @@ def family(tx: Transaction, task: int) -> list[Member]:
     ]
 
 
-def _read(row: Row, dependencies: tuple[int, ...], goals: tuple[str, ...]) -> Piece:
-    return Piece(
+def _read(row: Row, dependencies: tuple[int, ...], goals: tuple[str, ...]) -> SubtaskView:
+    return SubtaskView(
         number=row[1],
         title=row[2],
         body=row[3],
@@ -118,8 +118,8 @@ def below(tx: Transaction, number: int) -> frozenset[int]:
     return frozenset(int(row[0]) for row in tx.all(_BELOW, task=id_of(tx, number)))
 
 
-def piece_of(task: Task) -> Piece:
-    return Piece(
+def piece_of(task: Task) -> SubtaskView:
+    return SubtaskView(
         number=task.number,
         title=task.title,
         body=task.body,
@@ -152,7 +152,7 @@ def told(goal: Goal) -> str:
     return line if goal.required else f"{line} (reported only)"
 
 
-def with_story(tx: Transaction, task: int, found: list[Piece]) -> list[Piece]:
+def with_story(tx: Transaction, task: int, found: list[SubtaskView]) -> list[SubtaskView]:
     """A task and its parts, with the attempts that came to nothing, and whether a manager gave it to a person."""
     attempts: Counter[int] = Counter()
     for number, count in tx.all(_ATTEMPTS, task=task):
@@ -168,6 +168,6 @@ def with_story(tx: Transaction, task: int, found: list[Piece]) -> list[Piece]:
     ]
 
 
-def is_waiting_for_a_worker(one: Piece, done: frozenset[int]) -> bool:
+def is_waiting_for_a_worker(one: SubtaskView, done: frozenset[int]) -> bool:
     """Whether a part could begin at once, if only there were a worker."""
     return one.status is TaskStatus.OPEN and bool(one.assignee) and done.issuperset(one.dependencies)

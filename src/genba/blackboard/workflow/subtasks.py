@@ -22,7 +22,7 @@ from genba.domain.decoding import fitted, reader
 from genba.domain.errors import StateConflictError, UsageError
 from genba.domain.goals.goal import Goal
 from genba.domain.tasks.task import Actor, Task, TaskDraft, TaskStatus
-from genba.domain.workflow.actions import ErrorCode, Piece, SubtaskDraft, WorkflowError
+from genba.domain.workflow.actions import ErrorCode, SubtaskDraft, SubtaskView, WorkflowError
 
 _KEY = Statement("SELECT digest, numbers FROM subtask_keys WHERE task_id = :task AND key = :key")
 _KEEP = Statement("""
@@ -52,7 +52,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 def create_subtasks(
     tx: Transaction, wanted: Wanted, limits: Limits, actor: Actor, reviewed: Mapping[str, str]
-) -> tuple[Piece, ...]:
+) -> tuple[SubtaskView, ...]:
     """Make all of them, or none."""
     named(actor)
     storable(wanted.key, "the key")
@@ -94,7 +94,7 @@ def _made_before(tx: Transaction, parent: Task, wanted: Wanted) -> tuple[int, ..
     return _numbers.decode(row[1])
 
 
-def _only_one_plan(parent: Task, wanted: Wanted, there: list[Piece]) -> None:
+def _only_one_plan(parent: Task, wanted: Wanted, there: list[SubtaskView]) -> None:
     standing = tuple(task.number for task in there if task.status is not TaskStatus.CANCELLED)
     if standing and not wanted.more:
         raise PlannedAlreadyError(
@@ -102,7 +102,7 @@ def _only_one_plan(parent: Task, wanted: Wanted, there: list[Piece]) -> None:
         )
 
 
-def _within_limits(tx: Transaction, parent: Task, wanted: Wanted, there: list[Piece], limits: Limits) -> None:
+def _within_limits(tx: Transaction, parent: Task, wanted: Wanted, there: list[SubtaskView], limits: Limits) -> None:
     if len(there) + len(wanted.drafts) > limits.most_parts:
         has = f", and it has {len(there)}" if there else ""
         raise WorkflowError(
@@ -119,7 +119,7 @@ def _within_limits(tx: Transaction, parent: Task, wanted: Wanted, there: list[Pi
         )
 
 
-def _checked(wanted: Wanted, there: list[Piece]) -> list[tuple[Goal, ...]]:
+def _checked(wanted: Wanted, there: list[SubtaskView]) -> list[tuple[Goal, ...]]:
     """The goals of each draft; or every problem of the request at once."""
     problems = [*_names(wanted.drafts, there), *_dependencies(wanted.drafts, there)]
     goals: list[tuple[Goal, ...]] = []
@@ -151,7 +151,7 @@ def _texts(draft: SubtaskDraft) -> Iterator[str]:
             yield f"{draft.title[:80]!r}: {error.message}"
 
 
-def _names(drafts: Sequence[SubtaskDraft], there: list[Piece]) -> Iterator[str]:
+def _names(drafts: Sequence[SubtaskDraft], there: list[SubtaskView]) -> Iterator[str]:
     """Two with one name cannot be told apart, neither by people nor by dependencies."""
     titles = {_folded(task.title): f"#{task.number}" for task in there if task.status is not TaskStatus.CANCELLED}
     ids: set[str] = set()
@@ -165,7 +165,7 @@ def _names(drafts: Sequence[SubtaskDraft], there: list[Piece]) -> Iterator[str]:
         ids.add(draft.local_id)
 
 
-def _dependencies(drafts: Sequence[SubtaskDraft], there: list[Piece]) -> Iterator[str]:
+def _dependencies(drafts: Sequence[SubtaskDraft], there: list[SubtaskView]) -> Iterator[str]:
     ids = {draft.local_id for draft in drafts if draft.local_id}
     known = {task.number: task for task in there}
     for draft in drafts:

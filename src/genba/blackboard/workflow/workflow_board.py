@@ -18,18 +18,18 @@ from genba.blackboard.workflow.subtasks import Wanted
 from genba.domain.fleet.records import Escalation
 from genba.domain.tasks.task import Actor, ActorKind, TaskStatus
 from genba.domain.workflow.actions import (
+    AgentConnection,
     BroadcastScope,
     ExitReason,
     Hierarchy,
     Message,
     Note,
     Phase,
-    Piece,
     RegisteredAgent,
-    Seat,
+    SessionResult,
     Snapshot,
-    Standing,
     SubtaskDraft,
+    SubtaskView,
     Worker,
 )
 
@@ -98,8 +98,13 @@ class WorkflowBoard:
         return self.store.read(lambda tx: agent_connections.credential(tx, id))
 
     def take_seat(
-        self, seat: Seat, token_hash: str, expires_at: str, credential: str = "", passkey_hash: str | None = None
-    ) -> Seat:
+        self,
+        seat: AgentConnection,
+        token_hash: str,
+        expires_at: str,
+        credential: str = "",
+        passkey_hash: str | None = None,
+    ) -> AgentConnection:
         """Seat an instance. Uses up its credential, and closes the other seats of its run.
 
         With `passkey_hash` nobody is seated whose agent has another passkey by now.
@@ -112,11 +117,11 @@ class WorkflowBoard:
     def seat(self, id: str) -> KnownSeat | None:  # noqa: A002
         return self.store.read(lambda tx: agent_connections.known(tx, id))
 
-    def bind(self, seat_id: str, run: str, task: int) -> Seat:
+    def bind(self, seat_id: str, run: str, task: int) -> AgentConnection:
         """A guest works in that session now; the other seats of the session are closed."""
         return self.store.write(lambda tx: agent_connections.bind(tx, seat_id, run, task))
 
-    def unbind(self, seat_id: str) -> Seat:
+    def unbind(self, seat_id: str) -> AgentConnection:
         """A guest has left its task, and keeps its seat."""
         return self.store.write(lambda tx: agent_connections.unbind(tx, seat_id))
 
@@ -135,7 +140,7 @@ class WorkflowBoard:
         """Signs of life by seat: until when its lease lasts, the calls it made in all, its last action."""
         self.store.write(lambda tx: agent_connections.beat(tx, signs))
 
-    def expired(self, now: str = "") -> tuple[Seat, ...]:
+    def expired(self, now: str = "") -> tuple[AgentConnection, ...]:
         """Active seats whose lease, or whose token, has run out."""
         return self.store.read(lambda tx: agent_connections.expired(tx, now or sanitize.now()))
 
@@ -147,7 +152,7 @@ class WorkflowBoard:
         """Everything that the next action of a seat is decided on, seen at one moment."""
         return self.store.read(lambda tx: snapshots.snapshot(tx, seat_id, limits, waited_seconds, repeats))
 
-    def standing(self, run: str) -> Standing:
+    def standing(self, run: str) -> SessionResult:
         """What the blackboard says of a run whose instance has ended."""
         return self.store.read(lambda tx: snapshots.standing(tx, run))
 
@@ -169,10 +174,10 @@ class WorkflowBoard:
 
     # Subtasks
 
-    def piece(self, number: int) -> Piece:
+    def piece(self, number: int) -> SubtaskView:
         return self.store.read(lambda tx: pieces.piece(tx, number))
 
-    def pieces(self, parent: int) -> tuple[Piece, ...]:
+    def pieces(self, parent: int) -> tuple[SubtaskView, ...]:
         """Everything right below a task but its reviews, in the order in which it was made."""
         return self.store.read(lambda tx: pieces.pieces(tx, parent))
 
@@ -193,7 +198,7 @@ class WorkflowBoard:
         more: bool = False,
         run: str = "",
         reviewed: Mapping[str, str] = NOBODY,
-    ) -> tuple[Piece, ...]:
+    ) -> tuple[SubtaskView, ...]:
         """Make all of them, or none. The same key and the same request: the same subtasks, however often.
 
         `reviewed` says by type who reviews a part. Without a status steps of a plan are open, and parts are in the
@@ -212,25 +217,27 @@ class WorkflowBoard:
         )
         return self.store.write(lambda tx: subtasks.create_subtasks(tx, wanted, limits, actor, reviewed))
 
-    def start_step(self, parent: int, number: int, *, run: str, actor: Actor, version: int | None = None) -> Piece:
+    def start_step(
+        self, parent: int, number: int, *, run: str, actor: Actor, version: int | None = None
+    ) -> SubtaskView:
         """Begin a step of a plan. One is in progress at a time; beginning it again changes nothing."""
         return self.store.write(lambda tx: subtask_changes.start_step(tx, parent, number, run, actor, version))
 
     def finish_step(
         self, parent: int, number: int, *, run: str, actor: Actor, commit: str = "", version: int | None = None
-    ) -> Piece:
+    ) -> SubtaskView:
         """End a step of a plan. One with goals of its own needs the commit that was verified for it."""
         return self.store.write(lambda tx: subtask_changes.finish_step(tx, parent, number, run, actor, commit, version))
 
     def assign(
         self, number: int, agent: str, *, actor: Actor, note: str = "", run: str = "", version: int | None = None
-    ) -> Piece:
+    ) -> SubtaskView:
         """Give a part to an agent: out of the backlog, or once more when it was blocked."""
         return self.store.write(lambda tx: subtask_changes.assign(tx, number, agent, actor, note, run, version))
 
     def cancel(
         self, number: int, *, actor: Actor, reason: str = "", run: str = "", version: int | None = None
-    ) -> Piece:
+    ) -> SubtaskView:
         """Give a part up, and everything below it. Cancelling it again changes nothing."""
         return self.store.write(lambda tx: subtask_changes.cancel(tx, number, actor, reason, run, version))
 

@@ -18,7 +18,7 @@ from genba.connections.agents.tool_settings import ToolSettings, copy_home_files
 from genba.domain.decoding import reader
 from genba.domain.errors import NotFoundError
 from genba.domain.ports import AgentInstance
-from genba.domain.processes import Command, Exit, Heard, LineFilter
+from genba.domain.processes import Command, Exit, LineFilter, OutputListener
 from genba.domain.sessions.replies import AgentSession, Ask, Reply, Usage
 from genba.domain.sessions.sandbox import McpServer, Provider
 
@@ -69,7 +69,7 @@ class CommandLineAdapter(OneShotAdapter):
     def invocation(self, session: AgentSession, ask: Ask) -> Invocation:
         raise NotImplementedError
 
-    def reading(self, session: AgentSession, ask: Ask, heard: Heard) -> Reading:
+    def reading(self, session: AgentSession, ask: Ask, heard: OutputListener) -> Reading:
         raise NotImplementedError
 
     def executable(self, environment: Mapping[str, str]) -> str | None:
@@ -105,7 +105,7 @@ class CommandLineAdapter(OneShotAdapter):
     def _missing(self) -> str:
         return f"{self.settings.command or self.binary} is not installed"
 
-    async def execute(self, instance: AgentInstance, ask: Ask, heard: Heard) -> Reply:
+    async def execute(self, instance: AgentInstance, ask: Ask, heard: OutputListener) -> Reply:
         shot = OneShotInstance.of(instance)
         session = shot.session
         invocation = self.invocation(session, ask)

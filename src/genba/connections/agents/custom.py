@@ -17,7 +17,7 @@ from genba.domain.convert import too_deep
 from genba.domain.decoding import reader
 from genba.domain.errors import AgentUnavailable, NotFoundError, RateLimited
 from genba.domain.ports import AgentInstance
-from genba.domain.processes import Command, Exit, Heard
+from genba.domain.processes import Command, Exit, OutputListener
 from genba.domain.sessions.replies import AgentSession, Ask, Reply, Usage
 
 _LONGEST = 100_000
@@ -97,7 +97,7 @@ class CustomAdapter(OneShotAdapter):
             raise NotFoundError(f"the command of the agent is not there: {command[0]}", hint="check runner.adapter")
         return OneShotInstance(session)
 
-    async def execute(self, instance: AgentInstance, ask: Ask, heard: Heard) -> Reply:
+    async def execute(self, instance: AgentInstance, ask: Ask, heard: OutputListener) -> Reply:
         shot = OneShotInstance.of(instance)
         files = _Files(Path(shot.session.folder), ask)
         argv, by_file = self._argv(ask, files)

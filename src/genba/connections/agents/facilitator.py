@@ -9,7 +9,7 @@ from msgspec import Meta
 from genba.connections.agents.one_shot import OneShotAdapter, OneShotInstance
 from genba.domain.errors import UnrecoverableError
 from genba.domain.ports import AgentAdapter, AgentInstance
-from genba.domain.processes import Heard
+from genba.domain.processes import OutputListener
 from genba.domain.sessions.replies import AgentSession, Ask, Reply
 from genba.domain.text_limits import PARAGRAPH, cut
 from genba.domain.tracker.quoting import harmless
@@ -51,7 +51,7 @@ class FieldAdapter(OneShotAdapter):
     async def start(self, session: AgentSession) -> AgentInstance:
         return OneShotInstance(session)
 
-    async def execute(self, instance: AgentInstance, ask: Ask, heard: Heard) -> Reply:  # noqa: ARG002  (no process speaks)
+    async def execute(self, instance: AgentInstance, ask: Ask, heard: OutputListener) -> Reply:  # noqa: ARG002  (no process speaks)
         shot = OneShotInstance.of(instance)
         if self.answers is None:
             raise UnrecoverableError(
@@ -76,7 +76,7 @@ class PhrasingAdapter:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    async def execute(self, instance: AgentInstance, ask: Ask, heard: Heard) -> Reply:
+    async def execute(self, instance: AgentInstance, ask: Ask, heard: OutputListener) -> Reply:
         if not self.answers.knows(ask.step):
             return await self._inner.execute(instance, ask, heard)
         facts = await self.answers.answer(ask.step)

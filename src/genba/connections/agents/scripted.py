@@ -16,7 +16,7 @@ from genba.domain.convert import LARGEST_YAML, file_text, read_plain, shape
 from genba.domain.errors import ConfigurationError, RateLimited, UnrecoverableError
 from genba.domain.ports import AgentInstance
 from genba.domain.problems import Problem
-from genba.domain.processes import Command, Heard
+from genba.domain.processes import Command, OutputListener
 from genba.domain.safe_yaml import load_yaml
 from genba.domain.sessions.replies import AgentSession, Ask, Reply, Usage
 
@@ -38,7 +38,7 @@ class Replacement(_Node, frozen=True):
     new: str
 
 
-class Deed(_Node, frozen=True):
+class ScriptedAction(_Node, frozen=True):
     """One thing that the agent does. Exactly one key is set."""
 
     write: FileText | None = None
@@ -58,7 +58,7 @@ class Turn(_Node, frozen=True):
 
     expect: Annotated[str | tuple[str, ...], Meta(description="Texts that the prompt must contain.")] = ()
     model: Annotated[str | None, Meta(description="The model that must have been asked for.")] = None
-    do: tuple[Deed, ...] = ()
+    do: tuple[ScriptedAction, ...] = ()
     reply: Annotated[
         str | dict[str, Any], Meta(description="Text, or an object that is sent as structured output.")
     ] = ""
@@ -101,7 +101,7 @@ class ScriptedAdapter(OneShotAdapter):
     async def start(self, session: AgentSession) -> AgentInstance:
         return OneShotInstance(session)
 
-    async def execute(self, instance: AgentInstance, ask: Ask, heard: Heard) -> Reply:
+    async def execute(self, instance: AgentInstance, ask: Ask, heard: OutputListener) -> Reply:
         shot = OneShotInstance.of(instance)
         turn = self._turn(ask)
         if turn.rate_limit is not None:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from genba.domain.processes import Heard
+from genba.domain.processes import OutputListener
 
 _MOST_TOOLS, _MOST_NOTICES = 2000, 100
 _MOST = {"tool": _MOST_TOOLS, "notice": _MOST_NOTICES}
@@ -14,7 +14,7 @@ MOST_NAMES = 1000
 class Marks:
     """Hands on the reports of one question. Output is bounded where it is read."""
 
-    def __init__(self, heard: Heard) -> None:
+    def __init__(self, heard: OutputListener) -> None:
         self.heard = heard
         self._seen: Counter[str] = Counter()
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from genba.connections.detached.fork_server_client import Nursery
+from genba.connections.detached.fork_server_client import ForkServerClient
 from genba.connections.detached.job_dir import Attempt, Question, Request, questions
 from genba.connections.detached.output_log import Hearing
 from genba.connections.detached.process_lock import Holder
@@ -23,7 +23,7 @@ from genba.connections.detached.results import Failure, Result
 from genba.domain.errors import AgentUnavailable, DiskFullError, RecoverableError, UnrecoverableError
 from genba.domain.events import Event
 from genba.domain.ports import AgentInstance, Processes
-from genba.domain.processes import Heard
+from genba.domain.processes import OutputListener
 from genba.domain.sessions.replies import AgentSession, Ask, InstanceStatus, Reply
 from genba.domain.sessions.sandbox import SandboxKind
 from genba.domain.sessions.workspaces import Workspace
@@ -95,7 +95,7 @@ class DetachedAdapter:
     def __init__(
         self,
         posting: Posting,
-        nursery: Nursery,
+        nursery: ForkServerClient,
         processes: Processes,
         emit: Callable[[Event], None],
         workspace: Workspace | None = None,
@@ -140,7 +140,7 @@ class DetachedAdapter:
     async def start(self, session: AgentSession) -> AgentInstance:
         return DetachedInstance(session)
 
-    async def execute(self, instance: AgentInstance, ask: Ask, heard: Heard) -> Reply:
+    async def execute(self, instance: AgentInstance, ask: Ask, heard: OutputListener) -> Reply:
         own = DetachedInstance.of(instance)
         question = Question.of(Path(self.posting.folder), self.posting.part, ask.number)
         with own.running(question):
@@ -185,7 +185,7 @@ class DetachedAdapter:
             workflow=self.posting.workflow,
         )
 
-    async def _result(self, question: Question, request: Request, heard: Heard) -> tuple[Result, bool]:
+    async def _result(self, question: Question, request: Request, heard: OutputListener) -> tuple[Result, bool]:
         """What the question came to, and whether it had done so before. What died is started again, a few times."""
         replayed, deaths = True, 0
         while True:
@@ -230,7 +230,7 @@ class DetachedAdapter:
             await asyncio.wait({starting})
             raise
 
-    async def _follow(self, question: Question, attempt: Attempt, holder: Holder | None, heard: Heard) -> None:
+    async def _follow(self, question: Question, attempt: Attempt, holder: Holder | None, heard: OutputListener) -> None:
         """Tell what is heard until there is a result, or nobody who could still give one."""
         with Hearing(attempt, heard, self.emit) as hearing, _end_of(holder) as ended:
             while True:

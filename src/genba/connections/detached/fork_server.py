@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from genba.connections.detached.fork_server_client import Birth, Born
+from genba.connections.detached.fork_server_client import SpawnRequest, SpawnResult
 from genba.connections.detached.job_dir import Attempt, Question
 from genba.connections.detached.process_lock import Holder
 from genba.domain.decoding import reader
@@ -26,7 +26,7 @@ from genba.domain.errors import DiskFullError, is_disk_full
 
 Supervise = Callable[[Question, Attempt], int]
 """Puts the question, and says with which code to exit."""
-Load = Callable[[Birth], None]
+Load = Callable[[SpawnRequest], None]
 """Loads what an agent of this kind needs, so that the processes which are forked need not."""
 
 _CHUNK = 64 * 1024
@@ -75,31 +75,31 @@ class ForkingNursery:
             chunk = b""
         *lines, self._pending = (self._pending + chunk).split(b"\n")
         for line in lines:
-            told = self._start(reader(Birth).decode(line))
+            told = self._start(reader(SpawnRequest).decode(line))
             try:
                 self.line.sendall(msgspec.json.encode(told) + b"\n")
             except OSError:
                 return False
         return bool(chunk)
 
-    def _start(self, birth: Birth) -> Born:
+    def _start(self, birth: SpawnRequest) -> SpawnResult:
         try:
             with contextlib.suppress(Exception):  # what cannot be loaded is told by the supervisor that needs it
                 self.load(birth)
             return self._fork(Question(Path(birth.folder)))
         except DiskFullError:
-            return Born(full=True)
+            return SpawnResult(full=True)
         except OSError as error:
-            return Born(full=is_disk_full(error), error=f"{error.strerror}: {birth.folder}")
+            return SpawnResult(full=is_disk_full(error), error=f"{error.strerror}: {birth.folder}")
 
-    def _fork(self, question: Question) -> Born:
+    def _fork(self, question: Question) -> SpawnResult:
         """The lock is taken before the fork and left to the child: from the first moment on there is just one."""
         lock = question.take_lock()
         if lock is None:
-            return Born(holder=question.holder())
+            return SpawnResult(holder=question.holder())
         try:
             if question.result() is not None:
-                return Born()
+                return SpawnResult()
             attempt = question.begin()
             process = os.fork()
             if process == 0:
@@ -107,7 +107,7 @@ class ForkingNursery:
         finally:
             os.close(lock)
         self.supervisors.add(process)
-        return Born(holder=Holder.of(process))
+        return SpawnResult(holder=Holder.of(process))
 
     def _become_supervisor(self, question: Question, attempt: Attempt, lock: int) -> None:
         """Never returns."""

@@ -24,7 +24,7 @@ _TRIES = 3
 _LONGEST_LINE = 64 * 1024
 
 
-class Birth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SpawnRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a nursery is asked for: a supervisor for the question in a folder."""
 
     folder: str
@@ -34,7 +34,7 @@ class Birth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether it lives behind walls; what they need to know of this machine is found out once."""
 
 
-class Born(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SpawnResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What became of it: a new supervisor, or nothing, because there is one or there is a result already."""
 
     holder: Holder | None = None
@@ -43,7 +43,7 @@ class Born(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: str = ""
 
 
-class Nursery:
+class ForkServerClient:
     """One for each worker. Can be used from any thread."""
 
     def __init__(self, argv: tuple[str, ...], log: Path) -> None:
@@ -63,9 +63,9 @@ class Nursery:
         with self._turn:
             self._opened()
 
-    def start(self, folder: Path, adapter: str = "", walls: bool = False) -> Born:
+    def start(self, folder: Path, adapter: str = "", walls: bool = False) -> SpawnResult:
         """Have a supervisor started, unless there is one. Safe to repeat: the lock of the question lets in only one."""
-        asked = msgspec.json.encode(Birth(folder=str(folder), adapter=adapter, walls=walls)) + b"\n"
+        asked = msgspec.json.encode(SpawnRequest(folder=str(folder), adapter=adapter, walls=walls)) + b"\n"
         with self._turn:
             for _ in range(_TRIES):
                 told = self._ask(asked)
@@ -129,8 +129,8 @@ class Nursery:
             self._process = None
 
 
-def _read(told: bytes, folder: Path) -> Born:
-    born = reader(Born).decode(told)
+def _read(told: bytes, folder: Path) -> SpawnResult:
+    born = reader(SpawnResult).decode(told)
     if born.full:
         raise disk_full(folder)
     if born.error:

@@ -13,7 +13,7 @@ from genba.connections.detached.process_lock import telling_of_full_disks
 from genba.connections.detached.results import whole_text
 from genba.domain.decoding import reader
 from genba.domain.events import Event
-from genba.domain.processes import LEFT_OUT, Heard
+from genba.domain.processes import LEFT_OUT, OutputListener
 
 _EVENT = "event"
 """The stream of what is no word of the agent's: an event of its gates, as JSON."""
@@ -76,7 +76,7 @@ class Recorder:
 class Hearing:
     """Tells what was written down, from where the last listener stopped: nothing is left out."""
 
-    def __init__(self, attempt: Attempt, heard: Heard, emit: Callable[[Event], None]) -> None:
+    def __init__(self, attempt: Attempt, heard: OutputListener, emit: Callable[[Event], None]) -> None:
         self.attempt = attempt
         self.heard = heard
         self.emit = emit

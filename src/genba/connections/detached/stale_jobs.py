@@ -5,7 +5,7 @@ from pathlib import Path
 
 from genba.connections.detached.job_dir import questions
 from genba.domain.ports import Processes
-from genba.domain.processes import Command, Exit, Heard
+from genba.domain.processes import Command, Exit, OutputListener
 
 
 def is_supervised(run_folder: Path) -> bool:
@@ -21,7 +21,7 @@ class DetachedProcesses:
         self.runs = runs
         """The folder with a folder for each run."""
 
-    async def run(self, command: Command, heard: Heard) -> Exit:
+    async def run(self, command: Command, heard: OutputListener) -> Exit:
         return await self.processes.run(command, heard)
 
     async def sweep(self, mark: str) -> int:

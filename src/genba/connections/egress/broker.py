@@ -15,8 +15,8 @@ from urllib.parse import unquote
 import h11
 
 from genba.connections.egress.connection_limiter import Doorway, close
-from genba.connections.egress.events import Ledger, Told, Verdict
-from genba.connections.egress.exchange import Mask, pass_on
+from genba.connections.egress.events import AccessLog, Told, Verdict
+from genba.connections.egress.exchange import SecretScrubber, pass_on
 from genba.connections.egress.h11_connection import (
     BAD_GATEWAY,
     BAD_REQUEST,
@@ -79,7 +79,7 @@ class Broker:
         self._header = header.lower().encode()
         self._secret = secret.encode()
         self._word = word.encode()
-        self.ledger = Ledger(GATE, told)
+        self.ledger = AccessLog(GATE, told)
         self._doorway = Doorway(self.ledger)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -93,7 +93,7 @@ class Broker:
             changed = self._changed(request)
             self.ledger.note(Verdict.ALLOWED, self._upstream.target)
             far = await line.send(changed)
-            await pass_on(near, far, self._shaped, Mask(self._secret))
+            await pass_on(near, far, self._shaped, SecretScrubber(self._secret))
             line.keep_if_in_order()
             return True
 
@@ -162,7 +162,7 @@ class Broker:
         return self._upstream.prefix + path
 
     def _shaped(self, response: h11.Response) -> h11.Response:
-        mask = Mask(self._secret)
+        mask = SecretScrubber(self._secret)
         headers = [(name, mask.whole(value)) for name, value in end_to_end(response.headers, _NOT_RETURNED)]
         return h11.Response(
             status_code=response.status_code, headers=headers, reason=mask.whole(bytes(response.reason))

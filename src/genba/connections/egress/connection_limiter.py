@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 
-from genba.connections.egress.events import Ledger, Verdict
+from genba.connections.egress.events import AccessLog, Verdict
 
 MOST_CONNECTIONS = 128
 """Connections that one gate holds at the same time."""
@@ -14,7 +14,7 @@ _CLOSE_SECONDS = 2.0
 class Doorway:
     """Lets connections in one by one, up to a number, and closes every one of them, whatever happened in it."""
 
-    def __init__(self, ledger: Ledger, most: int = MOST_CONNECTIONS) -> None:
+    def __init__(self, ledger: AccessLog, most: int = MOST_CONNECTIONS) -> None:
         self._ledger = ledger
         self._most = most
         self._inside = 0

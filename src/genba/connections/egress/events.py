@@ -30,7 +30,7 @@ class GateEvent(msgspec.Struct, frozen=True, kw_only=True):
 Told = Callable[[GateEvent], None]
 
 
-class Ledger:
+class AccessLog:
     """Tells each decision of a gate once, and counts how often it was taken."""
 
     def __init__(self, gate: str, told: Told) -> None:

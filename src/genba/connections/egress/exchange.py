@@ -8,7 +8,7 @@ import h11
 from genba.connections.egress.h11_connection import BAD_GATEWAY, FAR_TOO_SLOW, TOO_SLOW, FarGone, Gone, Wire
 
 
-class Mask:
+class SecretScrubber:
     """Blots out a secret in a stream of bytes, also where it is cut in two. The length stays the same.
 
     Only the secret as it stands is found: not where the far side encoded or compressed it.
@@ -35,7 +35,7 @@ class Mask:
         return data.replace(self._secret, b"*" * len(self._secret)) if self._secret else data
 
 
-async def pass_on(near: Wire, far: Wire, shape: Callable[[h11.Response], h11.Response], mask: Mask) -> None:
+async def pass_on(near: Wire, far: Wire, shape: Callable[[h11.Response], h11.Response], mask: SecretScrubber) -> None:
     """Carry the body of a request to the far side and the response back.
 
     Raises `Gone` when the near side went away, and `FarGone` when the far side did.
@@ -70,7 +70,9 @@ async def _body_up(near: Wire, far: Wire) -> None:
     await near.until_gone()
 
 
-async def _answer_down(near: Wire, far: Wire, shape: Callable[[h11.Response], h11.Response], mask: Mask) -> None:
+async def _answer_down(
+    near: Wire, far: Wire, shape: Callable[[h11.Response], h11.Response], mask: SecretScrubber
+) -> None:
     while True:
         try:
             event = await far.next(far.patience.answer)

@@ -3,7 +3,7 @@
 import asyncio
 
 from genba.connections.egress.connection_limiter import Doorway
-from genba.connections.egress.events import Ledger, Told, Verdict
+from genba.connections.egress.events import AccessLog, Told, Verdict
 from genba.connections.egress.h11_connection import PATIENT, Patience
 from genba.connections.egress.relay import relay
 
@@ -21,7 +21,7 @@ class Forward:
         self._host = host
         self._port = port
         self._patience = patience
-        self.ledger = Ledger(GATE, told)
+        self.ledger = AccessLog(GATE, told)
         self._doorway = Doorway(self.ledger)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -12,8 +12,8 @@ import h11
 
 from genba.connections.egress.addresses import AllowList, Denied, Unresolved, of_this_host, split_target
 from genba.connections.egress.connection_limiter import Doorway, close
-from genba.connections.egress.events import Ledger, Told, Verdict
-from genba.connections.egress.exchange import Mask, pass_on
+from genba.connections.egress.events import AccessLog, Told, Verdict
+from genba.connections.egress.exchange import SecretScrubber, pass_on
 from genba.connections.egress.h11_connection import (
     BAD_GATEWAY,
     BAD_REQUEST,
@@ -70,7 +70,7 @@ class AllowListProxy:
             if named := parent_for(scheme, "", 0, self._environment):
                 parse_parent(named)
         self._patience = patience
-        self.ledger = Ledger(GATE, told)
+        self.ledger = AccessLog(GATE, told)
         self._doorway = Doorway(self.ledger)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -139,7 +139,7 @@ class AllowListProxy:
                 await far.send(h11.Request(method=request.method, target=path.encode(), headers=headers))
             except Gone as gone:
                 raise FarGone(gone.why) from gone
-            await pass_on(near, far, _shaped, Mask(b""))
+            await pass_on(near, far, _shaped, SecretScrubber(b""))
         finally:
             far.writer.transport.abort()
             await close(far.writer)

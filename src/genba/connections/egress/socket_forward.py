@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 
 from genba.connections.egress.connection_limiter import Doorway
-from genba.connections.egress.events import Ledger, Told, Verdict
+from genba.connections.egress.events import AccessLog, Told, Verdict
 from genba.connections.egress.h11_connection import Patience
 from genba.connections.egress.relay import Ends, relay
 
@@ -28,7 +28,7 @@ class SocketForward:
     def __init__(self, where: Callable[[], str], told: Told = _to_nobody, *, patience: Patience = PATIENT) -> None:
         self._where = where
         self._patience = patience
-        self.ledger = Ledger(GATE, told)
+        self.ledger = AccessLog(GATE, told)
         self._doorway = Doorway(self.ledger)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -6,29 +6,29 @@ from genba.connections.github.errors import NoGraphQL
 from genba.connections.github.issues import no_board
 from genba.connections.github.translation import same, there
 from genba.domain.errors import NotFoundError, RemoteUnavailable, UnrecoverableError
-from genba.domain.tracker.outbox import Made, SetCardStatus
+from genba.domain.tracker.outbox import DeliveryReceipt, SetCardStatus
 
 
 class Boards:
     def __init__(self, client: GitHubClient) -> None:
         self.client = client
 
-    async def made(self, deed: SetCardStatus) -> Made | None:
+    async def made(self, deed: SetCardStatus) -> DeliveryReceipt | None:
         issue = await self._issue(deed)
         card = _card_on(issue, deed)
         value = card.field_value_by_name if card is not None else None
         if value is None or not same(value.name or "", deed.status):
             return None
-        return Made(address=issue.url, number=deed.issue, found=True)
+        return DeliveryReceipt(address=issue.url, number=deed.issue, found=True)
 
-    async def move(self, deed: SetCardStatus) -> Made:
+    async def move(self, deed: SetCardStatus) -> DeliveryReceipt:
         board, field, option = await self._option(deed)
         issue = await self._issue(deed)
         card = _card_on(issue, deed)
         item = card.id if card is not None else await self._add(board, issue.id)
         values = {"project": board, "item": item, "field": field, "option": option}
         await self.client.mutate(documents.MOVE_CARD, values)
-        return Made(address=issue.url, number=deed.issue)
+        return DeliveryReceipt(address=issue.url, number=deed.issue)
 
     async def _issue(self, deed: SetCardStatus) -> responses.IssueOnBoards:
         variables = {

@@ -4,7 +4,7 @@ import hashlib
 
 from genba.connections.github.client import GitHubClient
 from genba.connections.github.issues import newest_pull
-from genba.connections.github.remote_changes import GitHubDeeds
+from genba.connections.github.remote_changes import GitHubChanges
 from genba.domain.sessions.workspaces import PullRequest
 from genba.domain.tracker.outbox import OpenPullRequest
 
@@ -12,9 +12,9 @@ from genba.domain.tracker.outbox import OpenPullRequest
 class GitHubForge:
     """Opens pull requests, and finds those that are open."""
 
-    def __init__(self, client: GitHubClient, deeds: GitHubDeeds | None = None) -> None:
+    def __init__(self, client: GitHubClient, deeds: GitHubChanges | None = None) -> None:
         self.client = client
-        self.deeds = deeds or GitHubDeeds(client)
+        self.deeds = deeds or GitHubChanges(client)
 
     async def find(self, branch: str) -> str:
         found = await newest_pull(self.client, branch, "open")

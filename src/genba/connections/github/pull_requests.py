@@ -9,7 +9,7 @@ from genba.connections.github.errors import NoGraphQL, Refused
 from genba.connections.github.issues import newest_pull
 from genba.connections.github.translation import same
 from genba.domain.errors import AccessRefusedError, NotFoundError, RemoteUnavailable, UnrecoverableError
-from genba.domain.tracker.outbox import Made, MergePullRequest, OpenPullRequest, marker
+from genba.domain.tracker.outbox import DeliveryReceipt, MergePullRequest, OpenPullRequest, marker
 
 _CONFLICT, _NOT_ALLOWED, _UNPROCESSABLE = 409, 405, 422
 _LONGEST_TITLE = 256
@@ -21,7 +21,7 @@ class Proposals:
     def __init__(self, client: GitHubClient) -> None:
         self.client = client
 
-    async def made(self, deed: OpenPullRequest, key: str) -> Made | None:
+    async def made(self, deed: OpenPullRequest, key: str) -> DeliveryReceipt | None:
         """The pull request of this deed: it carries its marker, and all that comes after the marker was done too."""
         found = await newest_pull(self.client, deed.branch, "all")
         if found is None or marker(key) not in (found.body or ""):
@@ -30,19 +30,19 @@ class Proposals:
             return None
         return _told(found, found_there=True)
 
-    async def open(self, deed: OpenPullRequest, key: str) -> Made:
+    async def open(self, deed: OpenPullRequest, key: str) -> DeliveryReceipt:
         there = await newest_pull(self.client, deed.branch, "open")
         pull = await self._update(there, deed, key) if there else await self._create(deed, key)
         notes = [*await self._make_ready(pull, deed), *await self._ask_reviewers(pull, deed)]
         return msgspec.structs.replace(_told(pull, found_there=False), note="; ".join(notes))
 
-    async def merged(self, number: int) -> Made | None:
+    async def merged(self, number: int) -> DeliveryReceipt | None:
         pull = await self._pull(number)
         if not (pull.merged or pull.merged_at):
             return None
-        return Made(address=pull.html_url, number=number, commit=pull.merge_commit_sha or "", found=True)
+        return DeliveryReceipt(address=pull.html_url, number=number, commit=pull.merge_commit_sha or "", found=True)
 
-    async def merge(self, deed: MergePullRequest) -> Made:
+    async def merge(self, deed: MergePullRequest) -> DeliveryReceipt:
         body: dict[str, str] = {"sha": deed.commit, "merge_method": deed.method}
         body |= {"commit_title": deed.title} if deed.title else {}
         body |= {"commit_message": deed.body} if deed.body else {}
@@ -54,7 +54,7 @@ class Proposals:
                 return already
             raise _no_merge(deed, error) from None
         pull = await self._pull(deed.number)
-        return Made(address=pull.html_url, number=deed.number, commit=answer.read(responses.Merged).sha)
+        return DeliveryReceipt(address=pull.html_url, number=deed.number, commit=answer.read(responses.Merged).sha)
 
     async def _pull(self, number: int) -> responses.Pull:
         return (await self.client.get(self.client.repository("pulls", number))).read(responses.Pull)
@@ -140,8 +140,8 @@ def _authors(pull: responses.Pull, deed: OpenPullRequest) -> list[str]:
     return [name for name in deed.reviewers if same(name, author)]
 
 
-def _told(pull: responses.Pull, *, found_there: bool) -> Made:
-    return Made(address=pull.html_url, number=pull.number, commit=pull.head.sha, found=found_there)
+def _told(pull: responses.Pull, *, found_there: bool) -> DeliveryReceipt:
+    return DeliveryReceipt(address=pull.html_url, number=pull.number, commit=pull.head.sha, found=found_there)
 
 
 def _no_merge(deed: MergePullRequest, error: Refused) -> Exception:

@@ -12,8 +12,8 @@ from genba.domain.errors import AccessRefusedError, NotFoundError
 from genba.domain.tracker.outbox import (
     CloseIssue,
     Deed,
+    DeliveryReceipt,
     KeepComment,
-    Made,
     MergePullRequest,
     OpenPullRequest,
     PostComment,
@@ -23,7 +23,7 @@ from genba.domain.tracker.outbox import (
 )
 
 
-class GitHubDeeds:
+class GitHubChanges:
     """Carries out deeds, and finds those that were carried out already, by whomever."""
 
     def __init__(self, client: GitHubClient) -> None:
@@ -32,15 +32,17 @@ class GitHubDeeds:
         self.proposals = Proposals(client)
         self.boards = Boards(client)
 
-    async def made(self, deed: Deed, key: str) -> Made | None:
+    async def made(self, deed: Deed, key: str) -> DeliveryReceipt | None:
         match deed:
             case PostComment():
                 found = await self.comments.find(deed.issue, key)
-                return Made(address=found.url, number=deed.issue, found=True) if found else None
+                return DeliveryReceipt(address=found.url, number=deed.issue, found=True) if found else None
             case KeepComment():
                 found = await self.comments.find(deed.issue, _name(deed))
                 same_words = found is not None and written(found.body) == written(signed(deed.body, _name(deed)))
-                return Made(address=found.url, number=deed.issue, found=True) if found and same_words else None
+                return (
+                    DeliveryReceipt(address=found.url, number=deed.issue, found=True) if found and same_words else None
+                )
             case Relabel():
                 issue = await self._issue(deed.issue)
                 add, remove = _missing(deed, issue)
@@ -60,7 +62,7 @@ class GitHubDeeds:
             case _:
                 assert_never(deed)
 
-    async def do(self, deed: Deed, key: str) -> Made:
+    async def do(self, deed: Deed, key: str) -> DeliveryReceipt:
         match deed:
             case PostComment():
                 return await self._comment(deed.issue, signed(deed.body, key))
@@ -84,26 +86,26 @@ class GitHubDeeds:
     async def _issue(self, number: int) -> responses.Issue:
         return (await self.client.get(self.client.repository("issues", number))).read(responses.Issue)
 
-    async def _comment(self, issue: int, body: str) -> Made:
+    async def _comment(self, issue: int, body: str) -> DeliveryReceipt:
         answer = await self.client.change("POST", self.client.repository("issues", issue, "comments"), {"body": body})
-        return Made(address=answer.read(responses.Comment).html_url, number=issue)
+        return DeliveryReceipt(address=answer.read(responses.Comment).html_url, number=issue)
 
-    async def _keep(self, deed: KeepComment) -> Made:
+    async def _keep(self, deed: KeepComment) -> DeliveryReceipt:
         """Write the comment of this name anew; make it where it is not there, or is not ours to write."""
         body = signed(deed.body, _name(deed))
         found = await self.comments.find(deed.issue, _name(deed))
         if found is None:
             return await self._comment(deed.issue, body)
         if written(found.body) == written(body):
-            return Made(address=found.url, number=deed.issue, found=True)
+            return DeliveryReceipt(address=found.url, number=deed.issue, found=True)
         path = self.client.repository("issues", "comments", found.id)
         try:
             answer = await self.client.change("PATCH", path, {"body": body})
         except (NotFoundError, AccessRefusedError):
             return await self._comment(deed.issue, body)
-        return Made(address=answer.read(responses.Comment).html_url, number=deed.issue)
+        return DeliveryReceipt(address=answer.read(responses.Comment).html_url, number=deed.issue)
 
-    async def _relabel(self, deed: Relabel) -> Made:
+    async def _relabel(self, deed: Relabel) -> DeliveryReceipt:
         """Add and take away, label by label: what people do to other labels meanwhile stays as they did it."""
         issue = await self._issue(deed.issue)
         add, remove = _missing(deed, issue)
@@ -115,22 +117,22 @@ class GitHubDeeds:
                 await self.client.change("DELETE", self.client.repository("issues", deed.issue, "labels", label), None)
             except NotFoundError:
                 continue  # somebody else took it away
-        return Made(address=issue.html_url, number=issue.number, found=not (add or remove))
+        return DeliveryReceipt(address=issue.html_url, number=issue.number, found=not (add or remove))
 
-    async def _state(self, number: int, change: dict[str, str]) -> Made:
+    async def _state(self, number: int, change: dict[str, str]) -> DeliveryReceipt:
         issue = await self._issue(number)
         if issue.state == change["state"]:
             return _there(issue)
         await self.client.change("PATCH", self.client.repository("issues", number), change)
-        return Made(address=issue.html_url, number=number)
+        return DeliveryReceipt(address=issue.html_url, number=number)
 
 
 def _name(deed: KeepComment) -> str:
     return f"{deed.name}@{deed.issue}"
 
 
-def _there(issue: responses.Issue) -> Made:
-    return Made(address=issue.html_url, number=issue.number, found=True)
+def _there(issue: responses.Issue) -> DeliveryReceipt:
+    return DeliveryReceipt(address=issue.html_url, number=issue.number, found=True)
 
 
 def _missing(deed: Relabel, issue: responses.Issue) -> tuple[list[str], list[str]]:

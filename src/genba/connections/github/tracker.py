@@ -4,7 +4,7 @@ import hashlib
 
 from genba.connections.github import responses
 from genba.connections.github.client import GitHubClient
-from genba.connections.github.remote_changes import GitHubDeeds
+from genba.connections.github.remote_changes import GitHubChanges
 from genba.connections.github.translation import issue_of_row
 from genba.domain.errors import NotFoundError
 from genba.domain.tracker.issues import Issue, IssueChange
@@ -14,9 +14,9 @@ from genba.domain.tracker.outbox import CloseIssue, Deed, PostComment, Relabel
 class GitHubTracker:
     """Reads issues, and carries out changes by deeds that are looked for first: a repeat changes nothing."""
 
-    def __init__(self, client: GitHubClient, deeds: GitHubDeeds | None = None) -> None:
+    def __init__(self, client: GitHubClient, deeds: GitHubChanges | None = None) -> None:
         self.client = client
-        self.deeds = deeds or GitHubDeeds(client)
+        self.deeds = deeds or GitHubChanges(client)
 
     async def read(self, number: int) -> Issue:
         row = (await self.client.get(self.client.repository("issues", number))).read(responses.Issue)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from genba.domain.processes import AWAITED, LEFT_OUT, Heard, LineFilter, left_out_words
+from genba.domain.processes import AWAITED, LEFT_OUT, LineFilter, OutputListener, left_out_words
 
 _BATCH_BYTES = 4000
 """Of lines that are reported together. The dashboard shows so much of one event."""
@@ -107,7 +107,7 @@ class _Stream:
 class Reports:
     """Reports whole lines, many at once, until the room is used up; of the rest only the last ones, at the end."""
 
-    def __init__(self, heard: Heard, room: int, kept: dict[str, Kept]) -> None:
+    def __init__(self, heard: OutputListener, room: int, kept: dict[str, Kept]) -> None:
         self.heard = heard
         self.tail_room = min(_TAIL_BYTES, room // 4)
         self.room = room - self.tail_room
@@ -219,7 +219,7 @@ def _cost(text: str) -> int:
 class Awaited:
     """Looks for one text in all that is printed, and reports once that it was there."""
 
-    def __init__(self, heard: Heard, text: str) -> None:
+    def __init__(self, heard: OutputListener, text: str) -> None:
         self.heard = heard
         self.text = text
         self._wanted = text.encode()
@@ -240,7 +240,7 @@ class Awaited:
 class WholeLines:
     """Hands on whole lines, however they arrive. A line that is too long is left out, and the next one counts again."""
 
-    def __init__(self, lines: Callable[[bytes], None], wanted: LineFilter | None, heard: Heard) -> None:
+    def __init__(self, lines: Callable[[bytes], None], wanted: LineFilter | None, heard: OutputListener) -> None:
         self.lines = lines
         self.wanted = wanted
         self.heard = heard

@@ -12,7 +12,7 @@ from genba.connections.processes.orphans import end_orphans, whose_all_descend
 from genba.connections.processes.output import Awaited, Kept, Reports, WholeLines
 from genba.connections.processes.tree import MARK, end_all
 from genba.domain.errors import GenbaError
-from genba.domain.processes import Command, Ending, Exit, Heard
+from genba.domain.processes import Command, Ending, Exit, OutputListener
 
 _SMALL_READ = 4096
 _READS_IN_A_ROW = 50
@@ -32,14 +32,14 @@ class ProcessSupervisor:
         self._running = 0
         """Commands that run now. An orphan belongs to one of them, and nobody can tell to which."""
 
-    async def run(self, command: Command, heard: Heard) -> Exit:
+    async def run(self, command: Command, heard: OutputListener) -> Exit:
         self._running += 1
         try:
             return await self._run(command, heard)
         finally:
             self._running -= 1
 
-    async def _run(self, command: Command, heard: Heard) -> Exit:
+    async def _run(self, command: Command, heard: OutputListener) -> Exit:
         loop = asyncio.get_running_loop()
         began = loop.time()
         pipes, process = _Pipes(), None
@@ -170,7 +170,11 @@ class _Watch:
     """Reads both streams, and knows when something was last said."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, process: asyncio.subprocess.Process, heard: Heard, command: Command
+        self,
+        loop: asyncio.AbstractEventLoop,
+        process: asyncio.subprocess.Process,
+        heard: OutputListener,
+        command: Command,
     ) -> None:
         self.loop = loop
         self.process = process

@@ -5,7 +5,7 @@ import contextlib
 import socket
 from functools import partial
 
-from genba.domain.sessions.sandbox import Gate
+from genba.domain.sessions.sandbox import EgressPort
 
 
 class Gatekeeper:
@@ -15,11 +15,11 @@ class Gatekeeper:
         self._servers: list[asyncio.Server] = []
         self._talks: set[asyncio.Task[None]] = set()
 
-    async def open(self, gate: Gate, door: socket.socket) -> None:
+    async def open(self, gate: EgressPort, door: socket.socket) -> None:
         """Serve a gate at a listening socket, which from now on belongs to the gatekeeper."""
         self._servers.append(await asyncio.start_server(partial(self._welcome, gate), sock=door))
 
-    async def open_on_loopback(self, gates: tuple[Gate, ...]) -> dict[str, int]:
+    async def open_on_loopback(self, gates: tuple[EgressPort, ...]) -> dict[str, int]:
         """Open gates on the loopback of this machine; says the free port that each got."""
         ports = {}
         for gate in gates:
@@ -38,7 +38,7 @@ class Gatekeeper:
             talk.cancel()
         await asyncio.gather(*talks, return_exceptions=True)
 
-    def _welcome(self, gate: Gate, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _welcome(self, gate: EgressPort, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         plain = writer.get_extra_info("socket")
         if plain is not None and plain.family == socket.AF_INET:
             # Small pieces go at once. asyncio sees to it only for sockets that were made with their protocol named.
@@ -54,7 +54,7 @@ class Gatekeeper:
             talk.get_loop().call_exception_handler(told)
 
 
-async def _talk(gate: Gate, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _talk(gate: EgressPort, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """A client that goes away in the middle of a sentence is no error of the gate's."""
     with contextlib.suppress(ConnectionError):
         try:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from genba.domain.sessions.sandbox import Violation, WallLimits
+from genba.domain.sessions.sandbox import SandboxLimits, Violation
 
 _MEGABYTE = 1024 * 1024
 _OF_THE_WALLS = 4
@@ -27,7 +27,7 @@ _NAMES = {"memory": "memory", "pids": "processes", "cpu": "cpus"}
 _numbers = itertools.count()
 
 
-def violation(kind: str, limits: WallLimits) -> Violation:
+def violation(kind: str, limits: SandboxLimits) -> Violation:
     """A limit that was run into, in the words of the file that set it."""
     said = {
         "memory": f"used more than its {limits.memory_mb} MB of memory (sandbox.limits.memory_mb)",
@@ -75,7 +75,7 @@ class Group(msgspec.Struct, frozen=True):
                 time.sleep(0.005)
 
 
-def make_group(limits: WallLimits) -> Group:
+def make_group(limits: SandboxLimits) -> Group:
     """A group with as many of the limits as this machine allows; it may have none."""
     wanted = {
         "memory": limits.memory_mb is not None,
@@ -93,7 +93,7 @@ def make_group(limits: WallLimits) -> Group:
     return Group(folders)
 
 
-def launcher_words(limits: WallLimits, group: Group, is_root: bool) -> list[str]:
+def launcher_words(limits: SandboxLimits, group: Group, is_root: bool) -> list[str]:
     """What the launcher does about limits before the walls go up."""
     words = [word for file in group.files for word in ("--group", file)]
     if limits.cpus is not None and "cpus" not in group.folders:
@@ -166,7 +166,7 @@ def _upwards(folder: str, top: str) -> list[str]:
     return found
 
 
-def _make(parent: str, name: str, controllers: list[str], limits: WallLimits) -> tuple[str, list[str]] | None:
+def _make(parent: str, name: str, controllers: list[str], limits: SandboxLimits) -> tuple[str, list[str]] | None:
     """A new group below a parent, where any of the controllers works there."""
     folder = Path(parent) / name
     try:
@@ -181,7 +181,7 @@ def _make(parent: str, name: str, controllers: list[str], limits: WallLimits) ->
     return None
 
 
-def _set(folder: str, controller: str, limits: WallLimits) -> bool:
+def _set(folder: str, controller: str, limits: SandboxLimits) -> bool:
     """Write a limit down, in the words of the new kind of groups or of the old."""
     if controller == "memory":
         size = str((limits.memory_mb or 0) * _MEGABYTE)

@@ -9,7 +9,7 @@ from pathlib import Path
 from genba.connections.sandbox.disk import DiskWatch
 from genba.connections.sandbox.limits import Group, violation
 from genba.domain.processes import Exit
-from genba.domain.sessions.sandbox import Cell, Violation, WallLimits
+from genba.domain.sessions.sandbox import SandboxLimits, SandboxSpec, Violation
 
 _INTERVAL_SECONDS = 0.25
 _MEGABYTE = 1024 * 1024
@@ -23,7 +23,7 @@ class Watch:
 
     def __init__(
         self,
-        limits: WallLimits,
+        limits: SandboxLimits,
         group: Group,
         disk: DiskWatch | None,
         inside: Callable[[], int | None],
@@ -102,7 +102,7 @@ class Watch:
         return [f"/proc/{first}/root/proc/{name}" for name in names if name.isdigit()]
 
 
-def disk_of(cell: Cell) -> DiskWatch | None:
+def disk_of(cell: SandboxSpec) -> DiskWatch | None:
     """The watch over what a cell writes, in all of its commands together."""
     if cell.limits.disk_mb is None and cell.limits.files is None:
         return None

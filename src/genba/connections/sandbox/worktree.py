@@ -9,8 +9,8 @@ import msgspec
 
 from genba.connections.sandbox.egress_server import Gatekeeper
 from genba.domain.ports import Processes
-from genba.domain.processes import Command, Exit, Heard
-from genba.domain.sessions.sandbox import Cell
+from genba.domain.processes import Command, Exit, OutputListener
+from genba.domain.sessions.sandbox import SandboxSpec
 
 
 class WorktreeSandbox:
@@ -22,15 +22,17 @@ class WorktreeSandbox:
     def problem(self) -> str:
         return ""
 
-    async def open(self, cell: Cell) -> "OpenGround":
+    async def open(self, cell: SandboxSpec) -> "Unsandboxed":
         gatekeeper = Gatekeeper()
-        return OpenGround(self.processes, cell, gatekeeper, await gatekeeper.open_on_loopback(cell.gates))
+        return Unsandboxed(self.processes, cell, gatekeeper, await gatekeeper.open_on_loopback(cell.gates))
 
 
-class OpenGround:
+class Unsandboxed:
     """What stands where there are no walls."""
 
-    def __init__(self, processes: Processes, cell: Cell, gatekeeper: Gatekeeper, ports: Mapping[str, int]) -> None:
+    def __init__(
+        self, processes: Processes, cell: SandboxSpec, gatekeeper: Gatekeeper, ports: Mapping[str, int]
+    ) -> None:
         self.processes = processes
         self.cell = cell
         self.gatekeeper = gatekeeper
@@ -38,7 +40,7 @@ class OpenGround:
         self.running: list[str] = []
         """The marks of commands that have not ended."""
 
-    async def run(self, command: Command, heard: Heard) -> Exit:
+    async def run(self, command: Command, heard: OutputListener) -> Exit:
         at_home = {**command.environment, "HOME": self.cell.home}
         self.running.append(command.mark)
         try:

@@ -17,7 +17,7 @@ from genba import __version__
 from genba.blackboard.triage.triage_board import ENDED, Ended, FieldBoard, Ground, Keeps, Kept, SessionSeen
 from genba.coordination.facilitator.issue_facts import (
     Reverts,
-    Sight,
+    ScanInputs,
     facts_of,
     is_board,
     judged_by,
@@ -78,7 +78,7 @@ class Discovered(msgspec.Struct, frozen=True, kw_only=True):
     broken: dict[str, str] = {}
 
 
-class Eyes(Protocol):
+class RepositoryReader(Protocol):
     """All that the facilitator sees of the outside. Nothing here changes anything."""
 
     def discover(self) -> Discovered: ...
@@ -118,7 +118,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     """Whether all facts are wanted, also of what ended and was left alone since."""
 
 
-class Manner(msgspec.Struct, frozen=True, kw_only=True):
+class FacilitationMode(msgspec.Struct, frozen=True, kw_only=True):
     """How it is done here."""
 
     project: str
@@ -173,7 +173,7 @@ class _Grasp(msgspec.Struct, kw_only=True):
     """What one look saw."""
 
     ground: Ground
-    sight: Sight
+    sight: ScanInputs
     told: dict[int, IssueFacts]
     """What the tracker and the blackboard say."""
     facts: dict[int, IssueFacts]
@@ -193,7 +193,9 @@ class _Grasp(msgspec.Struct, kw_only=True):
 class Facilitator:
     """Looks, judges, proposes, recommends; and says what it proposes where it is told to."""
 
-    def __init__(self, board: FieldBoard, eyes: Eyes, manner: Manner, now: Callable[[], str]) -> None:
+    def __init__(
+        self, board: FieldBoard, eyes: RepositoryReader, manner: FacilitationMode, now: Callable[[], str]
+    ) -> None:
         self.board = board
         self.eyes = eyes
         self.manner = manner
@@ -287,7 +289,7 @@ class Facilitator:
         if ground is None:
             named = None if scanned.anew else {*scanned.on_base, *scanned.off_base, *scanned.branches, *journals.runs}
             ground = await asyncio.to_thread(self.board.read, named, dirty)
-        sight = Sight(
+        sight = ScanInputs(
             scanned=scanned,
             reverts=Reverts.read(ground.positions.get("reverts", ""), scanned),
             alive=self.eyes.alive,
@@ -306,7 +308,9 @@ class Facilitator:
         facts = facts_of(ground, told, on_base, sight, ended)
         return _Grasp(ground=ground, sight=sight, told=told, facts=facts, ended=ended, stamps=stamps)
 
-    async def _with_sessions(self, ground: Ground, sight: Sight, on_base: Mapping[int, list[SeenCommit]]) -> Sight:
+    async def _with_sessions(
+        self, ground: Ground, sight: ScanInputs, on_base: Mapping[int, list[SeenCommit]]
+    ) -> ScanInputs:
         """With the tasks of the sessions that git names in work on others. Only those are asked for."""
         names = named_elsewhere(ground, sight.scanned, on_base) - sight.tasks_of.keys()
         if not names:

@@ -97,7 +97,7 @@ class _KeptReverts(msgspec.Struct, frozen=True):
 _kept_reverts = reader(_KeptReverts)
 
 
-class Sight(NamedTuple):
+class ScanInputs(NamedTuple):
     """What is needed besides the blackboard to tell the facts."""
 
     scanned: Scanned
@@ -168,7 +168,7 @@ def stamps_of(ground: Ground) -> dict[int, str]:
     return found
 
 
-def settled(ground: Ground, sight: Sight, stamps: Mapping[int, str]) -> frozenset[int]:
+def settled(ground: Ground, sight: ScanInputs, stamps: Mapping[int, str]) -> frozenset[int]:
     """Issues that came to rest at an earlier look, and to which nothing has happened since."""
     scanned = sight.scanned
     if scanned.anew:
@@ -190,7 +190,7 @@ def settled(ground: Ground, sight: Sight, stamps: Mapping[int, str]) -> frozense
     )
 
 
-def rests(facts: IssueFacts, assessment: IssueAssessment, sight: Sight) -> bool:
+def rests(facts: IssueFacts, assessment: IssueAssessment, sight: ScanInputs) -> bool:
     """Whether nothing will change about an issue before somebody touches it."""
     if not assessment.closed or assessment.state is not IssueState.DONE or facts.number in sight.runs:
         return False
@@ -228,7 +228,7 @@ def facts_of(
     ground: Ground,
     told: Mapping[int, IssueFacts],
     on_base: Mapping[int, list[SeenCommit]],
-    sight: Sight,
+    sight: ScanInputs,
     but: Collection[int] = (),
 ) -> dict[int, IssueFacts]:
     """Every issue that was told of, with all that was seen of it besides; some are left as they are."""
@@ -250,7 +250,7 @@ def facts_of(
     return found
 
 
-def _owner(facts: IssueFacts, task: int | None, ground: Ground, sight: Sight) -> Owner:
+def _owner(facts: IssueFacts, task: int | None, ground: Ground, sight: ScanInputs) -> Owner:
     """What decides which commits and branches are about an issue: its tracker, its age and its sessions."""
     sessions = ground.sessions.get(task, ()) if task is not None else ()
     journals = own_sessions(sight.runs.get(facts.number, []), facts.created_at)
@@ -291,7 +291,7 @@ def _landed(facts: IssueFacts, commits: list[SeenCommit]) -> IssueFacts:
     return msgspec.structs.replace(facts, commits=in_order, last_at=max(facts.last_at, in_order[-1].time))
 
 
-def judged_by(facts: IssueFacts, ground: Ground, sight: Sight) -> str:
+def judged_by(facts: IssueFacts, ground: Ground, sight: ScanInputs) -> str:
     """What changes with everything that an issue is judged by, but for its commits on the base."""
     tracked = ground.issues.get(facts.number)
     bare = msgspec.structs.replace(
@@ -304,7 +304,9 @@ def judged_by(facts: IssueFacts, ground: Ground, sight: Sight) -> str:
     return hashlib.blake2b(msgspec.json.encode(bare), digest_size=12).hexdigest()
 
 
-def moved_in(ground: Ground, sight: Sight, facts: Mapping[int, IssueFacts], judged_by: Mapping[int, str]) -> set[int]:
+def moved_in(
+    ground: Ground, sight: ScanInputs, facts: Mapping[int, IssueFacts], judged_by: Mapping[int, str]
+) -> set[int]:
     """Issues of which something is other than at the last look."""
     scanned = sight.scanned
     moved = {number for number in scanned.on_base if number in judged_by}
@@ -353,7 +355,7 @@ def _facts(
     requests: Iterable[TrackedPullRequest],
     ground: Ground,
     on_base: Mapping[int, list[SeenCommit]],
-    sight: Sight,
+    sight: ScanInputs,
 ) -> IssueFacts:
     number = told.number
     tracked = ground.issues.get(number)
@@ -480,7 +482,7 @@ def _numbers(ground: Ground, rows: Iterable[int]) -> tuple[int, ...]:
 
 
 def _commits(
-    owner: Owner, requests: Iterable[TrackedPullRequest], on_base: Mapping[int, list[SeenCommit]], sight: Sight
+    owner: Owner, requests: Iterable[TrackedPullRequest], on_base: Mapping[int, list[SeenCommit]], sight: ScanInputs
 ) -> tuple[SeenCommit, ...]:
     """Oldest first, each once; what was taken back says by which commit."""
     number = owner.number
@@ -519,7 +521,7 @@ def _in_order(commits: list[SeenCommit]) -> tuple[SeenCommit, ...]:
 _time_of = attrgetter("time")
 
 
-def _sessions(task: int | None, ground: Ground, sight: Sight, told: IssueFacts) -> tuple[SeenSession, ...]:
+def _sessions(task: int | None, ground: Ground, sight: ScanInputs, told: IssueFacts) -> tuple[SeenSession, ...]:
     seen = ground.sessions.get(task, []) if task is not None else []
     journals = own_sessions(sight.runs.get(told.number, []), told.created_at)
     if not seen and not journals:
@@ -530,7 +532,7 @@ def _sessions(task: int | None, ground: Ground, sight: Sight, told: IssueFacts) 
     return tuple(found)
 
 
-def _session(seen: SessionSeen, sight: Sight) -> SeenSession:
+def _session(seen: SessionSeen, sight: ScanInputs) -> SeenSession:
     alive = seen.status == "running" and sight.alive(seen)
     return SeenSession(
         run=seen.run,
@@ -569,7 +571,7 @@ def is_board(owner: str, project: int, board: tuple[str, int]) -> bool:
     return project == board[1] and owner.casefold() == board[0].casefold()
 
 
-def _missing(facts: IssueFacts, issue: TrackedIssue | None, sight: Sight) -> Iterable[str]:
+def _missing(facts: IssueFacts, issue: TrackedIssue | None, sight: ScanInputs) -> Iterable[str]:
     """What would have to be known of it, and is not."""
     if issue is not None and not issue.closed and not issue.detailed and facts.status is not None:
         yield "its comments, dependencies and pull requests were not read yet"

@@ -17,7 +17,7 @@ from genba.coordination.scheduler.progress import Watch
 from genba.definitions.project.work_sections import MergeSettings
 from genba.domain.fleet.merge_queue import MergeHistory, TurnOrder
 from genba.domain.fleet.progress import FleetEvent, FleetEventKind
-from genba.domain.fleet.records import EntryStatus, Field
+from genba.domain.fleet.records import EntryStatus, FleetSnapshot
 
 TURN = "turn"
 """The kind of its workflows."""
@@ -42,7 +42,7 @@ class Turns:
         """By target: the turn that was last taken here."""
         self._stays_since: float | None = None
 
-    async def going(self, unfinished: list[Workflow], field: Field) -> frozenset[str]:
+    async def going(self, unfinished: list[Workflow], field: FleetSnapshot) -> frozenset[str]:
         """The targets whose queue takes a turn right now, here or elsewhere."""
         turns = [workflow for workflow in unfinished if workflow.kind == TURN]
         self.merging = {turn.executor for turn in turns if turn.status == "pending"}
@@ -57,7 +57,7 @@ class Turns:
                     await self._give_up(target, turn.id, field)
         return frozenset(found)
 
-    async def _give_up(self, target: str, turn: str, field: Field) -> None:
+    async def _give_up(self, target: str, turn: str, field: FleetSnapshot) -> None:
         """A turn that kills its process again and again is not taken again at once."""
         told = "whoever tried to land it died again and again: look at what its goals do   genba logs"
         for entry in field.entries:
@@ -66,7 +66,7 @@ class Turns:
         await self.engine.cancel([turn])
         self.watch.tell(FleetEvent(kind=FleetEventKind.STUCK, detail=f"{target}: {told}"))
 
-    async def take(self, target: str, field: Field) -> bool:
+    async def take(self, target: str, field: FleetSnapshot) -> bool:
         """One turn of the merge queue of a target at a time, as far as this executor knows."""
         last = self._last.get(target)
         known = await self.engine.status(last) if last is not None else None
@@ -85,7 +85,7 @@ class Turns:
         self._last[target] = id_
         return True
 
-    def may_still_land(self, field: Field, turned: int, turning: bool) -> bool:
+    def may_still_land(self, field: FleetSnapshot, turned: int, turning: bool) -> bool:
         """Whether the merge queue goes on by itself. What is stuck is tried a few times, and then left to a person."""
         statuses = {entry.status for entry in field.entries if not entry.status.ended}
         self.in_vain += turned

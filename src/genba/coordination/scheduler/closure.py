@@ -15,7 +15,7 @@ from genba.coordination.scheduler.session import bury
 from genba.coordination.scheduler.session_plan import SessionPlan, read_state
 from genba.domain.decoding import reader
 from genba.domain.errors import DiskFullError, UnavailableError, is_disk_full
-from genba.domain.fleet.records import Cause, EntryStatus, Field, FleetSession, PartOrder
+from genba.domain.fleet.records import Cause, EntryStatus, FleetSession, FleetSnapshot, PartOrder
 from genba.domain.sessions.loop_state import ClosureChoice
 from genba.domain.tasks.task import Actor, StatusChange, TaskStatus
 from genba.judgement.loop.closure import action_in_fleet, ends_task, moves_on
@@ -49,7 +49,7 @@ class Closing:
         await asyncio.to_thread(partial(self._board.continue_, order, executor=executor, host=host))
         self._start(order)
 
-    async def goes_on(self, session: FleetSession, field: Field) -> bool:
+    async def goes_on(self, session: FleetSession, field: FleetSnapshot) -> bool:
         """Whether a session that runs is being closed here. A closure that was cut off begins again."""
         if session.run in self._under_way:
             return True
@@ -138,7 +138,7 @@ def closing_change(
     )
 
 
-def _landed_as(field: Field, session: FleetSession) -> str:
+def _landed_as(field: FleetSnapshot, session: FleetSession) -> str:
     """The commit that the work of a session has landed as; empty while it has not. Then only its closure is left."""
     for entry in field.entries:
         if entry.run == session.run and entry.status is EntryStatus.MERGED and entry.commit == session.verified:

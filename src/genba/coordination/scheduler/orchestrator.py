@@ -40,8 +40,8 @@ from genba.domain.fleet.records import (
     Cause,
     Escalation,
     EscalationKind,
-    Field,
     FleetSession,
+    FleetSnapshot,
     MergeEntry,
     PartOrder,
     Purpose,
@@ -50,7 +50,7 @@ from genba.domain.fleet.records import (
 from genba.domain.tasks.task import Actor, ActorKind, Blocker, BlockerKind, StatusChange, TaskStatus
 from genba.judgement.language.sentences import in_language
 from genba.judgement.scheduling import actions as can
-from genba.judgement.scheduling.actions import Me, Move
+from genba.judgement.scheduling.actions import Move, WorkerContext
 from genba.judgement.scheduling.dispatch import moves
 from genba.judgement.scheduling.scheduler_view import held_by
 from genba.judgement.timestamps import later
@@ -72,12 +72,12 @@ _REFUSED_AGAIN = 2
 _BY_PRIORITY = {"critical": 2, "high": 3, "medium": 4, "low": 5}
 
 
-class Crew(Protocol):
+class AgentPool(Protocol):
     """What the orchestrator knows of this machine and of the agents of the project."""
 
-    async def me(self, running: int) -> Me: ...
+    async def me(self, running: int) -> WorkerContext: ...
 
-    async def plan(self, move: can.Start, field: Field) -> tuple[SessionPlan, str]:
+    async def plan(self, move: can.Start, field: FleetSnapshot) -> tuple[SessionPlan, str]:
         """What a session is held to, and the provider that its agent asks. Raises what stands in the way."""
         ...
 
@@ -112,11 +112,11 @@ class Orchestrator:
         board: FleetBoard,
         engine: Engine,
         settings: FleetSettings,
-        crew: Crew,
+        crew: AgentPool,
         watch: Watch,
         park: Callable[[str, str], None],
         host: str,
-        looked: Callable[[Field], None],
+        looked: Callable[[FleetSnapshot], None],
         end_agents: Callable[[str], Awaitable[None]],
         close: Close,
     ) -> None:
@@ -134,7 +134,7 @@ class Orchestrator:
         self.wake = asyncio.Event()
         self.closing = Closing(board, close, self._part_lost, self.wake.set)
         self.actor = Actor(ActorKind.ORCHESTRATOR, engine.executor)
-        self.field = Field(now="", tasks={})
+        self.field = FleetSnapshot(now="", tasks={})
         self.waits: tuple[can.Wait, ...] = ()
         self._beaten = 0.0
         self._refusals: dict[bytes, int] = {}

@@ -30,7 +30,7 @@ from genba.domain.fleet.progress import (
     WorkSummary,
     command_for,
 )
-from genba.domain.fleet.records import EntryStatus, Escalation, Field, FleetSession, Purpose, WaitsFor
+from genba.domain.fleet.records import EntryStatus, Escalation, FleetSession, FleetSnapshot, Purpose, WaitsFor
 from genba.domain.tasks.task import Task, TaskStatus
 from genba.domain.text_limits import cut
 from genba.judgement.scheduling.actions import Wait, WaitReason
@@ -80,7 +80,7 @@ class Watch:
         self.listener = listener
         self.began = time.monotonic()
         self.parking = False
-        self.field = Field(now="", tasks={})
+        self.field = FleetSnapshot(now="", tasks={})
         self.waits: tuple[Wait, ...] = ()
         self.touched: dict[int, None] = {}
         """The tasks that something happened to, in the order in which it began."""
@@ -149,7 +149,7 @@ class Watch:
             self._stuck[number] = detail if kind is FleetEventKind.STUCK else ""
             self.tell(FleetEvent(kind=kind, task=number, title=title, detail=detail))
 
-    def see(self, field: Field, waits: tuple[Wait, ...]) -> None:
+    def see(self, field: FleetSnapshot, waits: tuple[Wait, ...]) -> None:
         """A new look at the field: what has changed since the last one is told."""
         for number, task in field.tasks.items():
             if task.status is not TaskStatus.REVIEW:

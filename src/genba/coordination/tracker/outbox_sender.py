@@ -17,8 +17,8 @@ from genba.blackboard.tracker.outbox_order import LEASE_SECONDS, Turn
 from genba.coordination.engine.lease_owners import lives, one_here
 from genba.definitions.project.tracker_section import GitHubSettings
 from genba.domain.errors import AccessRefusedError, GenbaError, NotAllowedError, RateLimited, RecoverableError
-from genba.domain.ports import Clock, Deeds
-from genba.domain.tracker.outbox import DeedStatus, Made, OutboxEntry, Pace, SendResult
+from genba.domain.ports import Clock, RemoteChanges
+from genba.domain.tracker.outbox import DeedStatus, DeliveryReceipt, OutboxEntry, Pace, SendResult
 
 T = TypeVar("T")
 
@@ -60,7 +60,9 @@ class _Outcome(msgspec.Struct, frozen=True, kw_only=True):
 class Sender:
     """Sends what is in the outbox, as fast as its pace allows."""
 
-    def __init__(self, outbox: Outbox, deeds: Deeds, settings: GitHubSettings, clock: Clock, owner: str = "") -> None:
+    def __init__(
+        self, outbox: Outbox, deeds: RemoteChanges, settings: GitHubSettings, clock: Clock, owner: str = ""
+    ) -> None:
         self.outbox = outbox
         self.deeds = deeds
         self.settings = settings
@@ -188,7 +190,7 @@ class Sender:
         error = task.exception()
         return task.result() if error is None else _judged(error, entry.attempts)
 
-    async def _made(self, entry: OutboxEntry, made: Made) -> _Outcome:
+    async def _made(self, entry: OutboxEntry, made: DeliveryReceipt) -> _Outcome:
         return _Outcome(entry=await _aside(lambda: self.outbox.end(self.owner, entry, made)))
 
     async def _troubled(self, entry: OutboxEntry, trouble: _Trouble) -> _Outcome:

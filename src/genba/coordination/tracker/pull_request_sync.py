@@ -37,7 +37,7 @@ from genba.domain.text_limits import one_line
 from genba.domain.tracker.outbox import (
     CloseIssue,
     DeedStatus,
-    Made,
+    DeliveryReceipt,
     MergePullRequest,
     OpenPullRequest,
     Relabel,
@@ -401,7 +401,7 @@ def _opened(tx: Transaction, terms: Terms) -> int | None:
         if status in (DeedStatus.PENDING, DeedStatus.SENDING):
             return 0
         if made:
-            return reader(Made).decode(made).number
+            return reader(DeliveryReceipt).decode(made).number
     return None
 
 

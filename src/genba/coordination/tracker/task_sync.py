@@ -33,11 +33,11 @@ from genba.judgement.tracking.issue_changes import (
     Adopt,
     Change,
     Edit,
+    IssueStatus,
     Known,
-    Move,
     Relations,
-    Sight,
-    Standing,
+    StatusUpdate,
+    TrackerScan,
     Wanted,
     meaning,
     outside_reason,
@@ -128,7 +128,7 @@ class Copier:
         before = row.acted_on if row and not row.gone else None
         if before is not None and before.updated_at > issue.updated_at:
             return Applied()  # somebody has acted on a newer one
-        sight = Sight(
+        sight = TrackerScan(
             issue=issue,
             before=before,
             was_in_field=row.in_field if row else False,
@@ -149,7 +149,7 @@ class Copier:
         if row is None or row.gone:
             return Applied()
         task = task_of_issue(tx, row.number)
-        sight = Sight(issue=row.issue, before=row.acted_on, was_in_field=row.in_field, gone=True)
+        sight = TrackerScan(issue=row.issue, before=row.acted_on, was_in_field=row.in_field, gone=True)
         changes = meaning(sight, task, self.wanted, self.settings, self.known)
         task, _ = self._carry_out(tx, row.number, task, changes)
         write_issue(tx, row.issue, task, in_field=False, gone=True)
@@ -164,13 +164,13 @@ class Copier:
                     task = task_records.add(tx, draft, TRACKER)
                 case Edit(edit=edit):
                     task = task_records.edit(tx, number, edit, TRACKER, None)
-                case Move():
+                case StatusUpdate():
                     task = self._move(tx, number, change)
                 case _:
                     assert_never(change)
         return task, _summed([_foreseen(number, change) for change in changes])
 
-    def _move(self, tx: Transaction, number: int, move: Move) -> Task:
+    def _move(self, tx: Transaction, number: int, move: StatusUpdate) -> Task:
         if move.to is TaskStatus.DONE and self.merged(tx, look(tx, number).task):
             return look(tx, number).task
         return change_status(tx, number, StatusChange(to=move.to, actor=TRACKER, reason=move.reason))
@@ -184,7 +184,7 @@ class Copier:
             for issue in map(_clean, details.issues):
                 row, task = row_of(tx, issue.number), task_of_issue(tx, issue.number)
                 before = row.acted_on if row and not row.gone else None
-                sight = Sight(issue=issue, before=before, was_in_field=row.in_field if row else False)
+                sight = TrackerScan(issue=issue, before=before, was_in_field=row.in_field if row else False)
                 changes = meaning(sight, task, self.wanted, self.settings, self.known)
                 parts += [_foreseen(issue.number, change) for change in changes]
             buried = [row.number for one in details.gone if (row := row_by_reference(tx, one)) and not row.gone]
@@ -199,7 +199,7 @@ class Copier:
         rows = {row.number: row for row in self.board.every()}
         known = {task.number: task for task in self.board.board.find() if task.tracker == GITHUB}
         standings = {
-            number: Standing(row.issue.closed, known[number].status if number in known else None)
+            number: IssueStatus(row.issue.closed, known[number].status if number in known else None)
             for number, row in rows.items()
         }
         parts = []
@@ -239,7 +239,7 @@ def _foreseen(number: int, change: Change) -> Applied:
             return Applied(added=(number,))
         case Edit():
             return Applied(changed=(number,))
-        case Move(to=to):
+        case StatusUpdate(to=to):
             return Applied(reopened=(number,)) if to is TaskStatus.OPEN else Applied(closed=(number,))
         case _:
             assert_never(change)

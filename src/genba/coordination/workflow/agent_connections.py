@@ -18,7 +18,7 @@ from genba.coordination.workflow.rate_limits import Buckets, Times
 from genba.coordination.workflow.tokens import Secret, SecretKind, digest, fits, hashed, new_secret, read_secret
 from genba.domain.errors import StateConflictError
 from genba.domain.fleet.records import Purpose
-from genba.domain.workflow.actions import ActionKind, ErrorCode, Hierarchy, Seat, Tool, WorkflowError
+from genba.domain.workflow.actions import ActionKind, AgentConnection, ErrorCode, Hierarchy, Tool, WorkflowError
 from genba.judgement.timestamps import later
 
 FAILURES_OF_ONE, FAILURES_OF_ALL = 10, 200
@@ -85,7 +85,7 @@ class Seats:
             system_prompt=system_prompt,
         )
 
-    async def of(self, caller: Caller) -> Seat:
+    async def of(self, caller: Caller) -> AgentConnection:
         """The seat of whoever calls; else the one refusal, or the limit of its calls."""
         token = read_secret(caller.token, SecretKind.TOKEN)
         if token is None:
@@ -110,31 +110,31 @@ class Seats:
         self._beat_now_and_then(token.id, there)
         return there.known.seat
 
-    def pulse_of(self, seat: Seat) -> int:
+    def pulse_of(self, seat: AgentConnection) -> int:
         """What the blackboard's pulse was when the seat was looked at in this call."""
         there = self._remembered.get(seat.id)
         return there.pulse if there else -1
 
-    def exit_of(self, seat: Seat) -> str:
+    def exit_of(self, seat: AgentConnection) -> str:
         """The reason for which it was sent home, as far as it was seen."""
         there = self._remembered.get(seat.id)
         return there.known.exit if there else ""
 
-    def note_action(self, seat: Seat, action: str) -> None:
+    def note_action(self, seat: AgentConnection, action: str) -> None:
         """What the seat was told last: it is written down when that is something new."""
         there = self._remembered.get(seat.id)
         if there is not None and there.last_action != action:
             there.last_action = action
             self._beat(seat.id, there)
 
-    async def fetched(self, seat: Seat) -> None:
+    async def fetched(self, seat: AgentConnection) -> None:
         """The instance knows its task. It is written down at once: whoever serves it next need not ask for it."""
         there = self._remembered.get(seat.id)
         if there is not None and there.last_action in _BEFORE:
             there.last_action = Tool.GET_MY_TASK
             await self._tell(seat.id)
 
-    async def close(self, seat: Seat, why: str) -> None:
+    async def close(self, seat: AgentConnection, why: str) -> None:
         await self._tell(seat.id)
         await self._boards.write(lambda: self._board.close_seat(seat.id, why))
         self._remembered.pop(seat.id, None)
@@ -151,7 +151,7 @@ class Seats:
         while self._beats:
             await asyncio.gather(*self._beats, return_exceptions=True)
 
-    async def _by_credential(self, shown: Secret, agent_id: str, project_id: str) -> tuple[Seat, str, str]:
+    async def _by_credential(self, shown: Secret, agent_id: str, project_id: str) -> tuple[AgentConnection, str, str]:
         found = await self._boards.read(lambda: self._board.credential(shown.id))
         good = await self._fits(shown.id, shown.text, found.secret_hash if found else "")
         if found is None or not good or not found.is_good(self._times.now()):
@@ -160,7 +160,7 @@ class Seats:
             raise not_authenticated()
         session = await self._boards.read(lambda: self._boards.fleet.session(found.run))
         manages = session.purpose is Purpose.MANAGE
-        seat = Seat(
+        seat = AgentConnection(
             id="",
             agent=found.agent,
             agent_id=found.agent_id,
@@ -171,13 +171,13 @@ class Seats:
         )
         return await self._seated(seat, shown.id)
 
-    async def _by_passkey(self, agent_id: str, shown: str, project_id: str) -> tuple[Seat, str, str, str]:
+    async def _by_passkey(self, agent_id: str, shown: str, project_id: str) -> tuple[AgentConnection, str, str, str]:
         agent = await self._boards.read(lambda: self._board.agent(agent_id)) if agent_id else None
         known = await self._boards.read(lambda: self._board.passkey_hash(agent.id)) if agent else ""
         good = await self._fits(agent_id, shown, known)
         if agent is None or not good or agent.status != "active" or project_id not in ("", self._project):
             raise not_authenticated()
-        seat = Seat(
+        seat = AgentConnection(
             id="",
             agent=agent.name,
             agent_id=agent.id,
@@ -189,7 +189,9 @@ class Seats:
             raise _slower(wait)
         return *await self._seated(seat, "", known), agent.system_prompt
 
-    async def _seated(self, seat: Seat, credential: str, passkey_hash: str | None = None) -> tuple[Seat, str, str]:
+    async def _seated(
+        self, seat: AgentConnection, credential: str, passkey_hash: str | None = None
+    ) -> tuple[AgentConnection, str, str]:
         token = new_secret(SecretKind.TOKEN)
         at = self._times.now()
         expires_at = later(at, self._settings.token_hours * 3600)
@@ -198,7 +200,7 @@ class Seats:
         seat = msgspec.structs.replace(seat, id=token.id, lease_until=lease, created_at=at)
         token_hash = await hashed(token.text)
 
-        def take() -> Seat | None:
+        def take() -> AgentConnection | None:
             try:
                 return self._board.take_seat(seat, token_hash, expires_at, credential, passkey_hash)
             except StateConflictError:

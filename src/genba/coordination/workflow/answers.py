@@ -2,7 +2,7 @@
 
 import msgspec
 
-from genba.domain.workflow.actions import ActionKind, Evidence, Hierarchy, Message, Note, Piece, Tool, Worker
+from genba.domain.workflow.actions import ActionKind, Evidence, Hierarchy, Message, Note, SubtaskView, Tool, Worker
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +38,7 @@ class Seated(msgspec.Struct, frozen=True, kw_only=True):
 class TaskBrief(msgspec.Struct, frozen=True, kw_only=True):
     """`get_my_task`: everything that is known of the task."""
 
-    task: Piece
+    task: SubtaskView
     hierarchy: Hierarchy
     branch: str = ""
     base_branch: str = ""
@@ -51,21 +51,21 @@ class TaskBrief(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[Note, ...] = ()
     messages: tuple[Message, ...] = ()
     """What others said about it and that is not resolved: the note of assign_task too. They are read with this."""
-    subtasks: tuple[Piece, ...] = ()
+    subtasks: tuple[SubtaskView, ...] = ()
     next: str = "Call get_next_action."
 
 
 class Made(msgspec.Struct, frozen=True, kw_only=True):
     """`create_task`, `create_tasks_batch`: the subtasks that there are now for this request."""
 
-    subtasks: tuple[Piece, ...]
+    subtasks: tuple[SubtaskView, ...]
     next: str = "Call get_next_action."
 
 
 class Moved(msgspec.Struct, frozen=True, kw_only=True):
     """`update_task_status`, `assign_task`: the task as it stands now."""
 
-    task: Piece
+    task: SubtaskView
     done: bool = False
     evidence: Evidence | None = None
     """Why a subtask is not done, though it was said to be."""
@@ -115,13 +115,13 @@ class Inbox(msgspec.Struct, frozen=True, kw_only=True):
 class TaskList(msgspec.Struct, frozen=True, kw_only=True):
     """`list_tasks`: the task of the session and everything below it."""
 
-    tasks: tuple[Piece, ...]
+    tasks: tuple[SubtaskView, ...]
 
 
 class TaskView(msgspec.Struct, frozen=True, kw_only=True):
     """`get_task`."""
 
-    task: Piece
+    task: SubtaskView
     parent: int | None = None
     notes: tuple[Note, ...] = ()
     evidence: str = ""

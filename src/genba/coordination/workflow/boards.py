@@ -25,13 +25,13 @@ from genba.domain.errors import (
 )
 from genba.domain.tasks.task import Actor, ActorKind
 from genba.domain.workflow.actions import (
+    AgentConnection,
     ErrorCode,
     Evidence,
     Hierarchy,
     Phase,
-    Piece,
-    Seat,
     Snapshot,
+    SubtaskView,
     Tool,
     WorkflowError,
 )
@@ -84,7 +84,7 @@ class Boards:
             return self._looks
         return self.pulse.now()
 
-    async def snapshot(self, seat: Seat, *, waited_seconds: float = 0.0) -> Snapshot:
+    async def snapshot(self, seat: AgentConnection, *, waited_seconds: float = 0.0) -> Snapshot:
         """What the blackboard shows to a seat now. An instance that has not fetched its task knows nothing of it."""
         seen = await self.read(lambda: self.board.snapshot(seat.id, self.limits, waited_seconds=waited_seconds))
         seen = msgspec.structs.replace(seen, evidence=self.in_language(seen.evidence))
@@ -96,7 +96,7 @@ class Boards:
         """Why work is not done, in the language of the project."""
         return None if evidence is None else evidence_in(self.settings.workflow.language, evidence)
 
-    async def permitted(self, seat: Seat, tool: Tool) -> tuple[Snapshot, Piece]:
+    async def permitted(self, seat: AgentConnection, tool: Tool) -> tuple[Snapshot, SubtaskView]:
         """What the blackboard shows now, and the task, for a seat that may call this tool now; else a refusal."""
         snapshot = await self.snapshot(seat)
         if snapshot.task is None and not seat.spawned and snapshot.ending is None:
@@ -108,7 +108,7 @@ class Boards:
             raise WorkflowError(ErrorCode.OUT_OF_ORDER, "you have no task", hint="call get_next_action to get one")
         return snapshot, snapshot.task
 
-    async def own(self, seat: Seat, number: int) -> Piece:
+    async def own(self, seat: AgentConnection, number: int) -> SubtaskView:
         """A task that the seat may name: its own, or one below it."""
         task = await self.task_of(seat)
         if number == task or number in await self.read(lambda: self.board.below(task)):
@@ -121,7 +121,7 @@ class Boards:
             )
         raise unknown(number)
 
-    async def child(self, seat: Seat, number: int) -> Piece:
+    async def child(self, seat: AgentConnection, number: int) -> SubtaskView:
         """A subtask right below the task of the seat."""
         piece = await self.own(seat, number)
         task = await self.task_of(seat)
@@ -133,7 +133,7 @@ class Boards:
             )
         return piece
 
-    async def task_of(self, seat: Seat) -> int:
+    async def task_of(self, seat: AgentConnection) -> int:
         if seat.task is None:
             raise WorkflowError(ErrorCode.OUT_OF_ORDER, "you have no task", hint="call get_next_action to get one")
         return seat.task
@@ -160,7 +160,7 @@ class Boards:
         return here[-1] == there[-1]
 
 
-def actor_of(seat: Seat) -> Actor:
+def actor_of(seat: AgentConnection) -> Actor:
     kind = ActorKind.MANAGER if seat.hierarchy is Hierarchy.MANAGER else ActorKind.WORKER
     return Actor(kind, seat.agent)
 

@@ -3,22 +3,22 @@
 from collections.abc import Iterator
 
 from genba.coordination.workflow.boards import Boards, refused
-from genba.coordination.workflow.work_verifier import Desk
+from genba.coordination.workflow.work_verifier import WorkVerifier
 from genba.domain.errors import GenbaError
-from genba.domain.fleet.records import Field
+from genba.domain.fleet.records import FleetSnapshot
 from genba.domain.tasks.task import Task
-from genba.domain.workflow.actions import ErrorCode, ExitReason, Hierarchy, Seat, WorkflowError
+from genba.domain.workflow.actions import AgentConnection, ErrorCode, ExitReason, Hierarchy, WorkflowError
 
 _TRIED = 5
 """Tasks that are tried one after the other, when others are quicker."""
 
 
 class Taking:
-    def __init__(self, boards: Boards, desk: Desk) -> None:
+    def __init__(self, boards: Boards, desk: WorkVerifier) -> None:
         self._boards = boards
         self._desk = desk
 
-    async def take(self, seat: Seat) -> Seat:
+    async def take(self, seat: AgentConnection) -> AgentConnection:
         """The seat with a task: the one it had in hand, else the next that is ready; without one when there is none."""
         field = await self._boards.read(self._boards.fleet.field)
         agent = await self._boards.read(lambda: self._boards.board.agent(seat.agent_id))
@@ -29,13 +29,13 @@ class Taking:
                 return taken
         return seat
 
-    async def release(self, seat: Seat, reason: ExitReason) -> None:
+    async def release(self, seat: AgentConnection, reason: ExitReason) -> None:
         """A guest is done with its task, one way or the other, and keeps its seat."""
         if reason is not ExitReason.COMPLETED:
             await self.let_go(seat, str(reason))
         await self._boards.write(lambda: self._boards.board.unbind(seat.id))
 
-    async def leave(self, seat: Seat, why: str) -> None:
+    async def leave(self, seat: AgentConnection, why: str) -> None:
         """A guest leaves its seat. What it has not brought to an end is free again.
 
         Refused while its session runs on all the same: the seat is what is left to find that by.
@@ -47,7 +47,7 @@ class Taking:
         if session.status == "running":
             raise WorkflowError(ErrorCode.CONFLICT, "its task is not free yet", hint="call it again", action="retry")
 
-    async def let_go(self, seat: Seat, why: str) -> None:
+    async def let_go(self, seat: AgentConnection, why: str) -> None:
         if seat.task is None or seat.spawned:
             return
         try:
@@ -55,7 +55,7 @@ class Taking:
         except GenbaError as error:
             raise refused(error) from error
 
-    async def _taken(self, seat: Seat, number: int) -> Seat | None:
+    async def _taken(self, seat: AgentConnection, number: int) -> AgentConnection | None:
         """None: somebody else has it."""
         try:
             taken = await self._desk.take(seat, number)
@@ -70,7 +70,7 @@ class Taking:
         return await self._boards.write(lambda: self._boards.board.bind(seat.id, taken.run, number))
 
 
-def _candidates(field: Field, seat: Seat, capabilities: frozenset[str]) -> Iterator[int]:
+def _candidates(field: FleetSnapshot, seat: AgentConnection, capabilities: frozenset[str]) -> Iterator[int]:
     for session in field.sessions:
         if session.agent == seat.agent and session.status == "running" and session.is_guest:
             yield session.task

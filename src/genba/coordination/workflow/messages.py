@@ -3,7 +3,7 @@
 from genba.coordination.workflow.answers import Inbox, Kept, Sent
 from genba.coordination.workflow.boards import Boards
 from genba.coordination.workflow.reports import held, plain
-from genba.domain.workflow.actions import BroadcastScope, ErrorCode, Note, Seat, Tool, WorkflowError
+from genba.domain.workflow.actions import AgentConnection, BroadcastScope, ErrorCode, Note, Tool, WorkflowError
 
 LONGEST_MESSAGE, LONGEST_NOTE = 10_000, 10_000
 
@@ -13,7 +13,7 @@ class Talking:
         self._boards = boards
         self._board = boards.board
 
-    async def save_context(self, seat: Seat, note: Note) -> Kept:
+    async def save_context(self, seat: AgentConnection, note: Note) -> Kept:
         said = {"progress": note.progress, "findings": note.findings, "blockers": note.blockers}
         said["next_steps"] = note.next_steps
         for what, text in said.items():
@@ -27,27 +27,27 @@ class Talking:
         await self._boards.write(lambda: self._board.save_note(task.number, seat.run, seat.agent, kept))
         return Kept(task=task.number)
 
-    async def broadcast(self, seat: Seat, content: str, scope: BroadcastScope) -> Sent:
+    async def broadcast(self, seat: AgentConnection, content: str, scope: BroadcastScope) -> Sent:
         """To everybody at work, and to those for whom a task is kept, each once."""
         held(content, LONGEST_MESSAGE, "content")
         await self._boards.permitted(seat, Tool.SEND_MESSAGE)
         tasks = await self._boards.write(lambda: self._board.broadcast(seat.id, content, scope))
         return Sent(to="everybody", tasks=tasks)
 
-    async def send(self, seat: Seat, content: str, to: str, number: int | None) -> Sent:
+    async def send(self, seat: AgentConnection, content: str, to: str, number: int | None) -> Sent:
         held(content, LONGEST_MESSAGE, "content")
         await self._boards.permitted(seat, Tool.SEND_MESSAGE)
         whose = await self._addressee(seat, to, number)
         await self._boards.write(lambda: self._board.send_message(seat.id, whose, content))
         return Sent(to=f"#{whose}")
 
-    async def received(self, seat: Seat, mark_read: bool) -> Inbox:
+    async def received(self, seat: AgentConnection, mark_read: bool) -> Inbox:
         def read() -> Inbox:
             return Inbox(messages=self._board.messages(seat.id, mark_read))
 
         return await (self._boards.write(read) if mark_read else self._boards.read(read))
 
-    async def _addressee(self, seat: Seat, to: str, number: int | None) -> int:
+    async def _addressee(self, seat: AgentConnection, to: str, number: int | None) -> int:
         """The task whose agent is meant: the one above, or one below; by its number, or by who has it."""
         task = await self._boards.task_of(seat)
         above = await self._boards.parent_of(task)

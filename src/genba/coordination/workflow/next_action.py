@@ -11,7 +11,7 @@ from genba.coordination.workflow.agent_connections import Seats
 from genba.coordination.workflow.boards import Boards
 from genba.coordination.workflow.external_tasks import Taking
 from genba.coordination.workflow.rate_limits import Times
-from genba.domain.workflow.actions import Action, ActionKind, ExitReason, Seat, Snapshot
+from genba.domain.workflow.actions import Action, ActionKind, AgentConnection, ExitReason, Snapshot
 from genba.judgement.workflow.instructions import write
 from genba.judgement.workflow.next_action import decide
 
@@ -50,7 +50,7 @@ class Asking:
         self._holding: dict[str, object] = {}
         """By seat: the one call that is held for it."""
 
-    async def next_action(self, seat: Seat) -> Action:
+    async def next_action(self, seat: AgentConnection) -> Action:
         asked = self._asked.get(seat.id)
         pulse = self._seats.pulse_of(seat)
         if (
@@ -65,10 +65,10 @@ class Asking:
             seat = await self._taking.take(seat)
         return await self._held(seat, pulse)
 
-    def forget(self, seat: Seat) -> None:
+    def forget(self, seat: AgentConnection) -> None:
         self._asked.pop(seat.id, None)
 
-    async def _held(self, seat: Seat, pulse: int) -> Action:
+    async def _held(self, seat: AgentConnection, pulse: int) -> Action:
         """The answer, or a wait that was held as long as the settings say and ended by whatever happens first."""
         answer = await self._looked(seat, pulse)
         if answer.action is ActionKind.WAIT:
@@ -82,7 +82,7 @@ class Asking:
         await self._part(seat, answer)
         return answer
 
-    async def _changed(self, seat: Seat, pulse: int, answer: Action, mine: object) -> Action:
+    async def _changed(self, seat: AgentConnection, pulse: int, answer: Action, mine: object) -> Action:
         """One call is held for each seat: a newer one ends it, so that nobody holds the connections of others."""
         began = self._times.elapsed()
         while answer.action is ActionKind.WAIT and self._times.elapsed() - began < self._settings.wait_seconds:
@@ -95,7 +95,7 @@ class Asking:
                 answer = await self._looked(seat, pulse)
         return answer
 
-    async def _looked(self, seat: Seat, pulse: int) -> Action:
+    async def _looked(self, seat: AgentConnection, pulse: int) -> Action:
         before = self._asked.get(seat.id)
         waited = self._waited(before)
         snapshot = await self._boards.snapshot(seat, waited_seconds=waited)
@@ -126,16 +126,16 @@ class Asking:
             return 0.0
         return self._times.elapsed() - before.waiting_since
 
-    def _is_to_park(self, seat: Seat) -> bool:
+    def _is_to_park(self, seat: AgentConnection) -> bool:
         return seat.spawned and self._waited(self._asked.get(seat.id)) >= self._settings.park_seconds
 
-    def _keep(self, seat: Seat, asked: _Asked) -> None:
+    def _keep(self, seat: AgentConnection, asked: _Asked) -> None:
         self._asked.pop(seat.id, None)
         while len(self._asked) >= _KEPT:
             self._asked.pop(next(iter(self._asked)))
         self._asked[seat.id] = asked
 
-    async def _part(self, seat: Seat, answer: Action) -> None:
+    async def _part(self, seat: AgentConnection, answer: Action) -> None:
         """Write down that an instance is sent home, so that whoever started it knows why."""
         if answer.action is not ActionKind.EXIT or not answer.reason:
             return

@@ -7,24 +7,33 @@ from genba.coordination.workflow.answers import Blocked, Claimed
 from genba.coordination.workflow.boards import Boards, actor_of, refused
 from genba.coordination.workflow.claims import Claims
 from genba.coordination.workflow.external_tasks import Taking
-from genba.coordination.workflow.work_verifier import Desk
+from genba.coordination.workflow.work_verifier import WorkVerifier
 from genba.domain.errors import GenbaError
 from genba.domain.fleet.records import Escalation, EscalationKind
 from genba.domain.tasks.task import Blocker, BlockerKind
-from genba.domain.workflow.actions import ErrorCode, ExitReason, Hierarchy, Note, Phase, Seat, Tool, WorkflowError
+from genba.domain.workflow.actions import (
+    AgentConnection,
+    ErrorCode,
+    ExitReason,
+    Hierarchy,
+    Note,
+    Phase,
+    Tool,
+    WorkflowError,
+)
 
 LONGEST_REASON, LONGEST_SUMMARY = 4_000, 10_000
 
 
 class Reporting:
-    def __init__(self, boards: Boards, desk: Desk, taking: Taking, claims: Claims) -> None:
+    def __init__(self, boards: Boards, desk: WorkVerifier, taking: Taking, claims: Claims) -> None:
         self._boards = boards
         self._board = boards.board
         self._desk = desk
         self._taking = taking
         self._claims = claims
 
-    async def completed(self, seat: Seat, summary: str) -> Claimed:
+    async def completed(self, seat: AgentConnection, summary: str) -> Claimed:
         held(summary, LONGEST_SUMMARY, "summary", empty=True)
         number = await self._boards.task_of(seat)
         name = f"{seat.id}:{number}"
@@ -32,7 +41,7 @@ class Reporting:
             await self._boards.permitted(seat, Tool.REPORT_COMPLETED)
         return await self._claims.settled(name, lambda: self._judged(seat, number, summary))
 
-    async def blocked(self, seat: Seat, reason: str, number: int | None) -> Blocked:
+    async def blocked(self, seat: AgentConnection, reason: str, number: int | None) -> Blocked:
         held(reason, LONGEST_REASON, "reason")
         _, task = await self._boards.permitted(seat, Tool.REPORT_BLOCKED)
         about = task if number is None or number == task.number else await self._boards.child(seat, number)
@@ -49,7 +58,7 @@ class Reporting:
             await self._ask(seat, task.number, told)
         return Blocked(task=task.number, reason=told)
 
-    async def _judged(self, seat: Seat, task: int, summary: str) -> Claimed:
+    async def _judged(self, seat: AgentConnection, task: int, summary: str) -> Claimed:
         if summary.strip():
             note = Note(progress=plain(summary))
             await self._boards.write(lambda: self._board.save_note(task, seat.run, seat.agent, note))
@@ -64,7 +73,7 @@ class Reporting:
             raise refused(error) from error
         return Claimed(verified=True, commit=judged.commit)
 
-    async def _ask(self, seat: Seat, task: int, reason: str) -> None:
+    async def _ask(self, seat: AgentConnection, task: int, reason: str) -> None:
         """A guest cannot go on: its task waits for a person, and nobody's run will say so for it."""
         question = Escalation(task=task, kind=EscalationKind.QUESTION, question=reason, run=seat.run)
         blocker = Blocker(BlockerKind.NEEDS_INPUT, reason)

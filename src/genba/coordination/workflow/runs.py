@@ -5,7 +5,7 @@ import asyncio
 from genba.blackboard.workflow.workflow_board import WorkflowBoard
 from genba.coordination.workflow.rate_limits import MachineTimes, Times
 from genba.coordination.workflow.tokens import SecretKind, hashed, new_secret
-from genba.domain.workflow.actions import Standing
+from genba.domain.workflow.actions import SessionResult
 from genba.judgement.timestamps import later
 
 CREDENTIAL_SECONDS = 3600.0
@@ -26,7 +26,7 @@ class RunWorkflow:
         await asyncio.to_thread(self._board.issue, secret.id, run, secret_hash, until)
         return secret.text
 
-    async def standing(self, run: str) -> Standing:
+    async def standing(self, run: str) -> SessionResult:
         return await asyncio.to_thread(self._board.standing, run)
 
     async def leave(self, run: str, why: str) -> None:

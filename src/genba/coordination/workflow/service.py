@@ -36,7 +36,7 @@ from genba.coordination.workflow.rate_limits import MachineTimes, Times
 from genba.coordination.workflow.reports import LONGEST_REASON, Reporting, held
 from genba.coordination.workflow.subtasks import Subtasks, TaskTypes
 from genba.coordination.workflow.visibility import Looking
-from genba.coordination.workflow.work_verifier import Desk
+from genba.coordination.workflow.work_verifier import WorkVerifier
 from genba.definitions.project.work_sections import FleetSettings
 from genba.domain.tasks.task import TaskStatus
 from genba.domain.workflow.actions import (
@@ -58,7 +58,7 @@ class WorkflowService:
         self,
         board: WorkflowBoard,
         fleet: FleetBoard,
-        desk: Desk,
+        desk: WorkVerifier,
         settings: FleetSettings,
         project_id: str,
         overrides: Mapping[str, str],

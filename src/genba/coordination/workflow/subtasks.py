@@ -13,20 +13,20 @@ import msgspec
 from genba.coordination.workflow.answers import Crew, Made, Moved
 from genba.coordination.workflow.boards import Boards, actor_of, refused
 from genba.coordination.workflow.claims import Claims
-from genba.coordination.workflow.work_verifier import Desk
+from genba.coordination.workflow.work_verifier import WorkVerifier
 from genba.domain.errors import GenbaError
 from genba.domain.fleet.records import Plan
 from genba.domain.problems import did_you_mean
 from genba.domain.tasks.task import Task, TaskStatus
 from genba.domain.workflow.actions import (
     ActionKind,
+    AgentConnection,
     ErrorCode,
     Hierarchy,
     Phase,
-    Piece,
-    Seat,
     Snapshot,
     SubtaskDraft,
+    SubtaskView,
     Tool,
     Worker,
     WorkflowError,
@@ -53,7 +53,7 @@ class Subtasks:
     def __init__(
         self,
         boards: Boards,
-        desk: Desk,
+        desk: WorkVerifier,
         agents: Callable[[], tuple[Worker, ...]],
         types: TaskTypes,
         claims: Claims,
@@ -65,17 +65,17 @@ class Subtasks:
         self._types = types
         self._claims = claims
 
-    async def create_one(self, seat: Seat, draft: SubtaskDraft, key: str) -> Made:
+    async def create_one(self, seat: AgentConnection, draft: SubtaskDraft, key: str) -> Made:
         """A plan that is made call by call grows until its first subtask is begun or given away."""
         snapshot, task = await self._boards.permitted(seat, Tool.CREATE_TASK)
         return await self._make(seat, snapshot, task, (draft,), key, more=True)
 
-    async def create_batch(self, seat: Seat, drafts: tuple[SubtaskDraft, ...], key: str) -> Made:
+    async def create_batch(self, seat: AgentConnection, drafts: tuple[SubtaskDraft, ...], key: str) -> Made:
         snapshot, task = await self._boards.permitted(seat, Tool.CREATE_TASKS_BATCH)
         more = decide(snapshot).action in _ADDING
         return await self._make(seat, snapshot, task, drafts, key, more=more)
 
-    async def update(self, seat: Seat, number: int, status: str, reason: str) -> Moved:
+    async def update(self, seat: AgentConnection, number: int, status: str, reason: str) -> Moved:
         _, task = await self._boards.permitted(seat, Tool.UPDATE_TASK_STATUS)
         to = _status(status)
         if number == task.number:
@@ -85,7 +85,7 @@ class Subtasks:
             return await self._part(seat, piece, to, reason)
         return await self._step(seat, task, piece, to)
 
-    async def assign(self, seat: Seat, number: int, agent: str, note: str) -> Moved:
+    async def assign(self, seat: AgentConnection, number: int, agent: str, note: str) -> Moved:
         await self._boards.permitted(seat, Tool.ASSIGN_TASK)
         piece = await self._boards.child(seat, number)
         if number == seat.task:
@@ -106,7 +106,7 @@ class Subtasks:
         await self._mark(seat, Phase.EXECUTING)
         return Moved(task=moved)
 
-    async def workers(self, seat: Seat) -> Crew:
+    async def workers(self, seat: AgentConnection) -> Crew:
         """Everybody that work can be given to, whoever has the least to do first; nobody gives it to itself."""
         known = {worker.name: worker for worker in await self._boards.read(self._board.workers)}
         guests = {agent.name for agent in await self._boards.read(self._board.agents) if agent.has_passkey}
@@ -119,7 +119,14 @@ class Subtasks:
         return Crew(workers=tuple(sorted(others, key=lambda worker: (worker.load, worker.name))))
 
     async def _make(
-        self, seat: Seat, snapshot: Snapshot, task: Piece, drafts: tuple[SubtaskDraft, ...], key: str, *, more: bool
+        self,
+        seat: AgentConnection,
+        snapshot: Snapshot,
+        task: SubtaskView,
+        drafts: tuple[SubtaskDraft, ...],
+        key: str,
+        *,
+        more: bool,
     ) -> Made:
         manages = seat.hierarchy is Hierarchy.MANAGER
         names = tuple(worker.name for worker in (await self.workers(seat)).workers) if manages else ()
@@ -142,7 +149,7 @@ class Subtasks:
             await self._mark(seat, Phase.PLANNED)
         return Made(subtasks=made)
 
-    async def _own_task(self, seat: Seat, task: Piece, to: TaskStatus, reason: str) -> Moved:
+    async def _own_task(self, seat: AgentConnection, task: SubtaskView, to: TaskStatus, reason: str) -> Moved:
         """A worker can say of its own task only that it needs no subtasks; everything else has a tool of its own."""
         if to is _S.DONE or to is _S.REVIEW:
             raise WorkflowError(
@@ -165,7 +172,7 @@ class Subtasks:
         await self._mark(seat, Phase.EXECUTING)
         return Moved(task=task)
 
-    async def _step(self, seat: Seat, task: Piece, piece: Piece, to: TaskStatus) -> Moved:
+    async def _step(self, seat: AgentConnection, task: SubtaskView, piece: SubtaskView, to: TaskStatus) -> Moved:
         """A step of a worker's own plan."""
         if to is _S.IN_PROGRESS:
             started = await self._boards.write(
@@ -198,7 +205,7 @@ class Subtasks:
             return await self._finished(seat, task.number, piece, "")
         return await self._claims.settled(f"{seat.id}:{piece.number}", lambda: self._judged(seat, task.number, piece))
 
-    async def _judged(self, seat: Seat, task: int, piece: Piece) -> Moved:
+    async def _judged(self, seat: AgentConnection, task: int, piece: SubtaskView) -> Moved:
         try:
             judged = await self._desk.judge_subtask(seat, piece.number)
         except GenbaError as error:
@@ -207,14 +214,14 @@ class Subtasks:
             return Moved(task=piece, evidence=self._boards.in_language(judged.evidence))
         return await self._finished(seat, task, piece, judged.commit)
 
-    async def _finished(self, seat: Seat, task: int, piece: Piece, commit: str) -> Moved:
+    async def _finished(self, seat: AgentConnection, task: int, piece: SubtaskView, commit: str) -> Moved:
         finished = await self._boards.write(
             lambda: self._board.finish_step(task, piece.number, run=seat.run, actor=actor_of(seat), commit=commit),
             ErrorCode.INVALID_TRANSITION,
         )
         return Moved(task=finished, done=True)
 
-    async def _part(self, seat: Seat, piece: Piece, to: TaskStatus, reason: str) -> Moved:
+    async def _part(self, seat: AgentConnection, piece: SubtaskView, to: TaskStatus, reason: str) -> Moved:
         """A part that a manager answers for, and never works on."""
         actor = actor_of(seat)
         if to is _S.CANCELLED:
@@ -239,7 +246,7 @@ class Subtasks:
             hint="assign_task, or update_task_status with cancelled",
         )
 
-    async def _deep_enough(self, piece: Piece) -> None:
+    async def _deep_enough(self, piece: SubtaskView) -> None:
         depth = len(await self._boards.line_above(piece.number))
         most = self._boards.limits.most_depth
         if depth >= most:
@@ -249,14 +256,14 @@ class Subtasks:
                 hint="give it to a worker, who carries it out",
             )
 
-    async def _mark(self, seat: Seat, phase: Phase) -> None:
+    async def _mark(self, seat: AgentConnection, phase: Phase) -> None:
         if seat.task is not None:
             number = seat.task
             await self._boards.write(lambda: self._board.mark(number, seat.run, seat.agent, phase))
 
 
 def _checked(
-    task: Piece, drafts: tuple[SubtaskDraft, ...], agents: tuple[str, ...], most: int, types: tuple[str, ...]
+    task: SubtaskView, drafts: tuple[SubtaskDraft, ...], agents: tuple[str, ...], most: int, types: tuple[str, ...]
 ) -> tuple[SubtaskDraft, ...]:
     """The same drafts, with goals written out; or a refusal with everything that a plan may not ask for.
 

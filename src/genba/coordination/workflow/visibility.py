@@ -3,11 +3,11 @@
 from genba.coordination.workflow.agent_connections import Seats
 from genba.coordination.workflow.answers import Help, TaskBrief, TaskList, TaskView
 from genba.coordination.workflow.boards import Boards, refused
-from genba.coordination.workflow.work_verifier import Desk
+from genba.coordination.workflow.work_verifier import WorkVerifier
 from genba.domain.errors import GenbaError
 from genba.domain.problems import did_you_mean
 from genba.domain.tasks.task import TaskStatus
-from genba.domain.workflow.actions import ALWAYS, ErrorCode, Phase, Piece, Seat, Tool, WorkflowError
+from genba.domain.workflow.actions import ALWAYS, AgentConnection, ErrorCode, Phase, SubtaskView, Tool, WorkflowError
 from genba.judgement.language.sentences import tool_text
 from genba.judgement.language.wording import say
 from genba.judgement.workflow.next_action import TOOLS, decide
@@ -35,13 +35,13 @@ _NOTES = 20
 
 
 class Looking:
-    def __init__(self, boards: Boards, seats: Seats, desk: Desk) -> None:
+    def __init__(self, boards: Boards, seats: Seats, desk: WorkVerifier) -> None:
         self._boards = boards
         self._board = boards.board
         self._seats = seats
         self._desk = desk
 
-    async def my_task(self, seat: Seat) -> TaskBrief:
+    async def my_task(self, seat: AgentConnection) -> TaskBrief:
         snapshot, task = await self._boards.permitted(seat, Tool.GET_MY_TASK)
         try:
             place = await self._desk.place(seat)
@@ -68,7 +68,7 @@ class Looking:
             subtasks=snapshot.pieces,
         )
 
-    async def tasks(self, seat: Seat, status: TaskStatus | None) -> TaskList:
+    async def tasks(self, seat: AgentConnection, status: TaskStatus | None) -> TaskList:
         if seat.task is None:
             return TaskList(tasks=())
         number = seat.task
@@ -76,7 +76,7 @@ class Looking:
         await self._gather(number, found)
         return TaskList(tasks=tuple(piece for piece in found if status is None or piece.status is status))
 
-    async def task(self, seat: Seat, number: int) -> TaskView:
+    async def task(self, seat: AgentConnection, number: int) -> TaskView:
         piece = await self._boards.own(seat, number)
         notes = await self._boards.read(lambda: self._board.notes(number, _NOTES))
         last = await self._boards.read(lambda: self._board.board.last_verification(number))
@@ -88,7 +88,7 @@ class Looking:
             evidence=f"{last.verdict} on {last.subject.commit[:12]}" if last else "",
         )
 
-    async def help(self, seat: Seat, tool: str) -> Help:
+    async def help(self, seat: AgentConnection, tool: str) -> Help:
         snapshot = await self._boards.snapshot(seat)
         action = decide(snapshot)
         now = tuple(dict.fromkeys((*action.tools, *ALWAYS)))
@@ -107,7 +107,7 @@ class Looking:
         text = f"{asked}: {purpose} {say(language, when, role=seat.hierarchy)}"
         return Help(hierarchy=seat.hierarchy, action=action.action, tools={asked: purpose}, text=text)
 
-    async def _gather(self, number: int, found: list[Piece]) -> None:
+    async def _gather(self, number: int, found: list[SubtaskView]) -> None:
         for piece in await self._boards.read(lambda: self._board.pieces(number)):
             found.append(piece)
             await self._gather(piece.number, found)

@@ -4,7 +4,7 @@ from typing import Protocol
 
 import msgspec
 
-from genba.domain.workflow.actions import Evidence, Seat
+from genba.domain.workflow.actions import AgentConnection, Evidence
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,33 +29,33 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     """Why it is not done."""
 
 
-class Desk(Protocol):
+class WorkVerifier(Protocol):
     """Looks at the work of those who ask. It believes git, and nobody."""
 
-    async def place(self, seat: Seat) -> Place: ...
+    async def place(self, seat: AgentConnection) -> Place: ...
 
-    async def judge(self, seat: Seat) -> Judged:
+    async def judge(self, seat: AgentConnection) -> Judged:
         """Verify the work of the seat's task as it stands: the commits of its branch, in a clean checkout.
 
         For a manager that is the branch its parts were merged into. What was seen is on the blackboard afterwards.
         """
         ...
 
-    async def judge_subtask(self, seat: Seat, number: int) -> Judged:
+    async def judge_subtask(self, seat: AgentConnection, number: int) -> Judged:
         """Verify the goals of one subtask of a plan on the newest commit of the branch that it is made on."""
         ...
 
-    async def take(self, seat: Seat, number: int) -> Seat:
+    async def take(self, seat: AgentConnection, number: int) -> AgentConnection:
         """A guest takes a task: a session and a working tree of its own. Refused when it is taken already."""
         ...
 
-    async def hand_over(self, seat: Seat, commit: str) -> None:
+    async def hand_over(self, seat: AgentConnection, commit: str) -> None:
         """The work of a guest is verified: review and merge queue take it from here. Safe to repeat.
 
         For an instance that Genba started nothing is done: its run hands over when the instance has ended.
         """
         ...
 
-    async def let_go(self, seat: Seat, why: str) -> None:
+    async def let_go(self, seat: AgentConnection, why: str) -> None:
         """A guest has left without a result: what it committed is kept on its branch, and the task is free again."""
         ...

@@ -7,7 +7,7 @@ import msgspec
 from genba.definitions.agent.agent_json import AgentFile
 from genba.definitions.agent.completion import Completion, IterationBudget
 from genba.definitions.agent.state_driven import SERVER, STATE_DRIVEN
-from genba.definitions.project.sandbox_section import Quarters
+from genba.definitions.project.sandbox_section import AgentEnvironment
 from genba.definitions.steps.steps_registry import Step, StepsRegistry
 from genba.domain.sessions.evidence import BUILTIN_CHECKS, Check
 from genba.domain.sessions.outcomes import PermissionMode
@@ -34,7 +34,7 @@ class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
     folder: str
     language: str = "en"
     """The language in which Genba speaks to its instances."""
-    quarters: Quarters = Quarters()
+    quarters: AgentEnvironment = AgentEnvironment()
     """Where its instances live: the walls, and what is made ready inside."""
     sources: dict[str, str]
     """Where each value of the effective agent.json came from; what is not listed is a default."""

@@ -31,7 +31,7 @@ from genba.definitions.agent.parameters import settings_from
 from genba.definitions.agent.prompt_files import retry_prompts, step_prompt
 from genba.definitions.agent.state_driven import REGISTRY, is_state_driven, with_completion, without_effect
 from genba.definitions.project.folders import check_places
-from genba.definitions.project.sandbox_section import Ceiling, quarters, wider
+from genba.definitions.project.sandbox_section import MaximumLimits, quarters, wider
 from genba.definitions.steps.partial_data import MISSING, WHOLE, LeftOut, shape_sound_part
 from genba.definitions.steps.steps_registry import Step, StepsRegistry
 from genba.domain.convert import shape
@@ -47,14 +47,14 @@ def load_definition(
     below: list[Layer],
     above: list[Layer],
     repository: Path | None = None,
-    ceiling: Ceiling | None = None,
+    ceiling: MaximumLimits | None = None,
     language: str = "en",
 ) -> AgentDefinition:
     """Read the agent at `path`. `below` is what the project sets, `above` what the command line sets.
 
     The ceiling is what the project allows at most; nothing in the agent's files or on the command line exceeds it.
     """
-    reader = _Reader(path, shown, repository, ceiling or Ceiling(), language)
+    reader = _Reader(path, shown, repository, ceiling or MaximumLimits(), language)
     definition = reader.read(below, above)
     if reader.problems or definition is None:
         raise ConfigurationError(with_hints(reader.problems), hint=f"genba agent check {path.name}")
@@ -64,7 +64,7 @@ def load_definition(
 class _Reader:
     """One reading of one agent's folder."""
 
-    def __init__(self, path: Path, shown: str, repository: Path | None, ceiling: Ceiling, language: str) -> None:
+    def __init__(self, path: Path, shown: str, repository: Path | None, ceiling: MaximumLimits, language: str) -> None:
         self.ceiling = ceiling
         self.folder = AgentFolder(path, shown, language)
         self.repository = repository

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from genba.definitions.agent.agent_json import AgentFile, Boundaries
-from genba.definitions.project.sandbox_section import Ceiling
+from genba.definitions.project.sandbox_section import MaximumLimits
 from genba.domain.problems import Problem
 from genba.domain.tool_names import is_listed
 
@@ -14,7 +14,7 @@ _TOOLS, _MODE = "runner.boundaries.allowedTools", "runner.boundaries.permissionM
 
 
 def under_ceiling(
-    file: AgentFile, ceiling: Ceiling, sources: Mapping[str, str], shown: str
+    file: AgentFile, ceiling: MaximumLimits, sources: Mapping[str, str], shown: str
 ) -> tuple[AgentFile, tuple[Problem, ...]]:
     """The agent as the project lets it be, and everything in which it asked for more."""
     boundaries, problems = _boundaries(file.runner.boundaries, ceiling, sources, shown)
@@ -23,7 +23,7 @@ def under_ceiling(
 
 
 def _boundaries(
-    own: Boundaries, ceiling: Ceiling, sources: Mapping[str, str], shown: str
+    own: Boundaries, ceiling: MaximumLimits, sources: Mapping[str, str], shown: str
 ) -> tuple[Boundaries, tuple[Problem, ...]]:
     most, problems = ceiling.boundaries, []
     hint = f"boundaries in {ceiling.source} sets the most that an agent may do"
@@ -41,7 +41,7 @@ def _boundaries(
     return msgspec.structs.replace(own, allowed_tools=tools, permission_mode=mode), tuple(problems)
 
 
-def _with_models(file: AgentFile, ceiling: Ceiling) -> dict[str, Any] | None:
+def _with_models(file: AgentFile, ceiling: MaximumLimits) -> dict[str, Any] | None:
     """The adapter's section with the project's names for models under its own."""
     adapter = file.runner.adapter
     named = ceiling.models.get(str(adapter.get("type"))) if adapter is not None else None

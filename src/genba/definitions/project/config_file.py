@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from genba.definitions.project.sandbox_section import Ceiling, CeilingSection, SandboxSettings, WorktreeSection
+from genba.definitions.project.sandbox_section import CeilingSection, MaximumLimits, SandboxSettings, WorktreeSection
 from genba.definitions.project.telemetry_section import TelemetrySettings
 from genba.definitions.project.tracker_section import TrackerSection
 
@@ -127,9 +127,9 @@ class ProjectFile(_Section, frozen=True):
         Meta(description="By adapter, what a name such as opus or haiku means: the tool's own name of the model."),
     ] = {}
 
-    def ceiling(self, source: str) -> Ceiling:
+    def ceiling(self, source: str) -> MaximumLimits:
         """What no agent of the project may exceed."""
-        return Ceiling(
+        return MaximumLimits(
             source=source,
             sandbox=self.sandbox,
             worktree=self.worktree,

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from genba.domain.problems import Problem
 from genba.domain.sessions.outcomes import PermissionMode
-from genba.domain.sessions.sandbox import Credentials, Network, SandboxKind, WallLimits
+from genba.domain.sessions.sandbox import Credentials, Network, SandboxKind, SandboxLimits
 
 
 class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -105,7 +105,7 @@ class AgentSandbox(_AgentSection, frozen=True):
     limits: AgentLimits = AgentLimits()
 
 
-class Quarters(msgspec.Struct, frozen=True, kw_only=True):
+class AgentEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """Where an agent is to live, all things considered. Part of the frozen definition."""
 
     kind: SandboxKind | None = None
@@ -117,7 +117,7 @@ class Quarters(msgspec.Struct, frozen=True, kw_only=True):
     image: str = ""
     options: tuple[str, ...] = ()
     allow_ptrace: bool = False
-    limits: WallLimits = WallLimits()
+    limits: SandboxLimits = SandboxLimits()
     setup: str | tuple[str, ...] | None = None
     setup_timeout_seconds: float = 900
     copied: tuple[str, ...] = ()
@@ -125,7 +125,7 @@ class Quarters(msgspec.Struct, frozen=True, kw_only=True):
     ports: int = 0
 
 
-class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
+class MaximumLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What the project sets for all of its agents, and what none of them may exceed."""
 
     source: str = "defaults"
@@ -135,11 +135,11 @@ class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
     models: dict[str, dict[str, str]] = {}
 
 
-def quarters(ceiling: Ceiling, own: AgentSandbox) -> Quarters:
+def quarters(ceiling: MaximumLimits, own: AgentSandbox) -> AgentEnvironment:
     """The walls of one agent, once nothing in them is wider than the project's."""
     project, worktree = ceiling.sandbox, ceiling.worktree
     network = own.network if own.network is not None else project.network
-    return Quarters(
+    return AgentEnvironment(
         kind=own.kind or project.kind,
         network=network,
         allow=own.allow if own.allow is not None else project.allow,
@@ -157,7 +157,7 @@ def quarters(ceiling: Ceiling, own: AgentSandbox) -> Quarters:
     )
 
 
-def wider(ceiling: Ceiling, own: AgentSandbox, file: str) -> Iterator[Problem]:
+def wider(ceiling: MaximumLimits, own: AgentSandbox, file: str) -> Iterator[Problem]:
     """Everything in which an agent asks for more than the project gives."""
     project, at = ceiling.sandbox, "runner.sandbox"
     hint = f"sandbox in {ceiling.source} sets the most that an agent may have"
@@ -188,14 +188,14 @@ def _covers(known: str, host: str) -> bool:
     return known.startswith("*.") and host.endswith(known[1:]) and ":" not in known
 
 
-def _limits(project: LimitsOfWalls, own: AgentLimits) -> WallLimits:
+def _limits(project: LimitsOfWalls, own: AgentLimits) -> SandboxLimits:
     def pick(name: str) -> float | None:
         chosen: float | None = getattr(own, name)
         most: float | None = getattr(project, name)
         return chosen if chosen is not None else most
 
     memory, processes, disk, files = (pick(name) for name in ("memory_mb", "processes", "disk_mb", "files"))
-    return WallLimits(
+    return SandboxLimits(
         memory_mb=int(memory) if memory is not None else None,
         processes=int(processes) if processes is not None else None,
         cpus=pick("cpus"),

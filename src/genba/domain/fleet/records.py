@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from genba.domain.goals.goal import Goal
-from genba.domain.sessions.loop_state import Gap
+from genba.domain.sessions.loop_state import Feedback
 from genba.domain.sessions.session import SessionStart
 from genba.domain.tasks.task import Priority, Task
 from genba.domain.tracker.remote import TrackedPullRequest
@@ -88,7 +88,7 @@ class PartOrder(msgspec.Struct, frozen=True, kw_only=True):
     part: int = 1
     purpose: Purpose = Purpose.WORK
     cause: Cause = Cause.START
-    gap: Gap | None = None
+    gap: Feedback | None = None
     """What the next prompt must know: the answer, the conflict, the failing goals, the findings."""
     over: str = ""
     """With `conflict` and `red`: the commit of the target that it was tried on."""
@@ -347,7 +347,7 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
     free_disk_mb: int = 1 << 30
 
 
-class Field(msgspec.Struct, frozen=True, kw_only=True):
+class FleetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that the orchestrator decides on, read in one transaction."""
 
     now: str
@@ -370,7 +370,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     """The newest plan of each task."""
     proposals: dict[int, TrackedPullRequest] = {}
     """By task whose session waits for a pull request: that pull request, as it was last seen."""
-    findings: dict[int, Gap] = {}
+    findings: dict[int, Feedback] = {}
     """By such a task: what was said of its work on the forge, which its author has not heard yet."""
     pauses: tuple[ProviderPause, ...] = ()
     executors: tuple[Executor, ...] = ()

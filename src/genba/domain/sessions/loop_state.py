@@ -21,7 +21,7 @@ WAITS_FOR_PARTS = "parts: "
 _LONGEST_DETAIL, _LONGEST_OUTPUT = 20_000, 20_000
 
 
-class Gap(msgspec.Struct, frozen=True, kw_only=True):
+class Feedback(msgspec.Struct, frozen=True, kw_only=True):
     """The distance between what a reply claimed and what Genba saw. It goes into the next prompt."""
 
     check: str
@@ -33,7 +33,7 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
     pattern: str | None = None
     """The failure pattern that chooses the retry prompt."""
 
-    def bounded(self) -> "Gap":
+    def bounded(self) -> "Feedback":
         """The same, short enough for a prompt and a journal, however much was printed or claimed."""
         return msgspec.structs.replace(
             self,
@@ -78,7 +78,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     seconds_before: float = 0.0
     """Like `iterations_before`."""
-    gap: Gap | None = None
+    gap: Feedback | None = None
     denied: tuple[str, ...] = ()
     """Tools that the last reply was not allowed to use."""
     last_failure: Failure | None = None
@@ -109,7 +109,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
         """The failed attempts of each step, with one more at this one."""
         return self.attempts | {self.step: self.attempts.get(self.step, 0) + 1}
 
-    def again(self, gap: Gap) -> "LoopState":
+    def again(self, gap: Feedback) -> "LoopState":
         """Go on with what others found, with the iterations and the time of a beginning."""
         return msgspec.structs.replace(
             self,

@@ -47,7 +47,7 @@ class Credentials(StrEnum):
         return list(Credentials).index(self)
 
 
-class WallLimits(msgspec.Struct, frozen=True, kw_only=True):
+class SandboxLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How much an instance may use. None is no limit. Time is limited by the command itself."""
 
     memory_mb: int | None = None
@@ -82,7 +82,7 @@ Serve = Callable[[Any, Any], Awaitable[None]]
 """Handles one connection: an asyncio reader and writer."""
 
 
-class Gate(msgspec.Struct, frozen=True, kw_only=True):
+class EgressPort(msgspec.Struct, frozen=True, kw_only=True):
     """A port on the loopback inside the walls that leads to a handler on the host, and nowhere else."""
 
     name: str
@@ -110,7 +110,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """Called when the network is there, before the service starts."""
 
 
-class Cell(msgspec.Struct, frozen=True, kw_only=True):
+class SandboxSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What one instance can see and write. Everything has the same path inside and outside, but for the binds."""
 
     run: str
@@ -129,8 +129,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """What is mounted at `tree`, where it is no plain folder."""
     home_overlay: Overlay | None = None
     """What is mounted at `home`, where it is no plain folder."""
-    gates: tuple[Gate, ...] = ()
-    limits: WallLimits = WallLimits()
+    gates: tuple[EgressPort, ...] = ()
+    limits: SandboxLimits = SandboxLimits()
     image: str = ""
     """The image of a container; empty: the host's own system folders, read-only."""
     allow_ptrace: bool = False

@@ -6,7 +6,7 @@ from enum import StrEnum
 import msgspec
 
 from genba.domain.goals.verification import Verification
-from genba.domain.sessions.loop_state import Gap
+from genba.domain.sessions.loop_state import Feedback
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.tasks.task import Task
 
@@ -69,7 +69,7 @@ class Briefing(msgspec.Struct, frozen=True, kw_only=True):
     """The commit of this run that was verified last, when the verdict was `done`."""
     last: Verification | None = None
     """The newest verdict, when it sent the work back: the evidence to go on with."""
-    gap: Gap | None = None
+    gap: Feedback | None = None
     """What others want of the work before it lands, such as those who reviewed its pull request."""
     changes: ChangesRequested | None = None
     """What a review requested, while no newer commit was in review."""

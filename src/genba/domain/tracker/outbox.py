@@ -96,7 +96,7 @@ class DeedStatus(StrEnum):
         return self in (DeedStatus.DONE, DeedStatus.DROPPED)
 
 
-class Made(msgspec.Struct, frozen=True, kw_only=True):
+class DeliveryReceipt(msgspec.Struct, frozen=True, kw_only=True):
     """What a deed left on the outside."""
 
     address: str = ""
@@ -120,7 +120,7 @@ class OutboxEntry(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int = 0
     not_before: str = ""
     error: str = ""
-    made: Made | None = None
+    made: DeliveryReceipt | None = None
     run: str = ""
     created_at: str = ""
     sent_at: str = ""

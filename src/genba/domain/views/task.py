@@ -39,7 +39,7 @@ class AgentChoice(msgspec.Struct, frozen=True, kw_only=True):
     description: str = ""
 
 
-class TaskDeed(StrEnum):
+class TaskAction(StrEnum):
     """What a person can do with a task as it stands."""
 
     RUN = "run"
@@ -90,7 +90,7 @@ class TaskPicture(msgspec.Struct, frozen=True, kw_only=True):
     pull_requests: tuple[TrackedPullRequest, ...] = ()
     cost_usd: float = 0.0
     tokens: int = 0
-    deeds: tuple[TaskDeed, ...] = ()
+    deeds: tuple[TaskAction, ...] = ()
     agents: tuple[AgentChoice, ...] = ()
     """Who could be started on it."""
     agent: str = ""

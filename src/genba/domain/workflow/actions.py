@@ -109,7 +109,7 @@ class WorkflowError(GenbaError):
         return {"code": str(self.code), "message": self.message, "hint": self.hint, "action": self.action}
 
 
-class Piece(msgspec.Struct, frozen=True, kw_only=True):
+class SubtaskView(msgspec.Struct, frozen=True, kw_only=True):
     """A task or a subtask, as far as the next action depends on it."""
 
     number: int
@@ -167,11 +167,11 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     hierarchy: Hierarchy = Hierarchy.WORKER
     spawned: bool = True
     """Whether Genba started the instance; the others came by themselves."""
-    task: Piece | None = None
+    task: SubtaskView | None = None
     phase: Phase = Phase.NEW
     atomic: bool = False
     """Whether it was said that the task needs no subtasks."""
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[SubtaskView, ...] = ()
     """The subtasks, in the order in which they were made."""
     evidence: Evidence | None = None
     """The newest verdict on a claim of this task, or of the subtask in progress, when it was red."""
@@ -208,13 +208,13 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     """Tools that this action allows, besides those that are always allowed."""
     reason: str = ""
     """For `exit` and `wait`: why. For `handle_blocked`: what is wrong, `deadlock` when subtasks wait for each other."""
-    task: Piece | None = None
-    subtask: Piece | None = None
-    subtasks: tuple[Piece, ...] = ()
+    task: SubtaskView | None = None
+    subtask: SubtaskView | None = None
+    subtasks: tuple[SubtaskView, ...] = ()
     """What a manager delegates, waits for, or has to handle."""
-    next_subtask: Piece | None = None
+    next_subtask: SubtaskView | None = None
     """For `delegate`: the one to give away first."""
-    in_progress: tuple[Piece, ...] = ()
+    in_progress: tuple[SubtaskView, ...] = ()
     """For `wait`: the subtasks that somebody works on right now, without their texts."""
     evidence: Evidence | None = None
     choices: tuple[str, ...] = ()
@@ -240,7 +240,7 @@ ALWAYS = (
 """Tools that every session may call at any time."""
 
 
-class Seat(msgspec.Struct, frozen=True, kw_only=True):
+class AgentConnection(msgspec.Struct, frozen=True, kw_only=True):
     """Who is calling: one instance with a token, and what it is bound to."""
 
     id: str
@@ -333,7 +333,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
     created_at: str = ""
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class SessionResult(msgspec.Struct, frozen=True, kw_only=True):
     """What the blackboard says of a session when its instance has ended."""
 
     seated: bool = False

@@ -10,21 +10,21 @@ import click
 
 from genba.domain.errors import GenbaError
 from genba.entrypoints.cli.failures import show_warning
-from genba.wiring import House
+from genba.wiring import ProjectContext
 
 T = TypeVar("T")
 
 
-def house_here() -> House:
+def house_here() -> ProjectContext:
     """The house for as long as the command runs."""
-    house = asyncio.run(House.find(here()))
+    house = asyncio.run(ProjectContext.find(here()))
     click.get_current_context().call_on_close(house.close)
     return house
 
 
-def house_to_look() -> House:
+def house_to_look() -> ProjectContext:
     """The same, for who only looks, or stops what runs: settings that cannot be used are told, and in nobody's way."""
-    house, wrong = asyncio.run(House.find_to_look(here()))
+    house, wrong = asyncio.run(ProjectContext.find_to_look(here()))
     click.get_current_context().call_on_close(house.close)
     if wrong is not None:
         show_warning(f"{wrong.problems[0]}; only where the blackboard is was taken from that file   genba doctor")

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from genba.domain.errors import GenbaError, NotFoundError, UnexpectedError, UsageError
 from genba.entrypoints.web import api
 from genba.entrypoints.web.api import failed
-from genba.entrypoints.web.security import Gate, Passes, TooLargeError, is_api, is_known
+from genba.entrypoints.web.security import AuthMiddleware, Passes, TooLargeError, is_api, is_known
 from genba.entrypoints.web.site import Site
 
 _log = logging.getLogger("genba.web")
@@ -69,7 +69,7 @@ def application(
 
     app = Starlette(
         routes=routes,
-        middleware=[Middleware(Gate, passes=passes, hosts=hosts), Middleware(_Mishaps, site=site)],
+        middleware=[Middleware(AuthMiddleware, passes=passes, hosts=hosts), Middleware(_Mishaps, site=site)],
         exception_handlers={GenbaError: _of_ours(site), HTTPException: _of_http(site)},
         lifespan=lifespan,
     )

@@ -57,7 +57,7 @@ class Role(StrEnum):
     """May do what the commands can do."""
 
 
-class Visitor(msgspec.Struct, frozen=True, kw_only=True):
+class Principal(msgspec.Struct, frozen=True, kw_only=True):
     """Somebody who came in."""
 
     role: Role
@@ -95,7 +95,7 @@ class Passes(msgspec.Struct, frozen=True, kw_only=True):
         said = f"{kind}.{int(now + COOKIE_SECONDS)}"
         return f"{said}.{self._sign(said, token)}"
 
-    def visitor(self, cookie: str, now: float) -> Visitor | None:
+    def visitor(self, cookie: str, now: float) -> Principal | None:
         kind, _, rest = cookie.partition(".")
         until, _, signature = rest.partition(".")
         token = {"o": self.keys.operator, "v": self.keys.viewer}.get(kind, "")
@@ -106,14 +106,14 @@ class Passes(msgspec.Struct, frozen=True, kw_only=True):
         role = self.role_of(token)
         if role is None or int(until) < now:
             return None
-        return Visitor(role=role, csrf=self._sign(f"csrf.{cookie}", token))
+        return Principal(role=role, csrf=self._sign(f"csrf.{cookie}", token))
 
     def _sign(self, said: str, token: str) -> str:
         key = f"{self.keys.signing}.{token}".encode()
         return hmac.new(key, said.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
 
-class Gate:
+class AuthMiddleware:
     """An ASGI application in front of the site."""
 
     def __init__(self, app: ASGIApp, passes: Passes, hosts: frozenset[str]) -> None:
@@ -170,11 +170,11 @@ class Gate:
             return _told(path, 403, "you may look, and not change anything", "come in with the operator's link")
         return None
 
-    def _visitor(self, headers: Headers) -> Visitor | None:
+    def _visitor(self, headers: Headers) -> Principal | None:
         kind, _, token = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer":
             role = self._passes.role_of(token.strip())
-            return Visitor(role=role) if role is not None else None
+            return Principal(role=role) if role is not None else None
         kept = _cookies(headers).get(self._passes.name, "")
         return self._passes.visitor(kept, time.time()) if kept else None
 
@@ -198,18 +198,18 @@ def _bounded(receive: Receive) -> Receive:
     return counted
 
 
-def visitor_of(request: HTTPConnection) -> Visitor:
+def visitor_of(request: HTTPConnection) -> Principal:
     """Who asks; only behind the gate."""
     visitor = request.scope.get("visitor")
-    return visitor if isinstance(visitor, Visitor) else Visitor(role=Role.VIEWER)
+    return visitor if isinstance(visitor, Principal) else Principal(role=Role.VIEWER)
 
 
 def is_known(request: HTTPConnection) -> bool:
     """Whether somebody has come in. To others nothing is told, not even whose dashboard it is."""
-    return isinstance(request.scope.get("visitor"), Visitor)
+    return isinstance(request.scope.get("visitor"), Principal)
 
 
-def csrf_fits(visitor: Visitor, shown: str) -> bool:
+def csrf_fits(visitor: Principal, shown: str) -> bool:
     """Whether a request that changes something comes from a page of ours. Programs carry their token instead."""
     return not visitor.csrf or hmac.compare_digest(shown.encode("utf-8", "replace"), visitor.csrf.encode())
 

@@ -29,7 +29,7 @@ from genba.entrypoints.web.filters import FILTERS
 from genba.entrypoints.web.live import Hub
 from genba.entrypoints.web.security import CSRF_FIELD, CSRF_HEADER, csrf_fits, is_known, visitor_of
 from genba.wiring.dashboard.project import FieldWindow
-from genba.wiring.dashboard.queries import Lookout
+from genba.wiring.dashboard.queries import DashboardQueries
 from genba.wiring.verification.decisions import Decisions
 
 T = TypeVar("T")
@@ -66,7 +66,7 @@ _TO_THE_PAGE = {"target": "body"}
 class Site:
     """A project as its pages see it."""
 
-    def __init__(self, lookout: Lookout, decisions: Decisions, hub: Hub) -> None:
+    def __init__(self, lookout: DashboardQueries, decisions: Decisions, hub: Hub) -> None:
         self.lookout = lookout
         self.decisions = decisions
         self.hub = hub

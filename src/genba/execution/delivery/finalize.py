@@ -16,7 +16,7 @@ from genba.domain.problems import Problem
 from genba.domain.sessions.evidence import CheckResult
 from genba.domain.sessions.workspaces import MergeResult, MergeStatus, Proposal, PullRequest, Workspace
 from genba.execution.run_values import ReviewResult
-from genba.execution.session_context import World
+from genba.execution.session_context import SessionContext
 from genba.execution.shield import uncut
 from genba.judgement.verification.paths import some
 
@@ -86,7 +86,7 @@ class Finalizer:
 
     def __init__(
         self,
-        world: World,
+        world: SessionContext,
         workspace: Workspace,
         settings: Finalize,
         run: str,

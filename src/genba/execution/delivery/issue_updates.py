@@ -9,14 +9,14 @@ from genba.domain.events import EffectDone, EffectPlanned, Notice
 from genba.domain.sessions.loop_state import ClosureChoice
 from genba.domain.sessions.outcomes import ClosureAction, Outcome
 from genba.domain.tracker.issues import Issue, IssueChange
-from genba.execution.session_context import World
+from genba.execution.session_context import SessionContext
 from genba.judgement.loop.closure import change_on_block, change_on_completion, change_on_start, change_on_stop
 
 
 class IssueKeeper:
     """Keeps the issue of one run; without an issue it does nothing."""
 
-    def __init__(self, definition: AgentDefinition, world: World, number: int | None) -> None:
+    def __init__(self, definition: AgentDefinition, world: SessionContext, number: int | None) -> None:
         self.settings = definition.file.runner.integrations.github
         self.language = definition.language
         self.world = world

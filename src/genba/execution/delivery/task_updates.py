@@ -8,7 +8,7 @@ import msgspec
 
 from genba.domain.errors import StateConflictError
 from genba.domain.events import Notice
-from genba.domain.sessions.loop_state import Gap, LoopState
+from genba.domain.sessions.loop_state import Feedback, LoopState
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.session import SessionEnd, SessionStart
 from genba.domain.sessions.workspaces import MergeStatus, Workspace
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from genba.domain.ports import Journal, TaskLedger
     from genba.domain.sessions.outcomes import ClosureAction
     from genba.execution.delivery.finalize import Finalized
-    from genba.execution.session_context import World
+    from genba.execution.session_context import SessionContext
 
 
 class TaskKeeper:
@@ -129,7 +129,7 @@ class TaskKeeper:
     async def _is_done(self, number: int) -> bool:
         return (await self.ledger.look(number)).status is TaskStatus.DONE
 
-    async def begin(self, workspace: Workspace, world: World, process: int) -> Gap | None:
+    async def begin(self, workspace: Workspace, world: SessionContext, process: int) -> Feedback | None:
         """Claim the task. What comes back is what sent the work back the last time."""
         start = SessionStart(
             run=self.run,
@@ -179,7 +179,7 @@ class TaskKeeper:
             return ""
         return f"task #{self.number} waits for a review of {self.verified[:7]} by {_reviewer(task)}"
 
-    async def ask_review(self, world: World) -> str:
+    async def ask_review(self, world: SessionContext) -> str:
         """Create the review task, or the decision of a person; returns the next commands. Safe to repeat."""
         review = await self.ledger.ask_review(self.number, self.verified, self.run, world.review_rounds)
         if review.reviewer_type == "ai":
@@ -259,12 +259,12 @@ class TaskKeeper:
             self.journal.emit(Notice(message=f"task #{self.number} is {change.to}"))
 
 
-def first_gap(last: Verification | None) -> Gap | None:
+def first_gap(last: Verification | None) -> Feedback | None:
     """What the first prompt must know of the attempt before."""
     if last is None or last.done:
         return None
     told = evidence(last)
-    return Gap(check=told.name, detail=told.detail, output=told.output, claim="", attempt=1, max_attempts=1)
+    return Feedback(check=told.name, detail=told.detail, output=told.output, claim="", attempt=1, max_attempts=1)
 
 
 def _reviewer(task: Task) -> str:

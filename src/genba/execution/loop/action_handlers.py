@@ -8,7 +8,7 @@ from genba.definitions.agent.agent_json import Actions
 from genba.domain.errors import UnrecoverableError
 from genba.domain.events import ActionHandled, ActionRefused
 from genba.domain.sessions.loop_state import ClosureChoice, LoopState
-from genba.execution.session_context import World
+from genba.execution.session_context import SessionContext
 from genba.judgement.loop.action_blocks import ActionBlock, find_actions
 from genba.judgement.loop.claims import read_closure
 
@@ -23,7 +23,7 @@ class Signals(msgspec.Struct, frozen=True):
     closure: ClosureChoice | None = None
 
 
-async def handle_actions(text: str, settings: Actions, world: World, state: LoopState) -> Signals:
+async def handle_actions(text: str, settings: Actions, world: SessionContext, state: LoopState) -> Signals:
     """Refuse what is not allowed, hand over the rest, and gather what it signals."""
     signals = Signals()
     for block in find_actions(text, settings):
@@ -39,7 +39,7 @@ async def handle_actions(text: str, settings: Actions, world: World, state: Loop
     return signals
 
 
-async def _handle(block: ActionBlock, handler: str, world: World, signals: Signals) -> tuple[Signals, str]:
+async def _handle(block: ActionBlock, handler: str, world: SessionContext, signals: Signals) -> tuple[Signals, str]:
     match handler:
         case "builtin:record":
             return signals, msgspec.json.encode(block.content).decode()

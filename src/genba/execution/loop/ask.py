@@ -34,14 +34,14 @@ from genba.domain.sessions.loop_state import LoopState
 from genba.domain.sessions.replies import Ask, Reply, Usage
 from genba.domain.tool_names import is_listed
 from genba.execution.loop.prompts import ResolvedPrompt, refusal_section
-from genba.execution.session_context import World
+from genba.execution.session_context import SessionContext
 from genba.judgement.language.sentences import in_language
 from genba.judgement.language.wording import say
 from genba.judgement.loop.budgets import time_left
 from genba.judgement.loop.claims import ClaimKind, read_claim
 from genba.judgement.loop.retries import wait_before_retry
 from genba.judgement.loop.structured_output import last_block, whole_reply
-from genba.judgement.loop.transitions import Move, Refusal, follow, gate_move
+from genba.judgement.loop.transitions import Refusal, StepTransition, follow, gate_move
 
 _LONGEST_REPLY = 100_000
 _LEAST_STRUCTURED = 16 * 1024
@@ -74,7 +74,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     reply: Reply
     structured: dict[str, Any] | None
-    move: Move | None
+    move: StepTransition | None
     usage: Usage
     asks: int
     unfit: str = ""
@@ -84,7 +84,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 class Asking:
     """Puts the question of one iteration until there is an answer that can be judged."""
 
-    def __init__(self, definition: AgentDefinition, world: World, instance: AgentInstance, issue: int | None) -> None:
+    def __init__(
+        self, definition: AgentDefinition, world: SessionContext, instance: AgentInstance, issue: int | None
+    ) -> None:
         self.definition = definition
         self.world = world
         self.instance = instance
@@ -264,7 +266,7 @@ class Asking:
         size = len(msgspec.json.encode(structured)) if structured is not None else 0
         return Refusal(say(self.definition.language, "large_json", size=size, most=most)) if size > most else None
 
-    def _fit(self, step_id: str, structured: dict[str, Any] | None) -> Move | Refusal | None:
+    def _fit(self, step_id: str, structured: dict[str, Any] | None) -> StepTransition | Refusal | None:
         """The way on, nothing for a step without a gate, or why the reply cannot be used."""
         step = self.definition.step(step_id)
         if read_claim(structured).kind is ClaimKind.BLOCKED:

@@ -19,11 +19,11 @@ from genba.execution.loop.ask import Answer, Asking, OutOfTime
 from genba.execution.loop.messages import Delivery
 from genba.execution.loop.observation import Observing
 from genba.execution.loop.prompts import Prompts, ResolvedPrompt
-from genba.execution.session_context import World
+from genba.execution.session_context import SessionContext
 from genba.judgement.loop.budgets import exhausted
 from genba.judgement.loop.claims import read_claim, read_closure
 from genba.judgement.loop.structured_output import field
-from genba.judgement.loop.verdicts import Heard, Judge, Verdict, VerdictKind
+from genba.judgement.loop.verdicts import Judge, ParsedReply, Verdict, VerdictKind
 
 _SUMMARY_LENGTH = 600
 
@@ -31,7 +31,7 @@ _SUMMARY_LENGTH = 600
 class Work:
     """What git shows of the work while an iteration asks."""
 
-    def __init__(self, judge: Judge, observing: Observing, world: World) -> None:
+    def __init__(self, judge: Judge, observing: Observing, world: SessionContext) -> None:
         self.judge = judge
         self.observing = observing
         self.world = world
@@ -53,7 +53,7 @@ class Loop:
     def __init__(
         self,
         definition: AgentDefinition,
-        world: World,
+        world: SessionContext,
         workspace: Workspace,
         judge: Judge,
         prompts: Prompts,
@@ -182,7 +182,7 @@ class Loop:
         before: LoopState,
         after: LoopState,
         answer: Answer,
-        heard: Heard,
+        heard: ParsedReply,
         verdict: Verdict,
         facts: TreeFacts,
         results: tuple[CheckResult, ...],
@@ -213,9 +213,9 @@ def _moved(state: LoopState, facts: TreeFacts) -> bool:
     return facts.mark != state.seen if state.seen else bool(facts.commits or facts.dirty)
 
 
-def _heard(answer: Answer, signals: Signals) -> Heard:
+def _heard(answer: Answer, signals: Signals) -> ParsedReply:
     claim = read_claim(answer.structured)
-    return Heard(
+    return ParsedReply(
         text=answer.reply.text,
         structured=answer.structured,
         claim=claim,

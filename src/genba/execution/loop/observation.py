@@ -8,7 +8,7 @@ from genba.domain.events import CheckFinished
 from genba.domain.sessions.evidence import CheckResult, CheckStatus, TreeFacts
 from genba.domain.sessions.loop_state import LoopState
 from genba.domain.sessions.workspaces import Workspace
-from genba.execution.session_context import World
+from genba.execution.session_context import SessionContext
 from genba.judgement.language.wording import say
 from genba.judgement.loop.git_checks import judge_check
 from genba.judgement.loop.verdicts import Judge
@@ -17,7 +17,7 @@ from genba.judgement.loop.verdicts import Judge
 class Observing:
     """Gathers the evidence of one iteration. It believes nothing that the reply says."""
 
-    def __init__(self, judge: Judge, world: World, workspace: Workspace, issue: int | None) -> None:
+    def __init__(self, judge: Judge, world: SessionContext, workspace: Workspace, issue: int | None) -> None:
         self.judge = judge
         self.world = world
         self.workspace = workspace

@@ -25,7 +25,7 @@ from genba.definitions.steps.steps_registry import Gate
 from genba.definitions.steps.templates import fill, output_variable, variables_in
 from genba.definitions.steps.variables import IN_RETRY, WITH_ISSUE
 from genba.domain.long_text import shortened
-from genba.domain.sessions.loop_state import ANSWER, Gap, LoopState
+from genba.domain.sessions.loop_state import ANSWER, Feedback, LoopState
 from genba.domain.sessions.workspaces import Workspace
 from genba.domain.tracker.issues import Issue
 from genba.execution.loop.messages import is_new
@@ -193,7 +193,7 @@ def _plain(language: str, key: str) -> str:
     return say(language, key).replace("{{", "{").replace("}}", "}")
 
 
-def gap_section(gap: Gap, language: str = "en") -> str:
+def gap_section(gap: Feedback, language: str = "en") -> str:
     """What the next attempt must know: what was claimed, what was seen."""
     gap = gap.bounded()
     if gap.check == ANSWER:

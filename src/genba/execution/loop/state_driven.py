@@ -20,11 +20,11 @@ from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.replies import Usage
 from genba.domain.sessions.trailers import trailers
 from genba.domain.sessions.workspaces import Workspace
-from genba.domain.workflow.actions import Message, Standing
+from genba.domain.workflow.actions import Message, SessionResult
 from genba.execution.loop.ask import Asking, OutOfTime
 from genba.execution.loop.messages import Delivery
 from genba.execution.loop.prompts import Prompts, ResolvedPrompt
-from genba.execution.session_context import World
+from genba.execution.session_context import SessionContext
 from genba.execution.verification.session_verification import Proof
 from genba.judgement.language.sentences import in_language
 from genba.judgement.language.wording import say
@@ -49,7 +49,7 @@ class StateDrivenLoop:
     def __init__(
         self,
         definition: AgentDefinition,
-        world: World,
+        world: SessionContext,
         workspace: Workspace,
         prompts: Prompts,
         asking: Asking,
@@ -127,12 +127,12 @@ class StateDrivenLoop:
             standing = await self._known()
         return _has_result(standing)
 
-    async def _standing(self) -> Standing:
+    async def _standing(self) -> SessionResult:
         async with self.claiming:
             await self._workflow.leave(self.workspace.run, "its instance has ended")
             return await self._known()
 
-    async def _known(self) -> Standing:
+    async def _known(self) -> SessionResult:
         """What the blackboard says; a claim that was verified counts before whoever answers it has written it down."""
         standing = await self._workflow.standing(self.workspace.run)
         if self.proof is None or _has_result(standing) or await self.proof.known(self.workspace) is None:
@@ -144,7 +144,7 @@ class StateDrivenLoop:
         assert self.world.workflow is not None  # noqa: S101  (a run whose agent asks has one)
         return self.world.workflow
 
-    async def _left_behind(self, state: LoopState, standing: Standing) -> TreeFacts:
+    async def _left_behind(self, state: LoopState, standing: SessionResult) -> TreeFacts:
         """What is seen of the work. What it left is committed where the adapter asks for it, but for verified work."""
         if self.world.adapter_commits and not standing.completed and not self.definition.manages:
             author = f"{self.definition.file.title} <{self.definition.name}@agents.invalid>"
@@ -154,7 +154,7 @@ class StateDrivenLoop:
         return await self.world.trees.observe(self.workspace)
 
     def _judged(
-        self, after: LoopState, standing: Standing, facts: TreeFacts, failed: tuple[Outcome, str, str] | None
+        self, after: LoopState, standing: SessionResult, facts: TreeFacts, failed: tuple[Outcome, str, str] | None
     ) -> LoopState:
         redact = self.world.redact
         if standing.completed:
@@ -173,7 +173,7 @@ class StateDrivenLoop:
             return after.end(outcome, redact(reason), hint)
         return self._without_result(after, standing, facts)
 
-    def _without_result(self, after: LoopState, standing: Standing, facts: TreeFacts) -> LoopState:
+    def _without_result(self, after: LoopState, standing: SessionResult, facts: TreeFacts) -> LoopState:
         """The instance has just stopped. It is started again and told so, as long as something moves."""
         told = _stopped_at(standing)
         failure = Failure(f"{_RESULT}: {standing.last_action}", facts.tree)
@@ -228,11 +228,11 @@ class StateDrivenLoop:
         )
 
 
-def _has_result(standing: Standing) -> bool:
+def _has_result(standing: SessionResult) -> bool:
     return bool(standing.completed or standing.blocked or standing.parked or standing.paused or standing.refused)
 
 
-def _stopped_at(standing: Standing) -> str:
+def _stopped_at(standing: SessionResult) -> str:
     if not standing.seated:
         return "the instance ended, and had never authenticated"
     last = standing.last_action or "get_next_action"

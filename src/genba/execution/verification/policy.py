@@ -101,7 +101,7 @@ class BaseRules(msgspec.Struct, frozen=True):
     detected: Detected
 
     def policy(self, task: Task | None, may_change: tuple[str, ...] = (), *, own_goals: bool = False) -> Policy:
-        """See `Rulebook.freeze`."""
+        """See `PolicyResolver.freeze`."""
         rules = self.rules
         goals = [] if own_goals else _dod(rules, self.origin)
         settings = rules.task_types.get(task.type, TaskTypeSettings()) if task is not None else TaskTypeSettings()
@@ -128,7 +128,7 @@ class BaseRules(msgspec.Struct, frozen=True):
         )
 
 
-class Rulebook:
+class PolicyResolver:
     """Freezes policies. `fallback` are the settings of the user's checkout, for a base that has none committed."""
 
     def __init__(self, history: History, fallback: RulesFile | None, fallback_source: str) -> None:

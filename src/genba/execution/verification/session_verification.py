@@ -14,7 +14,7 @@ from genba.domain.sessions.evidence import CheckResult, CheckStatus
 from genba.domain.sessions.workspaces import Proposal, Workspace
 from genba.execution.delivery.pull_request_text import Evidence, evidence_of
 from genba.execution.delivery.task_updates import TaskKeeper
-from genba.execution.session_context import World
+from genba.execution.session_context import SessionContext
 from genba.execution.verification.policy import Policy
 from genba.execution.verification.verify import evidence
 
@@ -37,7 +37,9 @@ PolicyOf = Callable[[str], Awaitable[Policy]]
 class Proof:
     """Verifies the work of one run against what it is held to, and writes down what was seen."""
 
-    def __init__(self, world: World, policy: Policy, agent: str, tasks: TaskKeeper | None, policy_of: PolicyOf) -> None:
+    def __init__(
+        self, world: SessionContext, policy: Policy, agent: str, tasks: TaskKeeper | None, policy_of: PolicyOf
+    ) -> None:
         self.world = world
         self.policy = policy
         """What the newest verdict held the work to; at first, what the session began with."""

@@ -17,7 +17,7 @@ class Refusal(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Move(msgspec.Struct, frozen=True):
+class StepTransition(msgspec.Struct, frozen=True):
     """Where the flow goes. No target means its end."""
 
     intent: Intent
@@ -28,7 +28,9 @@ class Move(msgspec.Struct, frozen=True):
         return self.target is None
 
 
-def gate_move(step_id: str, step: Step, structured: dict[str, Any] | None, language: str = "en") -> Move | Refusal:
+def gate_move(
+    step_id: str, step: Step, structured: dict[str, Any] | None, language: str = "en"
+) -> StepTransition | Refusal:
     """The way on that a gated reply names, if it may."""
     gate = step.structured_gate
     assert gate is not None  # noqa: S101  (callers ask only for gated steps)
@@ -46,26 +48,28 @@ def gate_move(step_id: str, step: Step, structured: dict[str, Any] | None, langu
     return follow(step_id, step, intent, field(structured, gate.target_field), language)
 
 
-def follow(step_id: str, step: Step, intent: Intent, chosen: Any = None, language: str = "en") -> Move | Refusal:
+def follow(
+    step_id: str, step: Step, intent: Intent, chosen: Any = None, language: str = "en"
+) -> StepTransition | Refusal:
     """Where an intent leads from a step."""
     transition = step.transition(intent)
     if transition is None:
-        return Move(intent, step_id)
+        return StepTransition(intent, step_id)
     if intent is Intent.JUMP and transition.targets:
         if chosen not in transition.targets:
             allowed = ", ".join(transition.targets)
             return Refusal(say(language, "target_not_allowed", chosen=chosen, allowed=allowed))
-        return Move(intent, str(chosen))
-    return Move(intent, transition.target)
+        return StepTransition(intent, str(chosen))
+    return StepTransition(intent, transition.target)
 
 
-def ungated_move(step_id: str, step: Step, forward: bool) -> Move:
+def ungated_move(step_id: str, step: Step, forward: bool) -> StepTransition:
     """A step without a gate goes on when its work seems done, and stays otherwise."""
     if not forward:
-        return Move(Intent.REPEAT, step_id)
+        return StepTransition(Intent.REPEAT, step_id)
     intent = Intent.CLOSING if step.step_kind is StepKind.CLOSURE else Intent.NEXT
     found = follow(step_id, step, intent)
-    return found if isinstance(found, Move) else Move(Intent.REPEAT, step_id)
+    return found if isinstance(found, StepTransition) else StepTransition(Intent.REPEAT, step_id)
 
 
 def working_step(steps: Mapping[str, Step], at: str, been: Collection[str]) -> str:

@@ -18,13 +18,13 @@ from genba.definitions.agent.completion import (
 )
 from genba.definitions.agent.definition import AgentDefinition
 from genba.domain.sessions.evidence import CheckResult, TreeFacts
-from genba.domain.sessions.loop_state import Failure, Gap, LoopState
+from genba.domain.sessions.loop_state import Failure, Feedback, LoopState
 from genba.domain.sessions.outcomes import FORWARD_INTENTS, Outcome, StepKind
 from genba.domain.text_limits import cut
 from genba.judgement.language.sentences import in_language
 from genba.judgement.loop.claims import Claim, ClaimKind, explanation
 from genba.judgement.loop.completion import Handlers, SchemaFit, Snapshot, judge_completion
-from genba.judgement.loop.transitions import Move, ungated_move
+from genba.judgement.loop.transitions import StepTransition, ungated_move
 
 _OUTPUT_IN_PROMPT = 4000
 
@@ -43,11 +43,11 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     step: str
     outcome: Outcome | None = None
-    gap: Gap | None = None
+    gap: Feedback | None = None
     failure: Failure | None = None
 
 
-class Heard(msgspec.Struct, frozen=True, kw_only=True):
+class ParsedReply(msgspec.Struct, frozen=True, kw_only=True):
     """What a reply said, as far as judgement is concerned."""
 
     text: str
@@ -57,7 +57,7 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
     """An action block signalled completion."""
     blocked: str
     """Why the instance cannot go on; empty when it can."""
-    move: Move | None
+    move: StepTransition | None
     """The way on that the gate found; None for a step without a gate."""
     unfit: str = ""
     """Why no reply fitted its gate, when the fallback intent was taken."""
@@ -72,7 +72,7 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
 class Weighing(msgspec.Struct, frozen=True):
     """What a reply amounts to before any check has run."""
 
-    move: Move
+    move: StepTransition
     gating: bool
     """Whether a failed check counts: the step is being left, or the agent would be done."""
     due: tuple[str, ...]
@@ -89,7 +89,7 @@ class Judge:
         self.fits = fits
         self.parts = walk(definition.completion)
 
-    def move(self, state: LoopState, heard: Heard) -> Move:
+    def move(self, state: LoopState, heard: ParsedReply) -> StepTransition:
         """The way on: the gate's, or for a step without a gate the one that its work suggests."""
         if heard.move is not None:
             return heard.move
@@ -98,7 +98,9 @@ class Judge:
 
     def judges_by_work(self, state: LoopState) -> bool:
         """Whether checks alone can bring a session on at this step, with no structured output at all."""
-        silent = Heard(text="", structured=None, claim=Claim(ClaimKind.NONE), signalled=False, blocked="", move=None)
+        silent = ParsedReply(
+            text="", structured=None, claim=Claim(ClaimKind.NONE), signalled=False, blocked="", move=None
+        )
         if any(isinstance(part, StructuredSignal | KeywordSignal) for part in self.parts):
             supposed = self._snapshot(state, silent, self.move(state, silent), None, issue_closed=False)
             return judge_completion(self.definition.completion, supposed, self.handlers, self.fits).complete
@@ -107,7 +109,7 @@ class Judge:
         has_checks = bool(self.definition.step(state.step).completion_conditions)
         return has_checks and any(isinstance(part, StepMachine) for part in self.parts)
 
-    def weigh(self, state: LoopState, heard: Heard, issue_closed: bool) -> Weighing:
+    def weigh(self, state: LoopState, heard: ParsedReply, issue_closed: bool) -> Weighing:
         """What a reply amounts to before any check has run: where it leads, and which checks are due."""
         move = self.move(state, heard)
         supposed = self._snapshot(state, heard, move, None, issue_closed)
@@ -125,7 +127,7 @@ class Judge:
     def judge(
         self,
         state: LoopState,
-        heard: Heard,
+        heard: ParsedReply,
         weighing: Weighing,
         results: tuple[CheckResult, ...],
         facts: TreeFacts,
@@ -156,7 +158,7 @@ class Judge:
             return self._unfit(state, heard.unfit, target, facts)
         return Verdict(kind=VerdictKind.CONTINUE, reason=finding.reason, step=target)
 
-    def _passes_on(self, state: LoopState, heard: Heard, failed: CheckResult) -> bool:
+    def _passes_on(self, state: LoopState, heard: ParsedReply, failed: CheckResult) -> bool:
         """Whether a step is left without words while the work is not done: its own checks hold, and a step follows."""
         step = self.definition.step(state.step)
         silent = heard.structured is None and heard.move is None
@@ -197,7 +199,12 @@ class Judge:
         return step_id in checking or not checking
 
     def _snapshot(
-        self, state: LoopState, heard: Heard, move: Move, passed: dict[str, bool] | None, issue_closed: bool
+        self,
+        state: LoopState,
+        heard: ParsedReply,
+        move: StepTransition,
+        passed: dict[str, bool] | None,
+        issue_closed: bool,
     ) -> Snapshot:
         return Snapshot(
             iterations=state.iterations + 1,
@@ -236,7 +243,7 @@ class Judge:
         used = state.iterations - state.iterations_before
         if isinstance(completion, IterationBudget) and used + 1 >= completion.max_iterations:
             return self._stop(state, Outcome.INCOMPLETE, f"the iterations are done, and {said}")
-        gap = Gap(
+        gap = Feedback(
             check=failed.name,
             detail=failed.detail,
             output=failed.output[-_OUTPUT_IN_PROMPT:],

@@ -9,7 +9,7 @@ from enum import StrEnum
 import msgspec
 
 from genba.domain.fleet.records import Cause, Escalation, Purpose, Resources
-from genba.domain.sessions.loop_state import Gap
+from genba.domain.sessions.loop_state import Feedback
 from genba.domain.tasks.task import Blocker
 
 
@@ -23,7 +23,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it has others carry out the parts of its task, rather than work itself."""
 
 
-class Me(msgspec.Struct, frozen=True, kw_only=True):
+class WorkerContext(msgspec.Struct, frozen=True, kw_only=True):
     """The executor that decides, and what it has."""
 
     executor: str
@@ -90,7 +90,7 @@ class Start(_Move, frozen=True, kw_only=True):
     """Where a task without a parent starts and lands; empty: the branch that is checked out."""
     price: float = 0.0
     """How much it is expected to get in the way of others."""
-    gap: Gap | None = None
+    gap: Feedback | None = None
 
 
 class Continue(_Move, frozen=True, kw_only=True):
@@ -102,7 +102,7 @@ class Continue(_Move, frozen=True, kw_only=True):
     """The number of the part that begins."""
     cause: Cause
     reason: str
-    gap: Gap | None = None
+    gap: Feedback | None = None
     landed: str = ""
 
     @property

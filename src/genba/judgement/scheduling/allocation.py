@@ -12,7 +12,7 @@ from genba.judgement.scheduling.actions import Move, Start, Wait, WaitReason
 from genba.judgement.scheduling.capacity import Capacity, Full
 from genba.judgement.scheduling.critical_path import Rank, chains, rank, steps_aged
 from genba.judgement.scheduling.overlap import FREE, Price, Writer, price
-from genba.judgement.scheduling.scheduler_view import Situation
+from genba.judgement.scheduling.scheduler_view import SchedulerView
 from genba.judgement.scheduling.starting import begin
 
 WRITING = (Purpose.WORK, Purpose.INTEGRATE)
@@ -47,7 +47,7 @@ class Candidate:
         return (self.urgency[0], round(self.price.known, 3), *self.urgency[1:])
 
 
-def give_away(at: Situation, capacity: Capacity, starts: list[Start], plain: list[Task]) -> Iterator[Move]:
+def give_away(at: SchedulerView, capacity: Capacity, starts: list[Start], plain: list[Task]) -> Iterator[Move]:
     """Each of the sessions that could begin: it begins, or it waits and says why."""
     if (full := capacity.anybody()) is not None:
         numbers = (*(start.task for start in starts), *(task.number for task in plain))
@@ -87,7 +87,7 @@ def give_away(at: Situation, capacity: Capacity, starts: list[Start], plain: lis
                 one.add((more,))
 
 
-def _begun(at: Situation, capacity: Capacity, best: Candidate) -> Move:
+def _begun(at: SchedulerView, capacity: Capacity, best: Candidate) -> Move:
     assert best.start is not None  # noqa: S101  (whoever is in the window has been looked at)
     agent, provider = best.start.agent, best.start.provider
     if (full := capacity.refusal(agent, provider)) is not None:
@@ -99,13 +99,13 @@ def _begun(at: Situation, capacity: Capacity, best: Candidate) -> Move:
     return msgspec.structs.replace(best.start, price=best.price.value)
 
 
-def _waits_for_long(at: Situation, best: Candidate, begun: Move) -> bool:
+def _waits_for_long(at: SchedulerView, best: Candidate, begun: Move) -> bool:
     """One that waits for long keeps its paths free: who comes after it does not begin in its place."""
     overlaps = isinstance(begun, Wait) and begun.kind is WaitReason.OVERLAP
     return overlaps and steps_aged(best.task, at.now, at.settings.work.ageing_hours) > 0
 
 
-def _candidates(at: Situation, starts: list[Start], plain: list[Task]) -> Iterator[Candidate]:
+def _candidates(at: SchedulerView, starts: list[Start], plain: list[Task]) -> Iterator[Candidate]:
     lengths = chains(at.field.tasks) if starts or plain else {}
     hours = at.settings.work.ageing_hours
     for start in starts:
@@ -118,12 +118,12 @@ def _candidates(at: Situation, starts: list[Start], plain: list[Task]) -> Iterat
         yield Candidate(task, None, rank(task, lengths.get(task.number, 0), at.now, hours))
 
 
-def _writers(at: Situation) -> list[Writer]:
+def _writers(at: SchedulerView) -> list[Writer]:
     found = (_writer(at, session) for session in at.field.sessions)
     return [writer for writer in found if writer is not None]
 
 
-def _writer(at: Situation, session: FleetSession) -> Writer | None:
+def _writer(at: SchedulerView, session: FleetSession) -> Writer | None:
     if session.status == "ended" or session.purpose not in WRITING:
         return None
     task = at.field.tasks.get(session.task)

@@ -5,7 +5,7 @@ from collections import Counter
 import msgspec
 
 from genba.judgement.scheduling.actions import WaitReason
-from genba.judgement.scheduling.scheduler_view import Situation
+from genba.judgement.scheduling.scheduler_view import SchedulerView
 
 
 class Full(msgspec.Struct, frozen=True):
@@ -19,7 +19,7 @@ class Full(msgspec.Struct, frozen=True):
 class Capacity:
     """What is left while one look at the field gives sessions away."""
 
-    def __init__(self, at: Situation) -> None:
+    def __init__(self, at: SchedulerView) -> None:
         self.at = at
         self.free = max(0, at.me.workers - at.me.running)
         self.total = len(at.running)

@@ -8,7 +8,7 @@ wait. Finished work goes first: it lands before anything new begins.
 from collections.abc import Iterator
 
 from genba.definitions.project.work_sections import FleetSettings
-from genba.domain.fleet.records import EntryStatus, EscalationKind, Field, FleetSession, MergeEntry
+from genba.domain.fleet.records import EntryStatus, EscalationKind, FleetSession, FleetSnapshot, MergeEntry
 from genba.domain.tasks.task import BlockerKind, Task, TaskStatus
 from genba.judgement.scheduling import escalations, spending
 from genba.judgement.scheduling.actions import (
@@ -16,7 +16,6 @@ from genba.judgement.scheduling.actions import (
     Continue,
     EndSession,
     Escalate,
-    Me,
     Move,
     Reopen,
     Start,
@@ -24,11 +23,12 @@ from genba.judgement.scheduling.actions import (
     Wait,
     WaitReason,
     Withdraw,
+    WorkerContext,
 )
 from genba.judgement.scheduling.allocation import give_away
 from genba.judgement.scheduling.capacity import Capacity
 from genba.judgement.scheduling.critical_path import circles, waits_for
-from genba.judgement.scheduling.scheduler_view import Situation
+from genba.judgement.scheduling.scheduler_view import SchedulerView
 from genba.judgement.scheduling.starting import begin
 from genba.judgement.scheduling.waiting_sessions import ABORTED, after_single_session, go_on
 from genba.judgement.timestamps import holds_off, later
@@ -38,15 +38,15 @@ _FOR_A_PERSON = (WaitReason.PERSON, WaitReason.PULL_REQUEST, WaitReason.HELD, Wa
 _OPEN_ENTRIES = (EntryStatus.QUEUED, EntryStatus.STUCK)
 
 
-def moves(field: Field, settings: FleetSettings, me: Me) -> tuple[Move, ...]:
+def moves(field: FleetSnapshot, settings: FleetSettings, me: WorkerContext) -> tuple[Move, ...]:
     """Everything that can be done now, and for the rest why not. What brings work home comes first."""
-    return tuple(_Look(Situation(field, settings, me)).all())
+    return tuple(_Look(SchedulerView(field, settings, me)).all())
 
 
 class _Look:
     """One look at the field."""
 
-    def __init__(self, at: Situation) -> None:
+    def __init__(self, at: SchedulerView) -> None:
         self.at = at
         self.field = at.field
         self.capacity = Capacity(at)

@@ -20,25 +20,25 @@ from genba.judgement.language.sentences import in_language, output_in
 from genba.judgement.language.wording import say
 from genba.judgement.scheduling.actions import Escalate
 from genba.judgement.scheduling.attempts import tried
-from genba.judgement.scheduling.scheduler_view import Situation
+from genba.judgement.scheduling.scheduler_view import SchedulerView
 from genba.judgement.scheduling.spending import Budget
 from genba.judgement.verification.paths import some
 
 _BLOCKABLE = (TaskStatus.OPEN, TaskStatus.IN_PROGRESS)
 
 
-def _language(at: Situation) -> str:
+def _language(at: SchedulerView) -> str:
     return at.settings.workflow.language
 
 
-def question(at: Situation, task: Task, session: FleetSession) -> Escalate:
+def question(at: SchedulerView, task: Task, session: FleetSession) -> Escalate:
     asked = session.reason or say(_language(at), "ask_nothing")
     return _escalate(
         at, task, EscalationKind.QUESTION, asked, BlockerKind.NEEDS_INPUT, session, evidence={"part": session.part}
     )
 
 
-def attempts(at: Situation, task: Task, why: str, failures: Sequence[FleetSession]) -> Escalate:
+def attempts(at: SchedulerView, task: Task, why: str, failures: Sequence[FleetSession]) -> Escalate:
     asked = say(_language(at), "ask_attempts", why=in_language(_language(at), why))
     last = failures[-1] if failures else None
     told: dict[str, Any] = {"tried": tried(failures, _language(at))}
@@ -47,7 +47,7 @@ def attempts(at: Situation, task: Task, why: str, failures: Sequence[FleetSessio
     return _escalate(at, task, EscalationKind.ATTEMPTS, asked, BlockerKind.FAILED, last, evidence=told)
 
 
-def merge(at: Situation, task: Task, session: FleetSession, entry: MergeEntry, kind: EscalationKind) -> Escalate:
+def merge(at: SchedulerView, task: Task, session: FleetSession, entry: MergeEntry, kind: EscalationKind) -> Escalate:
     key, blocker = "ask_red", BlockerKind.FAILED
     if entry.status is EntryStatus.WITHDRAWN:
         key = "ask_withdrawn"
@@ -71,13 +71,13 @@ def merge(at: Situation, task: Task, session: FleetSession, entry: MergeEntry, k
     return _escalate(at, task, kind, asked, blocker, session, commit=entry.commit, evidence=told)
 
 
-def proposal(at: Situation, task: Task, session: FleetSession, why: str, kind: EscalationKind) -> Escalate:
+def proposal(at: SchedulerView, task: Task, session: FleetSession, why: str, kind: EscalationKind) -> Escalate:
     blocker = BlockerKind.CONFLICT if kind is EscalationKind.CONFLICT else BlockerKind.FAILED
     asked = say(_language(at), "ask_proposal", why=in_language(_language(at), why), rounds=session.rounds)
     return _escalate(at, task, kind, asked, blocker, session, evidence={"round": session.rounds})
 
 
-def closure(at: Situation, task: Task, session: FleetSession, target: str, landed: str) -> Escalate:
+def closure(at: SchedulerView, task: Task, session: FleetSession, target: str, landed: str) -> Escalate:
     reason = in_language(_language(at), session.reason)
     asked = say(_language(at), "ask_closure", target=target, landed=landed[:7], reason=reason)
     told = {"landed": landed, "part": session.part, "target": target, "last_reason": reason}
@@ -85,7 +85,7 @@ def closure(at: Situation, task: Task, session: FleetSession, target: str, lande
 
 
 def review(
-    at: Situation, task: Task, session: FleetSession | None, commit: str, why: str, last: Review | None = None
+    at: SchedulerView, task: Task, session: FleetSession | None, commit: str, why: str, last: Review | None = None
 ) -> Escalate:
     told: dict[str, Any] = {"round": session.reviews if session else 0}
     if last is not None:
@@ -95,13 +95,13 @@ def review(
     )
 
 
-def budget(at: Situation, task: Task, session: FleetSession | None, found: Budget) -> Escalate:
+def budget(at: SchedulerView, task: Task, session: FleetSession | None, found: Budget) -> Escalate:
     asked = say(_language(at), "ask_budget", what=in_language(_language(at), found.what), setting=found.setting)
     told = {"scope": found.scope, "spent_usd": found.spent, "limit_usd": found.limit}
     return _escalate(at, task, EscalationKind.BUDGET, asked, BlockerKind.RESOURCE, session, evidence=told)
 
 
-def plan(at: Situation, task: Task, proposed: Plan) -> Escalate:
+def plan(at: SchedulerView, task: Task, proposed: Plan) -> Escalate:
     asked = say(_language(at), "ask_plan", count=len(proposed.subtasks))
     told = {
         "plan": proposed.id,
@@ -112,7 +112,7 @@ def plan(at: Situation, task: Task, proposed: Plan) -> Escalate:
     return Escalate(escalation=msgspec.structs.replace(made.escalation, run=proposed.run))
 
 
-def stopped(at: Situation, task: Task, why: str, blocks: bool, **evidence: Any) -> Escalate:
+def stopped(at: SchedulerView, task: Task, why: str, blocks: bool, **evidence: Any) -> Escalate:
     blocker = BlockerKind.DEPENDENCY if blocks else None
     return _escalate(
         at, task, EscalationKind.STOPPED, in_language(_language(at), why), blocker, None, evidence=evidence
@@ -120,7 +120,7 @@ def stopped(at: Situation, task: Task, why: str, blocks: bool, **evidence: Any) 
 
 
 def _escalate(
-    at: Situation,
+    at: SchedulerView,
     task: Task,
     kind: EscalationKind,
     asked: str,

@@ -17,7 +17,7 @@ from genba.domain.fleet.records import Plan, Subtask
 from genba.domain.goals.goal import DECLARATIVE, GOAL_TYPES, GUARDS, Goal, goal_type, what_it_runs
 from genba.domain.problems import Problem, did_you_mean
 from genba.domain.sessions.evidence import CheckResult, CheckStatus
-from genba.domain.sessions.loop_state import Gap
+from genba.domain.sessions.loop_state import Feedback
 from genba.domain.tasks.task import Priority, Task
 from genba.judgement.language.sentences import in_language, problem_in
 from genba.judgement.verification.paths import PROTECTED, matches_any
@@ -124,10 +124,10 @@ def plan_check(raw: dict[str, Any] | None, task: Task, limits: PlanLimits, langu
     return None if isinstance(read, Plan) else _failed(read, language)
 
 
-def plan_gap(problems: Sequence[Problem], round: int = 1, rounds: int = ROUNDS) -> Gap:  # noqa: A002  (the word of the house)
+def plan_gap(problems: Sequence[Problem], round: int = 1, rounds: int = ROUNDS) -> Feedback:  # noqa: A002  (the word of the house)
     """What the planner is told of a plan that cannot be used."""
     failed = _failed(problems)
-    return Gap(
+    return Feedback(
         check=CHECK,
         detail=failed.detail,
         output=failed.output,
@@ -146,9 +146,9 @@ def _failed(problems: Sequence[Problem], language: str = "en") -> CheckResult:
     return CheckResult(CHECK, CheckStatus.FAILED, told, "\n".join(lines))
 
 
-def rejection_gap(reason: str, round: int = 1, rounds: int = ROUNDS) -> Gap:  # noqa: A002  (see above)
+def rejection_gap(reason: str, round: int = 1, rounds: int = ROUNDS) -> Feedback:  # noqa: A002  (see above)
     """What the planner is told of a plan that a person rejected."""
-    return Gap(
+    return Feedback(
         check=CHECK,
         detail="a person rejected the plan that was proposed. Propose another one that meets what they say.",
         output=reason.strip() or "no reason was given",

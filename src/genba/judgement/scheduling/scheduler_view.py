@@ -6,8 +6,8 @@ from genba.definitions.project.work_sections import FleetSettings
 from genba.domain.fleet.records import (
     Escalation,
     EscalationKind,
-    Field,
     FleetSession,
+    FleetSnapshot,
     MergeEntry,
     Plan,
     ProviderPause,
@@ -15,7 +15,7 @@ from genba.domain.fleet.records import (
     Review,
 )
 from genba.domain.tasks.task import Task, TaskStatus
-from genba.judgement.scheduling.actions import Agent, Me
+from genba.judgement.scheduling.actions import Agent, WorkerContext
 from genba.judgement.scheduling.assignment import Assignment, assign
 from genba.judgement.timestamps import is_before
 
@@ -23,7 +23,7 @@ DECIDED = ("answered", "approved", "rejected")
 _WORKS = (Purpose.WORK, Purpose.INTEGRATE)
 
 
-def line_of(field: Field, task: Task) -> list[Task]:
+def line_of(field: FleetSnapshot, task: Task) -> list[Task]:
     """The task, what it is a part of, and so on up; what a review judges is above it as well."""
     found, above = [task], task.parent if task.parent is not None else task.review_of
     seen = {task.number}
@@ -34,17 +34,17 @@ def line_of(field: Field, task: Task) -> list[Task]:
     return found
 
 
-def held_by(field: Field, task: Task) -> int | None:
+def held_by(field: FleetSnapshot, task: Task) -> int | None:
     """The task that somebody holds: this one, or one above it."""
     if not field.held:
         return None
     return next((one.number for one in line_of(field, task) if one.number in field.held), None)
 
 
-class Situation:
+class SchedulerView:
     """Looks up, and decides nothing."""
 
-    def __init__(self, field: Field, settings: FleetSettings, me: Me) -> None:
+    def __init__(self, field: FleetSnapshot, settings: FleetSettings, me: WorkerContext) -> None:
         self.field = field
         self.settings = settings
         self.me = me

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from genba.definitions.project.work_sections import BudgetSettings, FleetSettings
-from genba.domain.fleet.records import Escalation, EscalationKind, Field, Spent
+from genba.domain.fleet.records import Escalation, EscalationKind, FleetSnapshot, Spent
 from genba.domain.tasks.task import Task
 from genba.judgement.timestamps import next_day
 
@@ -42,7 +42,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.what}  {self.setting}"
 
 
-def budgets(field: Field, settings: FleetSettings, task: Task, agent: str) -> Iterator[Budget]:
+def budgets(field: FleetSnapshot, settings: FleetSettings, task: Task, agent: str) -> Iterator[Budget]:
     """Every budget that a session of this agent at this task draws on."""
     limits, ledger = settings.budget, field.ledger
     of_task = _of_task(field, limits, task)
@@ -60,7 +60,7 @@ def budgets(field: Field, settings: FleetSettings, task: Task, agent: str) -> It
     yield from project_budgets(field, settings)
 
 
-def project_budgets(field: Field, settings: FleetSettings) -> Iterator[Budget]:
+def project_budgets(field: FleetSnapshot, settings: FleetSettings) -> Iterator[Budget]:
     """The budgets that every session draws on."""
     limits, ledger = settings.budget, field.ledger
     if limits.day_usd is not None:
@@ -72,23 +72,23 @@ def project_budgets(field: Field, settings: FleetSettings) -> Iterator[Budget]:
         )
 
 
-def reached(field: Field, settings: FleetSettings, task: Task, agent: str) -> Budget | None:
+def reached(field: FleetSnapshot, settings: FleetSettings, task: Task, agent: str) -> Budget | None:
     """The first budget that is used up; the task's own is looked at first."""
     return next((budget for budget in budgets(field, settings, task, agent) if budget.reached), None)
 
 
-def spent_up(field: Field, settings: FleetSettings, task: Task) -> bool:
+def spent_up(field: FleetSnapshot, settings: FleetSettings, task: Task) -> bool:
     """Whether the budget of a task is used up, whoever works on it."""
     found = _of_task(field, settings.budget, task)
     return found is not None and found.reached
 
 
-def allowance(field: Field, settings: FleetSettings, task: Task, agent: str) -> float | None:
+def allowance(field: FleetSnapshot, settings: FleetSettings, task: Task, agent: str) -> float | None:
     """How many dollars a session may still spend; None: as many as it likes."""
     return min((budget.left for budget in budgets(field, settings, task, agent)), default=None)
 
 
-def _of_task(field: Field, limits: BudgetSettings, task: Task) -> Budget | None:
+def _of_task(field: FleetSnapshot, limits: BudgetSettings, task: Task) -> Budget | None:
     limit = task.budget_usd if task.budget_usd else limits.task_usd
     if limit is None:
         return None

@@ -3,7 +3,7 @@
 import msgspec
 
 from genba.domain.fleet.records import EscalationKind, FleetSession, Plan, Purpose
-from genba.domain.sessions.loop_state import Gap
+from genba.domain.sessions.loop_state import Feedback
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.tasks.task import Blocker, BlockerKind, Task, TaskStatus
 from genba.judgement.language.sentences import in_language
@@ -21,14 +21,14 @@ from genba.judgement.scheduling.assignment import (
     taker,
 )
 from genba.judgement.scheduling.attempts import Attempt, GivenUp, next_attempt
-from genba.judgement.scheduling.scheduler_view import Situation
+from genba.judgement.scheduling.scheduler_view import SchedulerView
 from genba.judgement.timestamps import holds_off
 
 _CAME_BACK = (Outcome.ABORTED, Outcome.INCOMPLETE)
 """Outcomes of a session that landed the parts of a task, where only a worker can go on."""
 
 
-def begin(at: Situation, task: Task) -> Move:
+def begin(at: SchedulerView, task: Task) -> Move:
     """The one move for a ready task that no session works on."""
     if task.review_of is not None:
         return _review(at, task)
@@ -50,7 +50,7 @@ def begin(at: Situation, task: Task) -> Move:
 # ── work ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _assigned(at: Situation, task: Task, purpose: Purpose) -> Move:
+def _assigned(at: SchedulerView, task: Task, purpose: Purpose) -> Move:
     stages = at.stages(task)
     found = taker(task, at.me.agents, at.settings.work.agent, stages)
     if isinstance(found, Nobody):
@@ -66,7 +66,7 @@ def _waits_for_a_person(task: Task, left: LeftOpen) -> Wait:
     return Wait(task=task.number, kind=WaitReason.PERSON, why=why)
 
 
-def _unless_left_open(at: Situation, task: Task, found: Assignment) -> Move:
+def _unless_left_open(at: SchedulerView, task: Task, found: Assignment) -> Move:
     """The next attempt of this agent; a wait where it completed its phase and the task stayed open."""
     left = left_open_by(task, found.agent)
     if left is not None:
@@ -74,7 +74,7 @@ def _unless_left_open(at: Situation, task: Task, found: Assignment) -> Move:
     return _try(at, task, Purpose.INTEGRATE, found.agent, found.why)
 
 
-def _try(at: Situation, task: Task, purpose: Purpose, first: str, why: str, gap: Gap | None = None) -> Move:
+def _try(at: SchedulerView, task: Task, purpose: Purpose, first: str, why: str, gap: Feedback | None = None) -> Move:
     failures = at.failures(task.number, purpose)
     manages = first in at.managers
     alike = [agent.name for agent in at.me.agents if agent.manages is manages]
@@ -92,7 +92,7 @@ def _try(at: Situation, task: Task, purpose: Purpose, first: str, why: str, gap:
     return _start(at, task, purpose, found, why, gap)
 
 
-def _start(at: Situation, task: Task, purpose: Purpose, chosen: Attempt, why: str, gap: Gap | None) -> Move:
+def _start(at: SchedulerView, task: Task, purpose: Purpose, chosen: Attempt, why: str, gap: Feedback | None) -> Move:
     if holds_off(at.now, chosen.since, chosen.not_before):
         told = f"{chosen.why}; it is tried again in a while"
         return Wait(task=task.number, kind=WaitReason.BACKOFF, why=told, until=chosen.not_before)
@@ -118,7 +118,7 @@ def _start(at: Situation, task: Task, purpose: Purpose, chosen: Attempt, why: st
 # ── managers ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _brought_home(at: Situation, task: Task, manager: FleetSession) -> Move:
+def _brought_home(at: SchedulerView, task: Task, manager: FleetSession) -> Move:
     """The parts of a task are there: its manager lands them, and no agent is asked.
 
     A manager does not work itself: what came back goes to a worker.
@@ -133,7 +133,7 @@ def _brought_home(at: Situation, task: Task, manager: FleetSession) -> Move:
     return _unless_left_open(at, task, worker)
 
 
-def _worker_for(at: Situation, task: Task) -> Assignment | Nobody:
+def _worker_for(at: SchedulerView, task: Task) -> Assignment | Nobody:
     """The worker whom the project names for this task; else one that did a part of it."""
     able = [agent for agent in at.me.agents if not agent.manages]
     worker = assign(msgspec.structs.replace(task, assignee=""), able, at.settings.work.agent, at.stages(task))
@@ -146,7 +146,7 @@ def _worker_for(at: Situation, task: Task) -> Assignment | Nobody:
     return Assignment(part.assignee, f"it did #{part.number}") if part is not None else worker
 
 
-def _completed_manager(at: Situation, task: Task) -> FleetSession | None:
+def _completed_manager(at: SchedulerView, task: Task) -> FleetSession | None:
     """The session of its manager, where it completed and its parts are as it left them: ended, and one of them done."""
     last = at.newest(task.number, Purpose.MANAGE)
     parts = [at.field.tasks[number] for number in at.parts(task) if number in at.field.tasks]
@@ -154,7 +154,7 @@ def _completed_manager(at: Situation, task: Task) -> FleetSession | None:
     return last if last is not None and last.outcome == Outcome.COMPLETED and ended else None
 
 
-def _all_cancelled(at: Situation, task: Task) -> Move:
+def _all_cancelled(at: SchedulerView, task: Task) -> Move:
     why = f"Every part of it was cancelled. Cancel it as well, or add a part: genba task show {task.number}"
     if at.decided(task.number, EscalationKind.STOPPED, parts="cancelled") is not None:
         return Wait(task=task.number, kind=WaitReason.PERSON, why=why)
@@ -164,7 +164,7 @@ def _all_cancelled(at: Situation, task: Task) -> Move:
 # ── plans ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _taken_apart(at: Situation, task: Task) -> bool:
+def _taken_apart(at: SchedulerView, task: Task) -> bool:
     """Whether a planner comes first: the task says so, or its type or a label does, and it has no parts yet."""
     settings = at.settings.decompose
     if at.parts(task) or at.depth(task) >= settings.max_depth:
@@ -175,7 +175,7 @@ def _taken_apart(at: Situation, task: Task) -> bool:
     return task.decompose or task.type in settings.types or any(label in settings.labels for label in task.labels)
 
 
-def _plan(at: Situation, task: Task) -> Move:
+def _plan(at: SchedulerView, task: Task) -> Move:
     plan = at.plans.get(task.number)
     if plan is None:
         return _planned(at, task, None)
@@ -197,14 +197,14 @@ def _plan(at: Situation, task: Task) -> Move:
     return CreateParts(plan=plan.id, task=task.number)
 
 
-def _planned(at: Situation, task: Task, gap: Gap | None) -> Move:
+def _planned(at: SchedulerView, task: Task, gap: Feedback | None) -> Move:
     found = named(at.settings.decompose.agent, at.agents, "decompose.agent")
     if isinstance(found, Nobody):
         return Wait(task=task.number, kind=WaitReason.AGENT, why=found.why)
     return _try(at, task, Purpose.PLAN, found.agent, "its parts are planned first", gap)
 
 
-def _again(at: Situation, task: Task, plan: Plan) -> Move:
+def _again(at: SchedulerView, task: Task, plan: Plan) -> Move:
     """A rejected plan is made again with the reason, a bounded number of times, then a person decides."""
     made = [session for session in at.sessions.get(task.number, ()) if session.purpose is Purpose.PLAN]
     attempt = max((session.attempt for session in made), default=1)
@@ -216,14 +216,14 @@ def _again(at: Situation, task: Task, plan: Plan) -> Move:
         return asked
     told = at.decided(task.number, EscalationKind.PLAN, plan=plan.id)
     reason = told.answer if told is not None and told.answer else "the plan was rejected"
-    gap = Gap(check="plan", detail=reason, output="", claim="", attempt=attempt, max_attempts=max(most, attempt))
+    gap = Feedback(check="plan", detail=reason, output="", claim="", attempt=attempt, max_attempts=max(most, attempt))
     return _planned(at, task, gap)
 
 
 # ── reviews ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _review(at: Situation, task: Task) -> Move:
+def _review(at: SchedulerView, task: Task) -> Move:
     """A task that judges a commit of another one. People are asked, agents are started; an author never judges."""
     parent = at.field.tasks.get(task.review_of or 0)
     review = at.review_of.get(task.number)
@@ -248,7 +248,7 @@ def _review(at: Situation, task: Task) -> Move:
     return _start(at, task, Purpose.REVIEW, found, f"it reviews #{parent.number}", None)
 
 
-def _ask_person(at: Situation, task: Task, parent: Task, why: str) -> Move:
+def _ask_person(at: SchedulerView, task: Task, parent: Task, why: str) -> Move:
     author = next(iter(at.live(parent.number)), None)
     return escalations.review(at, parent, author, task.review_commit, why, at.review_of.get(task.number))
 

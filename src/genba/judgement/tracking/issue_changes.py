@@ -71,17 +71,17 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
     edit: TaskEdit
 
 
-class Move(msgspec.Struct, frozen=True, kw_only=True):
+class StatusUpdate(msgspec.Struct, frozen=True, kw_only=True):
     """Somebody on the tracker changed what the status follows from."""
 
     to: TaskStatus
     reason: str
 
 
-Change = Adopt | Edit | Move
+Change = Adopt | Edit | StatusUpdate
 
 
-class Sight(msgspec.Struct, frozen=True, kw_only=True):
+class TrackerScan(msgspec.Struct, frozen=True, kw_only=True):
     """An issue as it is now, and as it was when it was last acted on."""
 
     issue: TrackedIssue
@@ -94,7 +94,7 @@ class Sight(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def meaning(
-    sight: Sight,
+    sight: TrackerScan,
     task: Task | None,
     wanted: Wanted,
     settings: GitHubSettings,
@@ -116,7 +116,9 @@ def owner_of(settings: GitHubSettings) -> str:
     return settings.repository.partition("/")[0]
 
 
-def _adopted(sight: Sight, wanted: Wanted, settings: GitHubSettings, known: Known, asked: bool) -> tuple[Change, ...]:
+def _adopted(
+    sight: TrackerScan, wanted: Wanted, settings: GitHubSettings, known: Known, asked: bool
+) -> tuple[Change, ...]:
     """An issue that is closed when it is first seen is nobody's work any more: it stays in the copy."""
     issue = sight.issue
     if sight.gone or issue.closed or not (asked or wanted.takes(issue)):
@@ -142,7 +144,7 @@ def _adopted(sight: Sight, wanted: Wanted, settings: GitHubSettings, known: Know
     )
 
 
-def _edit(sight: Sight, task: Task, settings: GitHubSettings, known: Known) -> TaskEdit:
+def _edit(sight: TrackerScan, task: Task, settings: GitHubSettings, known: Known) -> TaskEdit:
     """What differs from the copy; without one, what differs from the task."""
     issue, before = sight.issue, sight.before
     old_title, old_body = (title_of(before), before.body) if before else (task.title, task.body)
@@ -167,7 +169,7 @@ def _changed(now: str, before: str | None, here: str) -> str | None:
     return None if now in (before, here) else now
 
 
-def _assignee(sight: Sight, task: Task, known: Known) -> str | None:
+def _assignee(sight: TrackerScan, task: Task, known: Known) -> str | None:
     """The agent that people named on the tracker, unless somebody set another here."""
     agent = _agent(sight.issue, known)
     if agent:
@@ -180,25 +182,27 @@ def _agent(issue: TrackedIssue, known: Known) -> str:
     return next((login for login in issue.assignees if login in known.agents), "")
 
 
-def _move(sight: Sight, task: Task, wanted: Wanted) -> Move | None:
+def _move(sight: TrackerScan, task: Task, wanted: Wanted) -> StatusUpdate | None:
     issue, before, ended = sight.issue, sight.before, task.status.ended
     if sight.gone:
-        return None if ended else Move(to=TaskStatus.CANCELLED, reason="its issue was deleted, or moved elsewhere")
+        return (
+            None if ended else StatusUpdate(to=TaskStatus.CANCELLED, reason="its issue was deleted, or moved elsewhere")
+        )
     was_closed = before is not None and before.closed
     if issue.closed:
         if ended or was_closed:
             return None
         if issue.state_reason in _DROPPED:
             word = issue.state_reason.replace("_", " ")
-            return Move(to=TaskStatus.CANCELLED, reason=f"closed on GitHub as {word}")
-        return Move(to=TaskStatus.DONE, reason="closed on GitHub")
+            return StatusUpdate(to=TaskStatus.CANCELLED, reason=f"closed on GitHub as {word}")
+        return StatusUpdate(to=TaskStatus.DONE, reason="closed on GitHub")
     if was_closed and ended:
-        return Move(to=TaskStatus.OPEN, reason="reopened on GitHub")
+        return StatusUpdate(to=TaskStatus.OPEN, reason="reopened on GitHub")
     lacks = wanted.lacks(issue)
     if lacks and sight.was_in_field and not ended:
-        return Move(to=TaskStatus.CANCELLED, reason=f"left the field: {lacks}")
+        return StatusUpdate(to=TaskStatus.CANCELLED, reason=f"left the field: {lacks}")
     if not lacks and not sight.was_in_field and before is not None and task.status is TaskStatus.CANCELLED:
-        return Move(to=TaskStatus.OPEN, reason="back in the field")
+        return StatusUpdate(to=TaskStatus.OPEN, reason="back in the field")
     return None
 
 
@@ -236,14 +240,14 @@ class Relations(msgspec.Struct, frozen=True, kw_only=True):
     """What stands in its way where Genba has no task for it."""
 
 
-class Standing(msgspec.Struct, frozen=True):
+class IssueStatus(msgspec.Struct, frozen=True):
     """Where an issue of the copy stands: itself, and its task, if it has one."""
 
     closed: bool
     task: TaskStatus | None = None
 
 
-def relations(issue: TrackedIssue, copy: Mapping[int, Standing]) -> Relations:
+def relations(issue: TrackedIssue, copy: Mapping[int, IssueStatus]) -> Relations:
     """What an issue waits for. One that is closed stands in nobody's way."""
     waits: set[int] = set()
     dropped: set[int] = set()

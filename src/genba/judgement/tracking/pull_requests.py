@@ -6,7 +6,7 @@ often it is read: `handed` names what was handed over already.
 
 import msgspec
 
-from genba.domain.sessions.loop_state import CONFLICT, Gap
+from genba.domain.sessions.loop_state import CONFLICT, Feedback
 from genba.domain.tasks.task import Task, TaskStatus
 from genba.domain.text_limits import cut
 from genba.domain.tracker.remote import (
@@ -41,7 +41,7 @@ class Merged(msgspec.Struct, frozen=True, kw_only=True):
 class Rework(msgspec.Struct, frozen=True, kw_only=True):
     """It goes back to its author."""
 
-    gap: Gap
+    gap: Feedback
     reason: str
     handed: tuple[str, ...]
     """What this hands over: reviews, and checks at their commit."""
@@ -50,7 +50,7 @@ class Rework(msgspec.Struct, frozen=True, kw_only=True):
 class Conflict(msgspec.Struct, frozen=True, kw_only=True):
     """It cannot be merged into its target any more."""
 
-    gap: Gap
+    gap: Feedback
     reason: str
     handed: tuple[str, ...]
 
@@ -196,7 +196,7 @@ def _rework(terms: Terms, found: TrackedPullRequest, handed: frozenset[str]) -> 
     reason = f"pull request #{found.number}: {'; '.join(reasons)}"
     parts = [_words(review) for review in wanted] + [_details(check) for check in failed]
     what = "Make the changes that are asked for" if wanted else "Make the checks pass"
-    gap = Gap(
+    gap = Feedback(
         check=CHECK if wanted else FAILED_CHECKS,
         detail=f"{reason}. {what}, and commit. What others wrote stands below.",
         output=cut("\n\n".join(parts), _WORDS),
@@ -231,7 +231,7 @@ def _conflict(found: TrackedPullRequest, handed: frozenset[str]) -> Conflict | W
     reason = f"pull request #{found.number} conflicts with {found.target}"
     if key in handed:
         return Wait(why=f"{reason}, and its author was told")
-    gap = Gap(
+    gap = Feedback(
         check=CONFLICT,
         detail=f"{reason}. {found.target} is merged into the branch, with markers where the two conflict. Keep what "
         "both sides want, remove every marker, and commit.",

@@ -18,7 +18,7 @@ from genba.judgement.scheduling.assignment import Assignment, LeftOpen, Nobody, 
 from genba.judgement.triage.suggestions import (
     NOBODY,
     WORK,
-    Move,
+    SuggestedCommand,
     Surroundings,
     can_be_called,
     can_be_staged,
@@ -60,7 +60,7 @@ class _Way(msgspec.Struct, frozen=True):
     """How an issue can go on: by a person, or by one of some agents. `most` is the best score it can come to."""
 
     number: int
-    move: Move | None
+    move: SuggestedCommand | None
     most: float
 
 
@@ -223,7 +223,7 @@ class Recommender:
             self._takers[key] = taker(facts, self.answering, self.worker)
         return self._takers[key]
 
-    def _move_without_agent(self, assessment: IssueAssessment, facts: IssueFacts) -> Move | None:
+    def _move_without_agent(self, assessment: IssueAssessment, facts: IssueFacts) -> SuggestedCommand | None:
         """What a person does about an issue for which no agent can be called."""
         if facts.stage is not None:
             return self._move_at_stage(assessment, facts)
@@ -233,9 +233,9 @@ class Recommender:
             return move_of_phase(facts, found)
         return move_of_assignee(facts, self.around) if facts.assignee else None
 
-    def _move_at_stage(self, assessment: IssueAssessment, facts: IssueFacts) -> Move:
+    def _move_at_stage(self, assessment: IssueAssessment, facts: IssueFacts) -> SuggestedCommand:
         if assessment.state is IssueState.REVIEW_PENDING:
-            return Move(looking_command(facts, self.around), f"Review #{facts.number}")
+            return SuggestedCommand(looking_command(facts, self.around), f"Review #{facts.number}")
         return move_of_stage(facts, self.around)
 
     def _has_parts_left(self, facts: IssueFacts) -> bool:

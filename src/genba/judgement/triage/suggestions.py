@@ -74,7 +74,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """What of the field was never read, in words."""
 
 
-class Move(msgspec.Struct, frozen=True):
+class SuggestedCommand(msgspec.Struct, frozen=True):
     """A command that brings an issue on, and what it does."""
 
     command: str
@@ -105,18 +105,18 @@ def _is_required(parameter: object) -> bool:
     return bool(getattr(parameter, "required", False)) and getattr(parameter, "default", None) is None
 
 
-def move_of_agent(assessment: IssueAssessment, facts: IssueFacts, agent: AgentOnOffer) -> Move:
+def move_of_agent(assessment: IssueAssessment, facts: IssueFacts, agent: AgentOnOffer) -> SuggestedCommand:
     number = facts.number
     told = {IssueState.IN_PROGRESS: "Go on with", IssueState.REVIEW_PENDING: "Review"}.get(assessment.state, "Start")
     session = left_lying(facts) if assessment.state is IssueState.IN_PROGRESS else None
     if session is not None:
-        return Move(f"genba run --resume {shlex.quote(session.run)}", f"Go on with #{number}")
+        return SuggestedCommand(f"genba run --resume {shlex.quote(session.run)}", f"Go on with #{number}")
     if agent.asks:
-        return Move(WORK, f"{told} #{number}")
+        return SuggestedCommand(WORK, f"{told} #{number}")
     parameter = agent.parameters.get("issue")
     option = parameter.get("cli") if isinstance(parameter, Mapping) else getattr(parameter, "cli", None)
     option = option if isinstance(option, str) and option else "--issue"
-    return Move(f"genba run {shlex.quote(agent.name)} {shlex.quote(option)} {number}", f"{told} #{number}")
+    return SuggestedCommand(f"genba run {shlex.quote(agent.name)} {shlex.quote(option)} {number}", f"{told} #{number}")
 
 
 def left_lying(facts: IssueFacts) -> SeenSession | None:
@@ -134,15 +134,15 @@ def left_lying(facts: IssueFacts) -> SeenSession | None:
 # ── by a person ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def move_of_person(assessment: IssueAssessment, facts: IssueFacts, around: Surroundings) -> Move | None:
+def move_of_person(assessment: IssueAssessment, facts: IssueFacts, around: Surroundings) -> SuggestedCommand | None:
     """What only somebody who decides can do about an issue, if that is what it needs."""
     match assessment.state:
         case IssueState.DONE:
             told = f"Close #{facts.number}: its work is on the base"
-            return None if assessment.closed else Move(closing_command(assessment, facts, around), told)
+            return None if assessment.closed else SuggestedCommand(closing_command(assessment, facts, around), told)
         case IssueState.UNKNOWN:
             told = assessment.evidence[0] if assessment.evidence else "its state is not known"
-            return Move(looking_command(facts, around), f"Look at #{facts.number}: {told}")
+            return SuggestedCommand(looking_command(facts, around), f"Look at #{facts.number}: {told}")
         case IssueState.BLOCKED:
             ways = (_clearing(facts, blocker, around) for blocker in assessment.blockers)
             return next((way for way in ways if way is not None), None)
@@ -152,25 +152,25 @@ def move_of_person(assessment: IssueAssessment, facts: IssueFacts, around: Surro
             return _of_waiting(facts)
 
 
-def move_of_stage(facts: IssueFacts, around: Surroundings) -> Move:
+def move_of_stage(facts: IssueFacts, around: Surroundings) -> SuggestedCommand:
     """What a person does about a task whose stages are all complete, or whose stage has no agent that can begin."""
     number, stage = facts.number, facts.stage
     if not stage:
         told = f"Decide on #{number}: all of its stages are complete, and the last one left it open"
-        return Move(looking_command(facts, around), told)
+        return SuggestedCommand(looking_command(facts, around), told)
     told = f'Look at #{number}: it is at the stage of "{stage}", and no such agent can be called with an issue'
-    return Move(f"genba agent check {shlex.quote(stage)}", told)
+    return SuggestedCommand(f"genba agent check {shlex.quote(stage)}", told)
 
 
-def move_of_phase(facts: IssueFacts, found: LeftOpen) -> Move:
+def move_of_phase(facts: IssueFacts, found: LeftOpen) -> SuggestedCommand:
     """What a person does about a task that an agent left open when its phase was complete."""
-    return Move(found.command, f"Say who goes on with #{facts.number}: {found.why}")
+    return SuggestedCommand(found.command, f"Say who goes on with #{facts.number}: {found.why}")
 
 
-def move_of_assignee(facts: IssueFacts, around: Surroundings) -> Move:
+def move_of_assignee(facts: IssueFacts, around: Surroundings) -> SuggestedCommand:
     """What there is to do about a task of a person, or of an agent that cannot be started here."""
     told = f'Leave #{facts.number} to "{facts.assignee}": no agent of this name can be started here with an issue'
-    return Move(looking_command(facts, around), told)
+    return SuggestedCommand(looking_command(facts, around), told)
 
 
 def closing_command(assessment: IssueAssessment, facts: IssueFacts, around: Surroundings) -> str:
@@ -189,36 +189,36 @@ def looking_command(facts: IssueFacts, around: Surroundings) -> str:
     return f"genba task show {facts.number}"
 
 
-def _clearing(facts: IssueFacts, blocker: FieldBlocker, around: Surroundings) -> Move | None:
+def _clearing(facts: IssueFacts, blocker: FieldBlocker, around: Surroundings) -> SuggestedCommand | None:
     number = facts.number
     match blocker.kind:
         case "question":
-            return Move(f'genba answer {number} "…"', f"Answer #{number}: {blocker.detail}")
+            return SuggestedCommand(f'genba answer {number} "…"', f"Answer #{number}: {blocker.detail}")
         case "cycle":
             first = blocker.chain[1] if len(blocker.chain) > 1 else number
             told = f"Break the circle of #{number}: {blocker.detail}"
-            return Move(f"genba task depend {number} --remove {first}", told)
+            return SuggestedCommand(f"genba task depend {number} --remove {first}", told)
         case "dependency" if blocker.issue is not None and not blocker.detail.endswith("nothing is known"):
             return None  # whoever works on what it waits for clears the way
         case "elsewhere" | "label" | "dependency":
-            return Move(looking_command(facts, around), f"Clear the way of #{number}: {blocker.detail}")
-    return Move(f"genba task unblock {number}", f"Clear the way of #{number}: {blocker.detail}")
+            return SuggestedCommand(looking_command(facts, around), f"Clear the way of #{number}: {blocker.detail}")
+    return SuggestedCommand(f"genba task unblock {number}", f"Clear the way of #{number}: {blocker.detail}")
 
 
-def _of_review(facts: IssueFacts, around: Surroundings) -> Move | None:
+def _of_review(facts: IssueFacts, around: Surroundings) -> SuggestedCommand | None:
     number = facts.number
     requests = [each for each in open_requests(facts) if not each.draft and not sent_back(each)]
     if facts.status is TaskStatus.REVIEW and facts.verified:
         if facts.requires_review and facts.approved != facts.verified:
             command = review_command(facts, around.reviewer)
             told = "Approve" if command.startswith("genba approve") else "Review"
-            return Move(command, f"{told} {facts.verified[:7]} of #{number}")
+            return SuggestedCommand(command, f"{told} {facts.verified[:7]} of #{number}")
         if not requests:
-            return Move(WORK, f"Merge {facts.verified[:7]} of #{number}: it is verified")
+            return SuggestedCommand(WORK, f"Merge {facts.verified[:7]} of #{number}: it is verified")
     approved = [each for each in requests if each.decision == "approved" and each.green]
     if approved and around.repository:
         command = f"gh pr merge {approved[0].number} --repo {shlex.quote(around.repository)}"
-        return Move(command, f"Merge pull request #{approved[0].number} of #{number}: it is approved")
+        return SuggestedCommand(command, f"Merge pull request #{approved[0].number} of #{number}: it is approved")
     return None
 
 
@@ -240,20 +240,20 @@ def reviewer_on_offer(name: str, agents: Sequence[AgentOnOffer]) -> str:
     return name if found is not None and found.answers and can_be_called(found) else ""
 
 
-def _of_waiting(facts: IssueFacts) -> Move | None:
+def _of_waiting(facts: IssueFacts) -> SuggestedCommand | None:
     """A session that waits is not to be doubled by another one."""
     number = facts.number
     waiting = {each.waits_for for each in facts.sessions if each.status == "waiting" and not each.alive}
     if "review" in waiting and facts.reviewer_type == "ai" and not facts.asks_person:
-        return Move(WORK, f"Review #{number}: its session waits for it")
+        return SuggestedCommand(WORK, f"Review #{number}: its session waits for it")
     if waiting & {"review", "budget"}:
-        return Move(f"genba approve {number}", f"Decide on #{number}: its session waits for you")
+        return SuggestedCommand(f"genba approve {number}", f"Decide on #{number}: its session waits for you")
     if "answer" in waiting and not facts.question:
-        return Move(WORK, f"Go on with #{number}: its question is answered")
+        return SuggestedCommand(WORK, f"Go on with #{number}: its question is answered")
     if "answer" in waiting:
-        return Move(f'genba answer {number} "…"', f"Answer #{number}")
+        return SuggestedCommand(f'genba answer {number} "…"', f"Answer #{number}")
     if waiting & {"merge", "pull_request", "parts"}:
-        return Move(WORK, f"Go on with #{number}: its session waits for the fleet")
+        return SuggestedCommand(WORK, f"Go on with #{number}: its session waits for the fleet")
     return None
 
 
@@ -293,7 +293,7 @@ def score_of(
 
 
 def suggestion_of_person(
-    assessment: IssueAssessment, facts: IssueFacts, waiting: int, move: Move, today: str
+    assessment: IssueAssessment, facts: IssueFacts, waiting: int, move: SuggestedCommand, today: str
 ) -> Suggestion:
     fits, history = _BY_A_PERSON
     parts = (*_parts(assessment, facts, waiting, today), _part("fit", fits, "a person"), _part("history", history, ""))
@@ -338,7 +338,7 @@ def _part(name: str, value: float, why: str) -> Part:
 
 def _suggestion(
     agent: str,
-    move: Move,
+    move: SuggestedCommand,
     parts: Sequence[Part],
     assessment: IssueAssessment,
     facts: IssueFacts,

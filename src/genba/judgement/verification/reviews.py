@@ -14,7 +14,7 @@ from msgspec import Meta
 from genba.domain.convert import shape
 from genba.domain.problems import Problem
 from genba.domain.sessions.evidence import CheckResult, CheckStatus
-from genba.domain.sessions.loop_state import Gap
+from genba.domain.sessions.loop_state import Feedback
 from genba.domain.tasks.task import Task
 from genba.judgement.language.sentences import problem_in
 from genba.judgement.language.wording import say
@@ -136,14 +136,14 @@ def findings_gap(
     round: int = 1,  # noqa: A002  (the word of the house)
     rounds: int = 3,
     language: str = "en",
-) -> Gap:
+) -> Feedback:
     """What the author is told of a review that wants changes. What the reviewer wrote stands apart from our words."""
     who = say(language, "the_reviewer", name=_flat(reviewer)[:60]) if reviewer else say(language, "a_reviewer")
     on = say(language, "on_commit", commit=commit[:7]) if commit else ""
     lines = [_flat(found) for found in findings[:_TOLD]] or [say(language, "findings_none")]
     if len(findings) > _TOLD:
         lines.append(say(language, "more", count=len(findings) - _TOLD))
-    return Gap(
+    return Feedback(
         check=CHECK,
         detail=say(language, "findings", who=who, on=on),
         output="\n".join(lines),
@@ -173,10 +173,10 @@ def verdict_check(raw: Mapping[str, Any] | None, language: str = "en") -> CheckR
     return None if isinstance(read, ReviewVerdict) else _failed(read, language)
 
 
-def verdict_gap(problems: Sequence[Problem], round: int = 1, rounds: int = ROUNDS) -> Gap:  # noqa: A002  (see above)
+def verdict_gap(problems: Sequence[Problem], round: int = 1, rounds: int = ROUNDS) -> Feedback:  # noqa: A002  (see above)
     """What the reviewer is told of a verdict that cannot be used."""
     failed = _failed(problems)
-    return Gap(
+    return Feedback(
         check=CHECK,
         detail=failed.detail,
         output=failed.output,

@@ -1,6 +1,6 @@
 """Why a task is where it is, in one sentence. Pure: a field in, words out."""
 
-from genba.domain.fleet.records import Escalation, Field, FleetSession, MergeEntry, Purpose, WaitsFor
+from genba.domain.fleet.records import Escalation, FleetSession, FleetSnapshot, MergeEntry, Purpose, WaitsFor
 from genba.domain.tasks.task import Task, TaskStatus
 from genba.domain.views.summary import Card
 
@@ -22,10 +22,10 @@ _WAITS = {
 }
 
 
-class Standing:
+class TaskStatusReason:
     """What a field says of each of its tasks."""
 
-    def __init__(self, field: Field, absent: frozenset[str] = frozenset()) -> None:
+    def __init__(self, field: FleetSnapshot, absent: frozenset[str] = frozenset()) -> None:
         self.field = field
         self.absent = absent
         """Executors that do not work now: their sessions are parked, whatever they could still write down."""

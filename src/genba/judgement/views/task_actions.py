@@ -4,7 +4,7 @@ import msgspec
 
 from genba.domain.fleet.records import Escalation, EscalationKind
 from genba.domain.tasks.task import Task, TaskStatus
-from genba.domain.views.task import TaskDeed
+from genba.domain.views.task import TaskAction
 
 _WAYS: dict[EscalationKind, tuple[str, ...]] = {
     EscalationKind.QUESTION: ("answer",),
@@ -38,22 +38,22 @@ def ways_of(kind: EscalationKind) -> tuple[str, ...]:
     return _WAYS[kind]
 
 
-def task_deeds(task: Task, known: Known) -> tuple[TaskDeed, ...]:
+def task_deeds(task: Task, known: Known) -> tuple[TaskAction, ...]:
     """In the order in which they are offered."""
     stopped = any(each.kind is EscalationKind.STOPPED for each in known.asked)
     deeds = {
-        TaskDeed.RUN: _can_run(task, known),
-        TaskDeed.STOP: known.alive and not stopped,
-        TaskDeed.APPROVE: task.status is TaskStatus.REVIEW
+        TaskAction.RUN: _can_run(task, known),
+        TaskAction.STOP: known.alive and not stopped,
+        TaskAction.APPROVE: task.status is TaskStatus.REVIEW
         and task.requires_review
         and not task.approved
         and known.verified
         and not known.asked,
-        TaskDeed.UNBLOCK: task.status is TaskStatus.BLOCKED and not known.asked,
-        TaskDeed.RESUME: not task.status.ended and (known.held or stopped),
-        TaskDeed.PAUSE: not task.status.ended and not known.held and not stopped,
-        TaskDeed.REOPEN: task.status.ended,
-        TaskDeed.CANCEL: not task.status.ended,
+        TaskAction.UNBLOCK: task.status is TaskStatus.BLOCKED and not known.asked,
+        TaskAction.RESUME: not task.status.ended and (known.held or stopped),
+        TaskAction.PAUSE: not task.status.ended and not known.held and not stopped,
+        TaskAction.REOPEN: task.status.ended,
+        TaskAction.CANCEL: not task.status.ended,
     }
     return tuple(deed for deed, is_there in deeds.items() if is_there)
 

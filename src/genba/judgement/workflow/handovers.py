@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from genba.domain.fleet.records import Escalation, EscalationKind, FleetSession
 from genba.domain.goals.verification import GoalResult, Verification
 from genba.domain.sessions.evidence import CheckStatus
-from genba.domain.sessions.loop_state import ANSWER, Gap
+from genba.domain.sessions.loop_state import ANSWER, Feedback
 from genba.domain.tasks.task import Task
 from genba.judgement.language.sentences import detail_in, in_language
 from genba.judgement.language.wording import say
@@ -52,9 +52,9 @@ def handover(
     return _within(lines, language)
 
 
-def answer_gap(question: str, answer: str) -> Gap:
+def answer_gap(question: str, answer: str) -> Feedback:
     """What the next prompt must know of a question that a person answered."""
-    return Gap(check=ANSWER, detail=answer.strip(), output="", claim=question.strip(), attempt=1, max_attempts=1)
+    return Feedback(check=ANSWER, detail=answer.strip(), output="", claim=question.strip(), attempt=1, max_attempts=1)
 
 
 def quoted(text: str, most: int = _QUOTED, lines: int = _QUOTED_LINES) -> list[str]:

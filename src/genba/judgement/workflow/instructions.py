@@ -13,7 +13,7 @@ import msgspec
 
 from genba.definitions.project.instructions import PLACEHOLDER, PLACEHOLDERS
 from genba.domain.text_limits import cut
-from genba.domain.workflow.actions import Action, ActionKind, Evidence, ExitReason, Piece, Tool
+from genba.domain.workflow.actions import Action, ActionKind, Evidence, ExitReason, SubtaskView, Tool
 from genba.judgement.workflow import instruction_texts_en, instruction_texts_ja
 
 WORDS: dict[str, ModuleType] = {"en": instruction_texts_en, "ja": instruction_texts_ja}
@@ -173,14 +173,14 @@ class _Values:
         return f"{word}-{self._task()}-{len(self.action.subtasks)}"
 
 
-def _details(piece: Piece) -> Iterator[str]:
+def _details(piece: SubtaskView) -> Iterator[str]:
     yield from cut(piece.body, _BODY).splitlines()
     yield from (f"goal: {goal}" for goal in piece.goals[:_GOALS])
     if piece.scope:
         yield f"scope: {' '.join(piece.scope)}"
 
 
-def _told(piece: Piece) -> str:
+def _told(piece: SubtaskView) -> str:
     """A subtask in one line."""
     told = [f"#{piece.number} {piece.status} {_quoted(piece.title)}"]
     if piece.assignee:

@@ -34,8 +34,8 @@ from genba.domain.workflow.actions import (
     ExitReason,
     Hierarchy,
     Phase,
-    Piece,
     Snapshot,
+    SubtaskView,
     Tool,
 )
 
@@ -172,7 +172,7 @@ def _of_manager(snapshot: Snapshot) -> Action:
     return _wait(snapshot, tuple(waiting))
 
 
-def _handle(snapshot: Snapshot, reason: str, pieces: list[Piece]) -> Action:
+def _handle(snapshot: Snapshot, reason: str, pieces: list[SubtaskView]) -> Action:
     """What a manager can do with a subtask that does not go on by itself.
 
     One that can never begin is not helped by another worker, and one that failed as often as claims may be red in one
@@ -199,7 +199,7 @@ def _handle(snapshot: Snapshot, reason: str, pieces: list[Piece]) -> Action:
     )
 
 
-def _ask_person(snapshot: Snapshot, reason: str, *pieces: Piece) -> Action:
+def _ask_person(snapshot: Snapshot, reason: str, *pieces: SubtaskView) -> Action:
     """Nothing is left that the instance itself could do."""
     return _action(
         snapshot,
@@ -212,7 +212,7 @@ def _ask_person(snapshot: Snapshot, reason: str, *pieces: Piece) -> Action:
     )
 
 
-def _rework(snapshot: Snapshot, subtask: Piece | None) -> Action:
+def _rework(snapshot: Snapshot, subtask: SubtaskView | None) -> Action:
     """A claim was judged red, or could not be judged. It may come back only so often."""
     rounds = max(snapshot.reworks, snapshot.evidence.round if snapshot.evidence else 0)
     if rounds >= snapshot.most_reworks:
@@ -228,7 +228,7 @@ def _rework(snapshot: Snapshot, subtask: Piece | None) -> Action:
     return _action(snapshot, _K.REWORK, *tools, subtask=subtask, subtasks=led, evidence=snapshot.evidence)
 
 
-def _wait(snapshot: Snapshot, pieces: tuple[Piece, ...]) -> Action:
+def _wait(snapshot: Snapshot, pieces: tuple[SubtaskView, ...]) -> Action:
     """Others are at work. Who was started by Genba gives its worker free when that helps, or when it takes long."""
     if snapshot.spawned and (snapshot.crowded or snapshot.waited_seconds >= snapshot.park_seconds):
         return _exit(snapshot, ExitReason.PARKED, pieces)
@@ -243,12 +243,12 @@ def _wait(snapshot: Snapshot, pieces: tuple[Piece, ...]) -> Action:
     )
 
 
-def _brief(piece: Piece) -> Piece:
+def _brief(piece: SubtaskView) -> SubtaskView:
     """The same without its texts: they stand in `subtasks`."""
     return msgspec.structs.replace(piece, body="", goals=(), scope=())
 
 
-def _exit(snapshot: Snapshot, reason: ExitReason, pieces: tuple[Piece, ...] = ()) -> Action:
+def _exit(snapshot: Snapshot, reason: ExitReason, pieces: tuple[SubtaskView, ...] = ()) -> Action:
     evidence = _evidence(snapshot) if reason is ExitReason.NO_PROGRESS else None
     return Action(action=_K.EXIT, tools=(), reason=str(reason), task=snapshot.task, subtasks=pieces, evidence=evidence)
 
@@ -295,11 +295,11 @@ def _growing(snapshot: Snapshot) -> tuple[Tool, ...]:
     return (_T.CREATE_TASK,) if untouched and _room(snapshot) else ()
 
 
-def _blocked_reason(piece: Piece) -> str:
+def _blocked_reason(piece: SubtaskView) -> str:
     return FAILED if piece.blocker is not None and piece.blocker.kind is BlockerKind.FAILED else BLOCKED
 
 
-def _locked(snapshot: Snapshot, mine: list[Piece]) -> Iterator[Piece]:
+def _locked(snapshot: Snapshot, mine: list[SubtaskView]) -> Iterator[SubtaskView]:
     """Subtasks that can never begin: they wait for each other, or for one that was cancelled.
 
     Whatever is done, at work, blocked or with a person will move, or is handled itself. What waits only for such as

@@ -1,9 +1,9 @@
 """Waking a manager that was sent home: only for what it would not be told to wait for."""
 
-from genba.domain.sessions.loop_state import Gap
+from genba.domain.sessions.loop_state import Feedback
 from genba.domain.tasks.task import Task
-from genba.domain.workflow.actions import ActionKind, Hierarchy, Phase, Piece, Snapshot
-from genba.judgement.scheduling.scheduler_view import Situation
+from genba.domain.workflow.actions import ActionKind, Hierarchy, Phase, Snapshot, SubtaskView
+from genba.judgement.scheduling.scheduler_view import SchedulerView
 from genba.judgement.workflow.next_action import decide
 
 _TOLD = {
@@ -15,18 +15,18 @@ PARTS = "its parts"
 """The check of a gap that is no failure: something happened to a part."""
 
 
-def woken_by(at: Situation, task: Task, agent: str) -> str:
+def woken_by(at: SchedulerView, task: Task, agent: str) -> str:
     """Why the manager of a task is needed; empty while it would only be told to wait."""
     action = decide(snapshot_of(at, task, agent)).action
     return "" if action is ActionKind.WAIT else _TOLD.get(action, "something happened to a part of its task")
 
 
-def woken_gap(why: str) -> Gap:
+def woken_gap(why: str) -> Feedback:
     """What its next prompt must know. With it, its iterations and its time begin anew."""
-    return Gap(check=PARTS, detail=why, output="", claim="", attempt=1, max_attempts=1)
+    return Feedback(check=PARTS, detail=why, output="", claim="", attempt=1, max_attempts=1)
 
 
-def snapshot_of(at: Situation, task: Task, agent: str) -> Snapshot:
+def snapshot_of(at: SchedulerView, task: Task, agent: str) -> Snapshot:
     """The task as its manager would see it now, if it were here and could wait for ever."""
     parts = [at.field.tasks[number] for number in at.parts(task) if number in at.field.tasks]
     return Snapshot(
@@ -39,8 +39,8 @@ def snapshot_of(at: Situation, task: Task, agent: str) -> Snapshot:
     )
 
 
-def _piece(at: Situation, task: Task) -> Piece:
-    return Piece(
+def _piece(at: SchedulerView, task: Task) -> SubtaskView:
+    return SubtaskView(
         number=task.number,
         title=task.title,
         status=task.status,

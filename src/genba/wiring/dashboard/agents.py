@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from genba.definitions.agent.definition import AgentDefinition
     from genba.domain.fleet.records import FleetSession
     from genba.domain.problems import Problem
-    from genba.wiring.dashboard.queries import Lookout
+    from genba.wiring.dashboard.queries import DashboardQueries
 
 SESSIONS = 50
 HIDDEN = "••••••"
@@ -52,7 +52,7 @@ Read = dict[str, "AgentDefinition | tuple[Problem, ...]"]
 class AgentsView:
     """Looks at the agents of one project. Any thread may ask; files are read again after a moment."""
 
-    def __init__(self, lookout: Lookout) -> None:
+    def __init__(self, lookout: DashboardQueries) -> None:
         self.lookout = lookout
         self._lock = threading.Lock()
         self._read: tuple[float, Read] | None = None

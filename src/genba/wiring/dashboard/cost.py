@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from genba.blackboard.database.store import Transaction
     from genba.definitions.project.work_sections import BudgetSettings
     from genba.domain.fleet.records import Ledger
-    from genba.wiring.dashboard.queries import Lookout
+    from genba.wiring.dashboard.queries import DashboardQueries
 
 DAYS = (7, 30, 90)
 TASKS = 50
 
 
-def cost_picture(lookout: Lookout, days: int = 30) -> CostPicture:
+def cost_picture(lookout: DashboardQueries, days: int = 30) -> CostPicture:
     """What was spent; by day over the last so many days."""
     today = datetime.now(UTC).date()
     dates = tuple((today - timedelta(days=back)).isoformat() for back in range(max(1, days) - 1, -1, -1))

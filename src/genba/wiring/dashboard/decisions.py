@@ -16,8 +16,8 @@ from genba.judgement.views.task_actions import ways_of
 
 if TYPE_CHECKING:
     from genba.blackboard.database.store import Transaction
-    from genba.domain.fleet.records import Field
-    from genba.wiring.dashboard.queries import Lookout
+    from genba.domain.fleet.records import FleetSnapshot
+    from genba.wiring.dashboard.queries import DashboardQueries
 
 MOST_OPEN = 100
 
@@ -25,7 +25,7 @@ MOST_OPEN = 100
 class ApprovalsWindow:
     """Looks at what only people can decide."""
 
-    def __init__(self, lookout: Lookout) -> None:
+    def __init__(self, lookout: DashboardQueries) -> None:
         self.lookout = lookout
 
     def picture(self) -> ApprovalsPicture:
@@ -44,7 +44,7 @@ class ApprovalsWindow:
         return self.lookout.fleet.store.read(read)
 
 
-def _approval(tx: Transaction, escalation: Escalation, field: Field, is_next: bool) -> Approval:
+def _approval(tx: Transaction, escalation: Escalation, field: FleetSnapshot, is_next: bool) -> Approval:
     task = look(tx, escalation.task).task
     sessions = tuple(sessions_of(tx, task.number))
     verdicts = task_views.verdicts(tx, task.id, 1)

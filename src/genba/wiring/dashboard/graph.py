@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from genba.domain.tasks.task import Task
-    from genba.wiring.dashboard.queries import Lookout
+    from genba.wiring.dashboard.queries import DashboardQueries
 
 MOST_NODES = 500
 """So many tasks are drawn at most; beyond that nobody sees anything."""
@@ -22,7 +22,7 @@ MOST_DEPTH = 6
 
 
 def graph_picture(
-    lookout: Lookout, *, ended_too: bool = False, around: int | None = None, depth: int = 2
+    lookout: DashboardQueries, *, ended_too: bool = False, around: int | None = None, depth: int = 2
 ) -> GraphPicture:
     """The open tasks and what they need; all of them; or what is tied to one task."""
     standing = lookout.standing()

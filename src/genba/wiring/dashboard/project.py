@@ -14,8 +14,8 @@ from genba.wiring.facilitator.facilitator import as_kept, as_told, facilitator
 
 if TYPE_CHECKING:
     from genba.coordination.facilitator.facilitator import Look
-    from genba.judgement.views.status_reasons import Standing
-    from genba.wiring.dashboard.queries import Lookout
+    from genba.judgement.views.status_reasons import TaskStatusReason
+    from genba.wiring.dashboard.queries import DashboardQueries
 
 _NAMED = 8
 _SHOWN = 20
@@ -32,7 +32,7 @@ _ORDER = (
 class FieldWindow:
     """Looks at the field at most once for each change of the blackboard, however many ask."""
 
-    def __init__(self, lookout: Lookout) -> None:
+    def __init__(self, lookout: DashboardQueries) -> None:
         self.lookout = lookout
         self._lock = asyncio.Lock()
         self._seen: tuple[int, Look] | None = None
@@ -75,7 +75,7 @@ class FieldWindow:
         )
 
 
-def _needs(standing: Standing, titles: Mapping[int, str]) -> Iterable[NeedPicture]:
+def _needs(standing: TaskStatusReason, titles: Mapping[int, str]) -> Iterable[NeedPicture]:
     for each in list(standing.asked.values())[:_SHOWN]:
         task = standing.field.tasks.get(each.task)
         yield NeedPicture(
@@ -88,7 +88,7 @@ def _needs(standing: Standing, titles: Mapping[int, str]) -> Iterable[NeedPictur
         )
 
 
-def _states(assessments: Iterable[IssueAssessment], standing: Standing) -> Iterable[StateRow]:
+def _states(assessments: Iterable[IssueAssessment], standing: TaskStatusReason) -> Iterable[StateRow]:
     by_state: dict[IssueState, list[IssueAssessment]] = {}
     for each in assessments:
         by_state.setdefault(each.state, []).append(each)
@@ -100,7 +100,7 @@ def _states(assessments: Iterable[IssueAssessment], standing: Standing) -> Itera
             yield StateRow(state=state, total=len(found), issues=tuple(_line(each, standing) for each in named))
 
 
-def _line(each: IssueAssessment, standing: Standing) -> IssueLine:
+def _line(each: IssueAssessment, standing: TaskStatusReason) -> IssueLine:
     return IssueLine(
         number=each.issue,
         title=each.title,

@@ -19,7 +19,7 @@ from genba.blackboard.views.board_views import Slice
 from genba.coordination.engine.worker_liveness import absent, as_they_stand
 from genba.domain.tasks.task import TaskStatus
 from genba.domain.views.summary import BoardPicture, Card, Column
-from genba.judgement.views.status_reasons import Standing
+from genba.judgement.views.status_reasons import TaskStatusReason
 from genba.wiring.dashboard.agents import AgentsView
 from genba.wiring.dashboard.cost import cost_picture
 from genba.wiring.dashboard.graph import graph_picture
@@ -28,7 +28,7 @@ from genba.wiring.dashboard.workers import WorkersView
 from genba.wiring.tracker.task_links import outside_of
 
 if TYPE_CHECKING:
-    from genba.domain.fleet.records import Field, FleetSession
+    from genba.domain.fleet.records import FleetSession, FleetSnapshot
     from genba.domain.tasks.task import Task
     from genba.domain.tracker.remote import TrackedPullRequest
     from genba.domain.views.agents import AgentPicture, AgentsPicture
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from genba.domain.views.graph import GraphPicture
     from genba.domain.views.queue import QueuePicture
     from genba.domain.views.workers import WorkersPicture
-    from genba.wiring.project.project_context import House
+    from genba.wiring.project.project_context import ProjectContext
 
 SHOWN = 50
 """So many cards of a column are drawn at first; the rest comes when somebody wants to see it."""
@@ -52,16 +52,16 @@ _COLUMNS = (
 )
 
 
-class Lookout:
+class DashboardQueries:
     """Looks at one project. Any thread may ask; what was read is kept until somebody writes."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: ProjectContext) -> None:
         self.house = house
         self.project = house.project.name or house.layout.main.name
         self.fleet = FleetBoard(house.board())
         self.pulse = Pulse(self.fleet.store)
         self._lock = threading.Lock()
-        self._seen: tuple[object, Standing] | None = None
+        self._seen: tuple[object, TaskStatusReason] | None = None
         self._workers = WorkersView(self)
         self._agents = AgentsView(self)
 
@@ -72,17 +72,17 @@ class Lookout:
         """Another number after every change of the blackboard."""
         return self.pulse.now()
 
-    def standing(self) -> Standing:
+    def standing(self) -> TaskStatusReason:
         """The field, and what it says of each task; read once for all who look at the same moment."""
         with self._lock:
             stamp = self.stamp()
             if self._seen is None or self._seen[0] != stamp:
                 field = self.fleet.field()
                 gone = absent(self.fleet) if any(each.status == "running" for each in field.sessions) else frozenset()
-                self._seen = (stamp, Standing(field, gone))
+                self._seen = (stamp, TaskStatusReason(field, gone))
             return self._seen[1]
 
-    def field(self) -> Field:
+    def field(self) -> FleetSnapshot:
         return self.standing().field
 
     def sessions(self, number: int | None = None) -> list[FleetSession]:

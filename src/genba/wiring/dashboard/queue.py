@@ -17,7 +17,7 @@ from genba.judgement.scheduling.queue_order import in_order
 if TYPE_CHECKING:
     from genba.blackboard.database.store import Transaction
     from genba.domain.goals.verification import GoalResult
-    from genba.wiring.dashboard.queries import Lookout
+    from genba.wiring.dashboard.queries import DashboardQueries
 
 LANDED = 50
 """So many that have landed are shown."""
@@ -27,7 +27,7 @@ _MOST_GATES = 60
 _verification = reader(Verification)
 
 
-def queue_picture(lookout: Lookout) -> QueuePicture:
+def queue_picture(lookout: DashboardQueries) -> QueuePicture:
     """The merge queue of every target."""
     field = lookout.field()
     settings = lookout.house.project.fleet.merge

@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from genba.domain.fleet.records import FleetSession
-    from genba.wiring.dashboard.queries import Lookout
+    from genba.wiring.dashboard.queries import DashboardQueries
 
 _event = reader(Event)
 _LONGEST_SAID = 512 * 1024
-_SHARED: WeakKeyDictionary[Lookout, Overviews] = WeakKeyDictionary()
+_SHARED: WeakKeyDictionary[DashboardQueries, Overviews] = WeakKeyDictionary()
 """What was read of journals, for all who look at the same project: pages and programs."""
 
 
 class SessionWindow:
     """Looks at one run at a time: one of a fleet, or one that somebody typed. Any thread may ask."""
 
-    def __init__(self, lookout: Lookout) -> None:
+    def __init__(self, lookout: DashboardQueries) -> None:
         self.lookout = lookout
         self._overviews = _SHARED.setdefault(lookout, Overviews())
 

@@ -32,7 +32,7 @@ from genba.wiring.sessions.liveness import is_alive
 
 if TYPE_CHECKING:
     from genba.definitions.agent.definition import AgentDefinition
-    from genba.wiring.project.project_context import House
+    from genba.wiring.project.project_context import ProjectContext
 
 _PATIENCE_SECONDS = 60.0
 _POLL_SECONDS = 0.1
@@ -49,7 +49,7 @@ class _Began(msgspec.Struct, frozen=True):
     process: int = 0
 
 
-async def start_run(house: House, agent: str, number: int) -> Told:
+async def start_run(house: ProjectContext, agent: str, number: int) -> Told:
     """Start an agent on a task; tell so when its session is there, or why it did not begin."""
     key = (str(house.layout.common), number)
     if key in _starting:
@@ -62,7 +62,7 @@ async def start_run(house: House, agent: str, number: int) -> Told:
         _starting.discard(key)
 
 
-def _words(house: House, agent: str, number: int) -> list[str]:
+def _words(house: ProjectContext, agent: str, number: int) -> list[str]:
     """The command, once nothing that is known already speaks against it."""
     if not agent or agent.startswith("-"):
         raise UsageError("say which agent", unchanged="nothing was started.", hint="genba agent list")
@@ -86,7 +86,7 @@ def _words(house: House, agent: str, number: int) -> list[str]:
     return [*genba, "run", agent, option_name(ISSUE, parameter), str(number), "--quiet"]
 
 
-async def _started(house: House, agent: str, number: int, words: list[str]) -> Told:
+async def _started(house: ProjectContext, agent: str, number: int, words: list[str]) -> Told:
     said = await asyncio.to_thread(_output, house, agent, number)
     before = await asyncio.to_thread(_runs, house, agent)
     process = await asyncio.to_thread(_spawn, words, house.layout.top, said)
@@ -116,7 +116,7 @@ def _spawn(words: list[str], folder: Path, said: Path) -> subprocess.Popen[bytes
     return process
 
 
-def _output(house: House, agent: str, number: int) -> Path:
+def _output(house: ProjectContext, agent: str, number: int) -> Path:
     """Where it says what it has to say; of those that were started before, some are kept."""
     folder = house.layout.own / "started"
     make_private_folder(folder)
@@ -129,7 +129,7 @@ def _output(house: House, agent: str, number: int) -> Path:
     return path
 
 
-def _begun(house: House, agent: str, before: frozenset[str], process: int) -> str:
+def _begun(house: ProjectContext, agent: str, before: frozenset[str], process: int) -> str:
     """The run of that process, once its journal says that it has begun."""
     for run in sorted(_runs(house, agent) - before):
         with contextlib.suppress(OSError, NotFoundError, msgspec.DecodeError, msgspec.ValidationError):
@@ -139,7 +139,7 @@ def _begun(house: House, agent: str, before: frozenset[str], process: int) -> st
     return ""
 
 
-def _runs(house: House, agent: str) -> frozenset[str]:
+def _runs(house: ProjectContext, agent: str) -> frozenset[str]:
     folder = house.layout.own / "runs"
     return frozenset(path.name for path in folder.glob(f"{glob.escape(agent)}-*")) if folder.is_dir() else frozenset()
 

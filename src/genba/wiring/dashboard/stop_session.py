@@ -18,7 +18,7 @@ from genba.domain.views.summary import Told
 
 if TYPE_CHECKING:
     from genba.domain.fleet.records import FleetSession
-    from genba.wiring.project.project_context import House
+    from genba.wiring.project.project_context import ProjectContext
     from genba.wiring.verification.decisions import Decisions
 
 _PATIENCE_SECONDS = 30.0
@@ -52,7 +52,7 @@ def _session(decisions: Decisions, run: str) -> FleetSession | None:
         return None
 
 
-async def _interrupt(house: House, run: str, branch: str, process: int) -> Told:
+async def _interrupt(house: ProjectContext, run: str, branch: str, process: int) -> Told:
     if not process or _holder(house, run, branch) != process:
         raise _over(run)
     try:
@@ -74,7 +74,7 @@ async def _interrupt(house: House, run: str, branch: str, process: int) -> Told:
     )
 
 
-def _holder(house: House, run: str, branch: str) -> int | None:
+def _holder(house: ProjectContext, run: str, branch: str) -> int | None:
     """The process of this run, if it holds the lock of its branch now."""
     if not branch or not house.is_running(branch):
         return None

@@ -29,7 +29,7 @@ from genba.wiring.sessions.liveness import is_alive
 if TYPE_CHECKING:
     from genba.blackboard.database.store import Transaction
     from genba.domain.goals.verification import Verification
-    from genba.wiring.dashboard.queries import Lookout
+    from genba.wiring.dashboard.queries import DashboardQueries
 
 LONGEST_LOG = 256 * 1024
 _FACILITATOR = "facilitator"
@@ -41,7 +41,7 @@ _OWN_BRANCH = (Purpose.WORK, Purpose.INTEGRATE)
 class TaskWindow:
     """Looks at one task at a time. Any thread may ask."""
 
-    def __init__(self, lookout: Lookout) -> None:
+    def __init__(self, lookout: DashboardQueries) -> None:
         self.lookout = lookout
         self._lock = threading.Lock()
         self._agents: tuple[float, tuple[tuple[AgentChoice, Agent], ...]] = (float("-inf"), ())

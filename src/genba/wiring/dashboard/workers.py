@@ -22,9 +22,9 @@ from genba.judgement.timestamps import moment, written
 from genba.judgement.views.timeline import lanes, stretches
 
 if TYPE_CHECKING:
-    from genba.domain.fleet.records import Executor, Field, FleetSession
-    from genba.judgement.views.status_reasons import Standing
-    from genba.wiring.dashboard.queries import Lookout
+    from genba.domain.fleet.records import Executor, FleetSession, FleetSnapshot
+    from genba.judgement.views.status_reasons import TaskStatusReason
+    from genba.wiring.dashboard.queries import DashboardQueries
 
 REACHES = {"1h": timedelta(hours=1), "24h": timedelta(hours=24), "7d": timedelta(days=7)}
 """How far back a timeline may reach."""
@@ -39,7 +39,7 @@ _MOMENT_SECONDS = 2.0
 class WorkersView:
     """Looks at the workers of one project. Any thread may ask."""
 
-    def __init__(self, lookout: Lookout) -> None:
+    def __init__(self, lookout: DashboardQueries) -> None:
         self.lookout = lookout
         self.host = os.uname().nodename
         self._lock = threading.Lock()
@@ -83,7 +83,7 @@ class WorkersView:
         return executor.host == self.host and executor.id not in gone
 
     def _executors(
-        self, field: Field, gone: frozenset[str], running: list[FleetSession], memory: MemoryUse
+        self, field: FleetSnapshot, gone: frozenset[str], running: list[FleetSession], memory: MemoryUse
     ) -> tuple[ExecutorPicture, ...]:
         found = []
         for each in field.executors:
@@ -116,7 +116,7 @@ class WorkersView:
             return self._used[2]
 
 
-def _busy(session: FleetSession, standing: Standing, memory: MemoryUse) -> BusyPicture:
+def _busy(session: FleetSession, standing: TaskStatusReason, memory: MemoryUse) -> BusyPicture:
     task = standing.field.tasks.get(session.task)
     lives = standing.runs(session)
     began, now = moment(session.started_at), moment(standing.field.now)

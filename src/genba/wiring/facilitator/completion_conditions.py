@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from genba.connections.git.repository.history import GitHistory
 from genba.domain.errors import NotFoundError
-from genba.execution.verification.policy import Rulebook
+from genba.execution.verification.policy import PolicyResolver
 from genba.judgement.loop.completion_conditions import completion_conditions
 
 if TYPE_CHECKING:
@@ -16,17 +16,19 @@ if TYPE_CHECKING:
     from genba.domain.facilitation import CompletionCondition
     from genba.domain.goals.verification import Verification
     from genba.domain.tasks.task import Task
-    from genba.wiring.project.project_context import House
+    from genba.wiring.project.project_context import ProjectContext
 
 
 async def conditions_of(
-    house: House, base: str, numbers: Collection[int]
+    house: ProjectContext, base: str, numbers: Collection[int]
 ) -> dict[int, tuple[CompletionCondition, ...]]:
     """By issue: its artifacts and goals, by the settings of the base; nothing where there is no base."""
     tip = await house.layout.git.commit_of(f"refs/heads/{base}")
     if tip is None:
         return {}
-    rules = await Rulebook(GitHistory(house.layout.git), house.project.rules, house.project.source).read(tip, base)
+    rules = await PolicyResolver(GitHistory(house.layout.git), house.project.rules, house.project.source).read(
+        tip, base
+    )
     tasks = await asyncio.to_thread(_tasks, house, numbers)
     found = {}
     for number in numbers:
@@ -36,7 +38,7 @@ async def conditions_of(
     return found
 
 
-def _tasks(house: House, numbers: Collection[int]) -> dict[int, tuple[Task, Verification | None]]:
+def _tasks(house: ProjectContext, numbers: Collection[int]) -> dict[int, tuple[Task, Verification | None]]:
     """The issues that are tasks, each with its last verdict."""
     board, found = house.board(), {}
     for number in numbers:

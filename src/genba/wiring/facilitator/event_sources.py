@@ -12,19 +12,19 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from genba.domain.facilitation import Fact, IssueFacts
-    from genba.wiring.project.project_context import House
+    from genba.wiring.project.project_context import ProjectContext
 
 _AT_ONCE = 500
 """Commits that git is asked for by one command."""
 
 
-async def past_of(house: House, field: Mapping[int, IssueFacts]) -> tuple[Fact, ...]:
+async def past_of(house: ProjectContext, field: Mapping[int, IssueFacts]) -> tuple[Fact, ...]:
     """All that is known to have happened to these issues, oldest first."""
     reverts = {commit.reverted_by for facts in field.values() for commit in facts.commits if commit.reverted_by}
     return chronicle(field, history(house.board().store), await _times(house, sorted(reverts)))
 
 
-async def _times(house: House, commits: list[str]) -> dict[str, str]:
+async def _times(house: ProjectContext, commits: list[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for at in range(0, len(commits), _AT_ONCE):
         asked = commits[at : at + _AT_ONCE]

@@ -18,7 +18,7 @@ from genba.blackboard.triage.triage_board import FieldBoard
 from genba.connections.git.scanning.issue_scan import GitScan, commit_time
 from genba.connections.git.worktrees.worktrees import GitWorkingTrees
 from genba.coordination.engine.worker_liveness import absent
-from genba.coordination.facilitator.facilitator import Discovered, Facilitator, Journals, Look, Manner, Scope
+from genba.coordination.facilitator.facilitator import Discovered, FacilitationMode, Facilitator, Journals, Look, Scope
 from genba.coordination.facilitator.issue_facts import is_board
 from genba.domain.decoding import reader
 from genba.domain.errors import (
@@ -45,7 +45,7 @@ from genba.judgement.triage.maintenance import Keeping, needs_a_person
 if TYPE_CHECKING:
     from genba.blackboard.triage.triage_board import SessionSeen
     from genba.domain.tracker.outbox import SendResult
-    from genba.wiring.project.project_context import House
+    from genba.wiring.project.project_context import ProjectContext
     from genba.wiring.tracker.github import GitHubOffice
 
 _MOST_JOURNALS = 500
@@ -82,7 +82,7 @@ def now() -> str:
 class HouseEyes:
     """Looks at a repository, its agents, its runs. It changes nothing."""
 
-    def __init__(self, house: House, base: str, board: FleetBoard) -> None:
+    def __init__(self, house: ProjectContext, base: str, board: FleetBoard) -> None:
         self.house = house
         self.base = base
         self.board = board
@@ -226,13 +226,13 @@ def _uniform(text: str) -> str:
     return uniform(text)
 
 
-async def facilitator(house: House) -> Facilitator:
+async def facilitator(house: ProjectContext) -> Facilitator:
     """The facilitator of this project."""
     settings = house.project.fleet.facilitator
     github = house.project.file.tracker.github
     board = house.board(make=github is not None)
     eyes = HouseEyes(house, await base_of(house), FleetBoard(board))
-    manner = Manner(
+    manner = FacilitationMode(
         project=house.project.name or house.layout.main.name,
         worker=house.project.fleet.work.agent,
         reviewer=house.project.fleet.review.agent,
@@ -259,7 +259,7 @@ def as_told(look: Look) -> dict[str, Any]:
     return {**told, "agentRegistry": msgspec.to_builtins(registry), "attention": waiting}
 
 
-async def base_of(house: House) -> str:
+async def base_of(house: ProjectContext) -> str:
     """The branch that work lands on: of the settings, of the checkout, or the one that people mean by it."""
     named = house.project.fleet.merge.base_branch
     if named:
@@ -279,7 +279,7 @@ async def base_of(house: House) -> str:
 
 
 def scope_of(
-    house: House, label: str | None, project: int | None, owner: str | None, command: str = "genba facilitate"
+    house: ProjectContext, label: str | None, project: int | None, owner: str | None, command: str = "genba facilitate"
 ) -> Scope:
     """What is asked for, as far as the project has it."""
     github = house.project.file.tracker.github
@@ -297,7 +297,7 @@ def scope_of(
 
 
 async def fresh_copy(
-    house: House, scope: Scope, offline: bool, old_board: bool = True
+    house: ProjectContext, scope: Scope, offline: bool, old_board: bool = True
 ) -> tuple[Scope, tuple[str, ...]]:
     """Bring the copy of the tracker up to date. Where that cannot be, the copy serves, and its age is told.
 
@@ -331,7 +331,7 @@ async def fresh_copy(
     return kept if old_board else scope, (note,)
 
 
-async def _with_board(house: House, office: GitHubOffice, scope: Scope) -> Scope:
+async def _with_board(house: ProjectContext, office: GitHubOffice, scope: Scope) -> Scope:
     """The scope with the issues on its board, which are kept for a look that cannot ask for them."""
     if scope.board is None:
         return scope
@@ -353,7 +353,7 @@ async def _on_board(office: GitHubOffice, owner: str, project: int) -> frozenset
             return frozenset(found)
 
 
-def as_kept(house: House, scope: Scope, command: str = "genba sync") -> Scope:
+def as_kept(house: ProjectContext, scope: Scope, command: str = "genba sync") -> Scope:
     """The scope by what was read of the tracker before. It names what was never read, with a command that reads it."""
     office = house.office()
     if office is None:
@@ -391,7 +391,11 @@ def _age(office: GitHubOffice) -> str:
 
 
 async def say(
-    house: House, look: Look, words: Mapping[tuple[str, int], str] = MappingProxyType({}), *, offline: bool = False
+    house: ProjectContext,
+    look: Look,
+    words: Mapping[tuple[str, int], str] = MappingProxyType({}),
+    *,
+    offline: bool = False,
 ) -> Look:
     """Carry out what a look proposes, and send it where it lives elsewhere. See `Facilitator.apply` for `words`."""
     report = await (await facilitator(house)).apply(look, words)
@@ -403,7 +407,7 @@ async def say(
     return look.after(report)
 
 
-async def _send(house: House) -> SendResult | None:
+async def _send(house: ProjectContext) -> SendResult | None:
     """Send what waits in the outbox, where the settings say so."""
     office = house.office()
     if office is None or not office.settings.send:

@@ -17,7 +17,7 @@ from genba.wiring.facilitator.facilitator import facilitator, fresh_copy, say, s
 if TYPE_CHECKING:
     from genba.coordination.facilitator.facilitator import Look
     from genba.execution.run import RunPlan
-    from genba.wiring.project.project_context import House
+    from genba.wiring.project.project_context import ProjectContext
 
 ACTION = "facilitate-action"
 """Agents that declare this get the facts of the field, whatever their name is."""
@@ -25,7 +25,7 @@ STEPS = ("discover", "statuscheck", "blockercheck", "stalecheck", "facilitate", 
 """The steps that code has an answer to. At any other step of such an agent, its own reply counts."""
 
 
-def answered_by_code(house: House, plan: RunPlan, adapter: Any) -> tuple[Any, FieldAnswers | None]:
+def answered_by_code(house: ProjectContext, plan: RunPlan, adapter: Any) -> tuple[Any, FieldAnswers | None]:
     """The adapter of a run, with what is seen of the field where the agent facilitates; and that, to be shown."""
     if isinstance(adapter, FieldAdapter):
         adapter.answers = answers = FieldAnswers(house, plan)
@@ -42,7 +42,7 @@ class FieldAnswers:
     Raises UsageError for parameters that do not go together, before the run begins.
     """
 
-    def __init__(self, house: House, plan: RunPlan) -> None:
+    def __init__(self, house: ProjectContext, plan: RunPlan) -> None:
         given = plan.parameters
         if given.get("apply") and given.get("dryRun"):
             raise UsageError("--apply does it and --dry-run only shows it", hint="genba run facilitator --apply")

@@ -17,13 +17,13 @@ from genba.domain.errors import NotFoundError, UsageError
 from genba.domain.workflow.actions import Hierarchy, RegisteredAgent
 
 if TYPE_CHECKING:
-    from genba.wiring.project.project_context import House
+    from genba.wiring.project.project_context import ProjectContext
 
 _LONGEST_PROMPT = 100_000
 _NAME = re.compile("[a-z][a-z0-9-]{0,62}")
 
 
-class Welcome(msgspec.Struct, frozen=True, kw_only=True):
+class Registration(msgspec.Struct, frozen=True, kw_only=True):
     """All that an agent needs to come in. Whoever prints the passkey prints it once."""
 
     agent: RegisteredAgent
@@ -35,14 +35,14 @@ class Welcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def register(
-    house: House,
+    house: ProjectContext,
     name: str,
     *,
     manager: bool | None = None,
     role: str = "developer",
     capabilities: tuple[str, ...] = (),
     system_prompt: str = "",
-) -> Welcome:
+) -> Registration:
     """Write an agent down. One of `.agent/` with the same name lends it what is not said: hierarchy and abilities."""
     if not _NAME.fullmatch(name):
         raise UsageError(
@@ -68,19 +68,19 @@ def register(
         passkey_hash=asyncio.run(hashed(passkey)),
         actor=house.actor(),
     )
-    return Welcome(agent=agent, project=board.store.project, passkey=passkey)
+    return Registration(agent=agent, project=board.store.project, passkey=passkey)
 
 
-def rotate(house: House, name: str) -> Welcome:
+def rotate(house: ProjectContext, name: str) -> Registration:
     """A new passkey. Whoever came with the old one is out."""
     board = house.board(make=False)
     agent = _known(house, name)
     passkey = new_passkey()
     agent = WorkflowBoard(board).set_passkey(agent.id, asyncio.run(hashed(passkey)), house.actor())
-    return Welcome(agent=agent, project=board.store.project, passkey=passkey)
+    return Registration(agent=agent, project=board.store.project, passkey=passkey)
 
 
-def revoke(house: House, name: str) -> RegisteredAgent:
+def revoke(house: ProjectContext, name: str) -> RegisteredAgent:
     """No passkey any more, and the tasks that it has in hand are free. Safe to repeat."""
     board = house.board(make=False)
     agent = WorkflowBoard(board).set_passkey(_known(house, name).id, "", house.actor())
@@ -92,14 +92,14 @@ def revoke(house: House, name: str) -> RegisteredAgent:
     return agent
 
 
-def registered(house: House) -> tuple[RegisteredAgent, ...]:
+def registered(house: ProjectContext) -> tuple[RegisteredAgent, ...]:
     """Those who can come by themselves."""
     if not house.has_board():
         return ()
     return tuple(agent for agent in WorkflowBoard(house.board()).agents() if agent.has_passkey)
 
 
-def _known(house: House, name: str) -> RegisteredAgent:
+def _known(house: ProjectContext, name: str) -> RegisteredAgent:
     found = WorkflowBoard(house.board(make=False)).agent(name)
     if found is None:
         raise NotFoundError(f'nobody is registered as "{name}"', hint=f"genba agent register {name}")

@@ -23,8 +23,8 @@ from genba.definitions.project.sandbox_section import SandboxSettings
 from genba.domain.errors import ConfigurationError, GenbaError, NotFoundError
 from genba.domain.ports import Processes, Sandbox
 from genba.domain.processes import Command, Exit
-from genba.domain.sessions.sandbox import SandboxKind, WallLimits
-from genba.wiring.project.project_context import House
+from genba.domain.sessions.sandbox import SandboxKind, SandboxLimits
+from genba.wiring.project.project_context import ProjectContext
 from genba.wiring.sandbox.readable_paths import readable_folders
 from genba.wiring.sandbox.sandbox_choice import SANDBOX_VARIABLE, make
 
@@ -107,7 +107,7 @@ async def check_up(folder: Path, environment: Mapping[str, str]) -> Checkup:
     return Checkup(findings=findings, sandbox=chosen, why=why, in_project=inside, answering=answering)
 
 
-async def _tracker(house: House | None) -> tuple[Finding, ...]:
+async def _tracker(house: ProjectContext | None) -> tuple[Finding, ...]:
     """Whether the project is let in where its issues live. A run that works on the copy can do without."""
     if house is None or house.project.file.tracker.github is None:
         return ()
@@ -133,7 +133,7 @@ def _parent_proxy(environment: Mapping[str, str]) -> tuple[Finding, ...]:
     return ()
 
 
-def _ground(house: House | None, folder: Path, environment: Mapping[str, str]) -> tuple[Finding, ...]:
+def _ground(house: ProjectContext | None, folder: Path, environment: Mapping[str, str]) -> tuple[Finding, ...]:
     """The disk, who git takes the user for, and the goals that nobody could check here."""
     from genba.wiring.project.preflight import goals_in_the_way, identity, remedy  # noqa: PLC0415  (only who looks)
 
@@ -152,7 +152,7 @@ def _ground(house: House | None, folder: Path, environment: Mapping[str, str]) -
     return tuple(found)
 
 
-def _disk(house: House | None, folder: Path) -> Finding:
+def _disk(house: ProjectContext | None, folder: Path) -> Finding:
     least = house.project.fleet.work.min_free_disk_mb if house is not None else _LEAST_DISK_MB
     free = shutil.disk_usage(house.layout.common if house is not None else folder).free >> 20
     if free < least:
@@ -162,7 +162,7 @@ def _disk(house: House | None, folder: Path) -> Finding:
     return Finding(area="machine", name="disk", detail=f"{shown} free")
 
 
-def _notices(house: House | None) -> tuple[Finding, ...]:
+def _notices(house: ProjectContext | None) -> tuple[Finding, ...]:
     """Whether people can be told what waits for them. Runs go on where they cannot."""
     if house is None:
         return ()
@@ -176,7 +176,7 @@ def _notices(house: House | None) -> tuple[Finding, ...]:
     )
 
 
-def _telemetry(house: House | None) -> tuple[Finding, ...]:
+def _telemetry(house: ProjectContext | None) -> tuple[Finding, ...]:
     """Where telemetry goes, in a project that wants it."""
     if house is None or not house.project.file.telemetry.enabled:
         return ()
@@ -319,7 +319,9 @@ def _key(held: str, login: str, variables: tuple[str, ...]) -> tuple[str, str]:
     return (f"no key: set {variables[0]}", f"export {variables[0]}=…") if variables else ("", "")
 
 
-async def _walls(processes: Processes, house: House | None, environment: Mapping[str, str]) -> tuple[Finding, ...]:
+async def _walls(
+    processes: Processes, house: ProjectContext | None, environment: Mapping[str, str]
+) -> tuple[Finding, ...]:
     """Each kind of sandbox. It works when a trial did what a session does, with the settings of the project.
 
     The engines are asked before any trial begins: what ends with a trial takes along children that it does not know.
@@ -354,7 +356,11 @@ async def _known(found: Finding) -> Finding:
 
 
 async def _tried(
-    kind: SandboxKind, sandbox: Sandbox, settings: SandboxSettings, house: House | None, readable: tuple[str, ...]
+    kind: SandboxKind,
+    sandbox: Sandbox,
+    settings: SandboxSettings,
+    house: ProjectContext | None,
+    readable: tuple[str, ...],
 ) -> Finding:
     from genba.wiring.project.sandbox_trial import try_sandbox  # noqa: PLC0415  (only the doctor tries)
 
@@ -376,7 +382,7 @@ def _can_overlay(place: Path) -> bool:
     return not overlay_problem(place)
 
 
-def _sandbox(house: House | None, walls: tuple[Finding, ...]) -> tuple[SandboxKind, str, tuple[Finding, ...]]:
+def _sandbox(house: ProjectContext | None, walls: tuple[Finding, ...]) -> tuple[SandboxKind, str, tuple[Finding, ...]]:
     """The walls that a run gets, why they are none, and what is wrong with those that were chosen."""
     by_kind = {finding.name: finding for finding in walls}
     own = house.project.file.sandbox.kind if house is not None else None
@@ -394,12 +400,12 @@ def _sandbox(house: House | None, walls: tuple[Finding, ...]) -> tuple[SandboxKi
     return kind, "", (_wrong("walls", where, f"{kind} is chosen: {tried.detail}", tried.install),)
 
 
-def _abilities(house: House | None) -> tuple[Finding, ...]:
+def _abilities(house: ProjectContext | None) -> tuple[Finding, ...]:
     """What the kernel lets this user do for walls and large trees."""
     from genba.connections.git.worktrees.overlay_mount import overlay_problem  # noqa: PLC0415  (one look among many)
     from genba.connections.sandbox.limits import make_group  # noqa: PLC0415
 
-    group = make_group(WallLimits(memory_mb=1024, processes=1024, cpus=1))
+    group = make_group(SandboxLimits(memory_mb=1024, processes=1024, cpus=1))
     limited = sorted(group.folders)
     group.remove()
     told = f"{', '.join(limited)} by control groups" if limited else "watched: there are no control groups to use"
@@ -411,9 +417,9 @@ def _abilities(house: House | None) -> tuple[Finding, ...]:
     return limits, Finding(area="walls", name="overlay", detail="large working trees are layers over a template")
 
 
-async def _project(folder: Path) -> tuple[House | None, tuple[Finding, ...]]:
+async def _project(folder: Path) -> tuple[ProjectContext | None, tuple[Finding, ...]]:
     try:
-        house = await House.find(folder)
+        house = await ProjectContext.find(folder)
     except ConfigurationError as error:
         rest = f" (and {len(error.problems) - 1} more)" if len(error.problems) > 1 else ""
         return None, (_wrong("project", "config", f"{error.message}{rest}", "genba agent check   tells all of it"),)
@@ -426,7 +432,7 @@ async def _project(folder: Path) -> tuple[House | None, tuple[Finding, ...]]:
     return house, (Finding(area="project", name="config", detail=f"{name}  agents: {agents}"), *left, _database(house))
 
 
-def _database(house: House) -> Finding:
+def _database(house: ProjectContext) -> Finding:
     where = house.database().rpartition("@")[2]  # an address may hold a password
     try:
         house.board(make=False)

@@ -13,19 +13,19 @@ from genba.definitions.project.project import rules_from
 from genba.domain.goals.goal import TestsPass
 from genba.domain.goals.verification import Subject
 from genba.domain.processes import VERIFYING
-from genba.execution.verification.policy import Rulebook
+from genba.execution.verification.policy import PolicyResolver
 from genba.wiring.sandbox.goal_sandboxes import Maker, fence_for
 from genba.wiring.verification.verifier import verifier
 
 if TYPE_CHECKING:
     from genba.domain.sessions.evidence import CheckResult
-    from genba.wiring.project.project_context import House
+    from genba.wiring.project.project_context import ProjectContext
 
 LIMIT_SECONDS = 300.0
 """For the setup, and then for the tests."""
 
 
-async def run_tests_once(house: House, command: str, settings: str) -> CheckResult | None:
+async def run_tests_once(house: ProjectContext, command: str, settings: str) -> CheckResult | None:
     """The result of a test command on the newest commit, by settings that are not written yet; None without a commit.
 
     What is not committed is not seen, as in every verification.
@@ -37,7 +37,7 @@ async def run_tests_once(house: House, command: str, settings: str) -> CheckResu
     rules = rules_from(settings, "the settings")
     if not commit or rules is None:
         return None
-    policy = await Rulebook(history, rules, "the settings").freeze(commit, "", None)
+    policy = await PolicyResolver(history, rules, "the settings").freeze(commit, "", None)
     tests = TestsPass(command=command, timeout_seconds=LIMIT_SECONDS)
     goals = tuple(
         msgspec.structs.replace(frozen, goal=tests) for frozen in policy.goals if isinstance(frozen.goal, TestsPass)

@@ -30,7 +30,7 @@ from genba.domain.tasks.housekeeping import Collected, RunFact
 if TYPE_CHECKING:
     from genba.connections.git.repository.layout import RepositoryLayout
     from genba.domain.tasks.task import TaskStatus
-    from genba.wiring.project.project_context import House
+    from genba.wiring.project.project_context import ProjectContext
 
 __all__ = ["Collected", "collect"]
 
@@ -39,7 +39,7 @@ _PATIENCE_SECONDS = 600.0
 
 
 async def collect(
-    house: House, *, dry_run: bool, keep_days: int, now: datetime | None = None, rescued: bool = False
+    house: ProjectContext, *, dry_run: bool, keep_days: int, now: datetime | None = None, rescued: bool = False
 ) -> list[Collected]:
     """Clear away what tasks left that ended longer ago than `keep_days`; tells what went, and what stays and why.
 
@@ -81,7 +81,7 @@ async def _cleared(piece: Piece, dry_run: bool) -> Collected:
     return msgspec.structs.replace(piece.found, why=stays, kept=True) if stays else piece.found
 
 
-async def _forgotten(house: House, runs: dict[str, RunFact]) -> list[Collected]:
+async def _forgotten(house: ProjectContext, runs: dict[str, RunFact]) -> list[Collected]:
     """What the remote has of sessions that are over, as far as other refs there have it too."""
     remote = house.project.fleet.merge.remote
     over = [fact for fact in runs.values() if fact.over and fact.branch]
@@ -99,7 +99,7 @@ async def _forgotten(house: House, runs: dict[str, RunFact]) -> list[Collected]:
     return found
 
 
-def _durable_runs(house: House, runs: dict[str, RunFact], before: datetime, dry_run: bool) -> list[Collected]:
+def _durable_runs(house: ProjectContext, runs: dict[str, RunFact], before: datetime, dry_run: bool) -> list[Collected]:
     """What the engine remembers of parts and merge turns that ended, of sessions that are over."""
     if not house.has_board():
         return []
@@ -119,7 +119,7 @@ def _durable_runs(house: House, runs: dict[str, RunFact], before: datetime, dry_
     return [Collected(kind="engine", name=f"{count} durable runs", why=why)] if count else []
 
 
-def _runs(house: House, before: datetime) -> dict[str, RunFact]:
+def _runs(house: ProjectContext, before: datetime) -> dict[str, RunFact]:
     """Everything that is known of the runs of this project: from the blackboard, and else from their journals."""
     found: dict[str, RunFact] = {}
     tasks: dict[int, tuple[TaskStatus, str]] = {}
@@ -211,7 +211,7 @@ def _journal_of(folder: Path) -> Path | None:
     return path if path.name == f"{folder.name}{SUFFIX}" and path.is_file() else None
 
 
-def _files(house: House, runs: dict[str, RunFact], before: datetime, staying: set[str]) -> Iterator[Piece]:
+def _files(house: ProjectContext, runs: dict[str, RunFact], before: datetime, staying: set[str]) -> Iterator[Piece]:
     """Journals, the folders of runs, and the logs of goals."""
     layout = house.layout
     for folder in sorted((layout.own / "runs").glob("*")):
@@ -237,7 +237,7 @@ def _files(house: House, runs: dict[str, RunFact], before: datetime, staying: se
     yield from _left_indexes(layout, before)
 
 
-def _old_logs(house: House, before: datetime) -> list[Path]:
+def _old_logs(house: ProjectContext, before: datetime) -> list[Path]:
     in_use: set[str] = set()
     if house.has_board():
         from genba.blackboard.fleet.ended_sessions import logs_in_use  # noqa: PLC0415  (see _runs)

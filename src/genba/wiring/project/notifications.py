@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from genba.definitions.project.notify_section import NotifySettings, WebhookSettings
     from genba.domain.fleet.notifications import NoticeEntry
     from genba.domain.ports import Channel
-    from genba.wiring.project.project_context import House
+    from genba.wiring.project.project_context import ProjectContext
 
 
 class ChannelCheck(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +32,7 @@ class ChannelCheck(msgspec.Struct, frozen=True, kw_only=True):
     hint: str = ""
 
 
-def channel_checks(house: House, environment: Mapping[str, str] = os.environ) -> tuple[ChannelCheck, ...]:
+def channel_checks(house: ProjectContext, environment: Mapping[str, str] = os.environ) -> tuple[ChannelCheck, ...]:
     """The channels that the settings name. Nothing is sent, and of secrets only the names are told."""
     settings = house.project.fleet.notify
     found = []
@@ -47,7 +47,7 @@ def channel_checks(house: House, environment: Mapping[str, str] = os.environ) ->
     return tuple(found)
 
 
-def notifier_of(house: House, tell: Callable[[str], None] = lambda _told: None) -> Notifier | None:
+def notifier_of(house: ProjectContext, tell: Callable[[str], None] = lambda _told: None) -> Notifier | None:
     """Who sends the notices of a project from this process; None where it has no channel for them.
 
     An agent has none: people are told by processes that people started.
@@ -72,7 +72,7 @@ def notifier_of(house: House, tell: Callable[[str], None] = lambda _told: None) 
 
 
 @contextlib.asynccontextmanager
-async def notices_sent(house: House, tell: Callable[[str], None] = lambda _told: None) -> AsyncIterator[None]:
+async def notices_sent(house: ProjectContext, tell: Callable[[str], None] = lambda _told: None) -> AsyncIterator[None]:
     """Send notices beside whatever is done meanwhile, and those that are due in the end."""
     for check in channel_checks(house):
         if check.problem:
@@ -91,7 +91,7 @@ async def notices_sent(house: House, tell: Callable[[str], None] = lambda _told:
             await running
 
 
-def newest_notices(house: House, most: int = 50) -> tuple[NoticeEntry, ...]:
+def newest_notices(house: ProjectContext, most: int = 50) -> tuple[NoticeEntry, ...]:
     """The newest notices first; a mere look makes no blackboard."""
     if not house.has_board():
         return ()
@@ -100,14 +100,14 @@ def newest_notices(house: House, most: int = 50) -> tuple[NoticeEntry, ...]:
     return NoticeBoard(house.board(make=False).store).newest(most)
 
 
-def retry_notices(house: House) -> int:
+def retry_notices(house: ProjectContext) -> int:
     """Try again what was given up; how many they are."""
     from genba.blackboard.fleet.notifications import NoticeBoard  # noqa: PLC0415  (see above)
 
     return NoticeBoard(house.board().store).retry()
 
 
-def _channels(house: House, settings: NotifySettings, usable: set[str]) -> dict[str, Channel]:
+def _channels(house: ProjectContext, settings: NotifySettings, usable: set[str]) -> dict[str, Channel]:
     channels: dict[str, Channel] = {}
     if settings.webhook is not None and "webhook" in usable:
         from genba.connections.notifications.webhook import WebhookChannel  # noqa: PLC0415  (only with a webhook)

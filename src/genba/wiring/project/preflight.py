@@ -12,7 +12,7 @@ from genba.connections.git.repository.commands import ask_git
 from genba.connections.own_processes import own_environment
 
 if TYPE_CHECKING:
-    from genba.wiring.project.project_context import House
+    from genba.wiring.project.project_context import ProjectContext
 
 _PACKAGES = frozenset({"pytest", "build", "ruff", "flake8", "pylint", "mypy", "tox", "nox", "coverage"})
 """Modules whose package has the same name."""
@@ -76,7 +76,7 @@ def remedy(problem: str) -> str:
     return known.get(program, "")
 
 
-def goals_in_the_way(house: "House", environment_path: str | None) -> Iterator[tuple[str, str, str]]:
+def goals_in_the_way(house: "ProjectContext", environment_path: str | None) -> Iterator[tuple[str, str, str]]:
     """The goals of the Definition of Done that cannot be checked here: each with its command, and why."""
     from genba.connections.goals.detection import detect_in  # noqa: PLC0415  (only who looks)
 

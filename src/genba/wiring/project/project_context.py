@@ -44,9 +44,9 @@ from genba.domain.tracker.github_tokens import handed_over
 from genba.execution.delivery.finalize import no_forge
 from genba.execution.loop.resume import read_resumption
 from genba.execution.run import Run, RunPlan, RunResult
-from genba.execution.session_context import World
+from genba.execution.session_context import SessionContext
 from genba.judgement.language.sentences import in_language
-from genba.wiring.sandbox.agent_environment import QuartersKeeper
+from genba.wiring.sandbox.agent_environment import AgentEnvironmentKeeper
 from genba.wiring.sandbox.agent_identity import agent_identity, identity_variables
 from genba.wiring.sandbox.preload import load_ahead
 from genba.wiring.sandbox.sandbox_choice import choose, make
@@ -58,18 +58,18 @@ if TYPE_CHECKING:
     from genba.blackboard.tasks.board import Blackboard
     from genba.connections.goals.results import FileResults
     from genba.definitions.project.goal_sections import TaskTypeSettings
-    from genba.definitions.project.sandbox_section import Quarters
+    from genba.definitions.project.sandbox_section import AgentEnvironment
     from genba.domain.events import Event
     from genba.domain.goals.verification import GoalResult, Verification
     from genba.domain.tasks.task import Actor, Task
     from genba.wiring.facilitator.facilitator_agent import FieldAnswers
     from genba.wiring.sessions.reviews import ReviewSession
     from genba.wiring.tracker.github import GitHubOffice
-    from genba.wiring.verification.verifier import Examination, Fence
+    from genba.wiring.verification.verifier import Examination, GoalSandbox
 
-__all__ = ["House", "PreparedRun", "adapter_files", "new_run_id", "read_journal"]
+__all__ = ["PreparedRun", "ProjectContext", "adapter_files", "new_run_id", "read_journal"]
 
-Dress = Callable[[World, QuartersKeeper], World]
+Dress = Callable[[SessionContext, AgentEnvironmentKeeper], SessionContext]
 """Changes what a run sees of the outside."""
 
 _DATABASE_VARIABLE = "GENBA_DATABASE_URL"
@@ -80,7 +80,7 @@ _FORGE_VARIABLES = ("GH_TOKEN", "GITHUB_TOKEN", "GITLAB_TOKEN", "GH_HOST", "GITL
 _OWN = "an agent that needs a token gets one of its own: export AGENT_TOKEN=…, and name AGENT_TOKEN here"
 
 
-class House:
+class ProjectContext:
     """A project in its repository, with everything wired together."""
 
     def __init__(self, layout: RepositoryLayout, project: Project) -> None:
@@ -96,7 +96,7 @@ class House:
             layout.git.access = RemoteAccess(origin_of(github.url), self._token)
 
     @classmethod
-    async def find(cls, folder: Path) -> House:
+    async def find(cls, folder: Path) -> ProjectContext:
         take_in_orphans()
         layout = await RepositoryLayout.find(folder)
         try:
@@ -106,7 +106,7 @@ class House:
         return cls(layout, project)
 
     @classmethod
-    async def find_to_look(cls, folder: Path) -> tuple[House, ConfigurationError | None]:
+    async def find_to_look(cls, folder: Path) -> tuple[ProjectContext, ConfigurationError | None]:
         """For who only looks, or stops what runs: settings that cannot be used are in nobody's way, and are told."""
         from genba.definitions.project.config_recovery import usable_project  # noqa: PLC0415  (a run does not need it)
 
@@ -219,7 +219,7 @@ class House:
             before_first=lambda: remember(folder, plan, path),
         )
         keeper, trees = self.quarters(plan, choice.kind, adapter, journal.emit)
-        world = World(
+        world = SessionContext(
             adapter=adapter,
             adapter_commits=adapter.commits and definition.file.runner.execution.worktree.enabled,
             trees=trees,
@@ -274,12 +274,12 @@ class House:
 
     def quarters(
         self, plan: RunPlan, kind: SandboxKind, adapter: Any, emit: Callable[[Event], None]
-    ) -> tuple[QuartersKeeper, Any]:
+    ) -> tuple[AgentEnvironmentKeeper, Any]:
         """Where the instances of a run live, and the working trees that fit the walls around them."""
         definition = plan.definition
         sandbox = self._sandbox(kind, adapter, definition)
         trees = self._trees(kind, sandbox, plan)
-        keeper = QuartersKeeper(
+        keeper = AgentEnvironmentKeeper(
             definition=definition,
             adapter=adapter,
             sandbox=sandbox,
@@ -551,14 +551,16 @@ class House:
         done = await self.layout.git.run(*words, tree=top, git_dir=git_dir, stdin=asked, allow=(0, 1))
         return frozenset(name for name in done.stdout.split("\0") if name)
 
-    def fence(self, kind: SandboxKind, sandbox: Sandbox | None = None, agent: Quarters | None = None) -> Fence | None:
+    def fence(
+        self, kind: SandboxKind, sandbox: Sandbox | None = None, agent: AgentEnvironment | None = None
+    ) -> GoalSandbox | None:
         """The sandbox of the commands of goals, with the network of an agent; None where the kind has none."""
         if not kind.has_walls:
             return None
-        from genba.wiring.verification.verifier import Fence  # noqa: PLC0415  (see examination)
+        from genba.wiring.verification.verifier import GoalSandbox  # noqa: PLC0415  (see examination)
 
         settings = self.project.file.sandbox
-        return Fence(self.layout, kind, sandbox or make(kind, self.processes, settings.options), settings, agent)
+        return GoalSandbox(self.layout, kind, sandbox or make(kind, self.processes, settings.options), settings, agent)
 
     def _forge(self, run: str) -> Forge | None:
         settings, office = self.project.file.forge, self.office()
@@ -602,7 +604,7 @@ class PreparedRun:
         run: Run,
         journal: JsonlJournal,
         trees: Any,
-        keeper: QuartersKeeper,
+        keeper: AgentEnvironmentKeeper,
         *,
         office: GitHubOffice | None = None,
         review: ReviewSession | None = None,

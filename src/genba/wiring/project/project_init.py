@@ -21,7 +21,7 @@ from genba.judgement.verification.goal_proposals import CI_FILES, Proposal, lang
 from genba.wiring.project.doctor import TOOLS, login_of
 from genba.wiring.project.file_replacement import place
 from genba.wiring.project.preflight import in_the_way
-from genba.wiring.project.project_context import House
+from genba.wiring.project.project_context import ProjectContext
 
 SETTINGS = ".genba/config.yaml"
 _REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
@@ -86,7 +86,7 @@ TryTests = Callable[[str, str], CheckResult | None]
 
 
 def plan(
-    house: House,
+    house: ProjectContext,
     *,
     name: str = "",
     adapter: str = "",
@@ -118,7 +118,7 @@ def plan(
     return Founded(path=there, project=house.project.name, repository=named, url=repository.url, added=True, text=text)
 
 
-def write(house: House, planned: Founded) -> None:
+def write(house: ProjectContext, planned: Founded) -> None:
     """Write what was planned. What is there by now is left alone."""
     house.refuse_links(house.layout.top / planned.path)
     if planned.added:
@@ -132,7 +132,9 @@ def write(house: House, planned: Founded) -> None:
     place(path, planned.text)
 
 
-def _first(house: House, name: str, adapter: str, repository: Repository | None, try_tests: TryTests | None) -> Founded:
+def _first(
+    house: ProjectContext, name: str, adapter: str, repository: Repository | None, try_tests: TryTests | None
+) -> Founded:
     top = house.layout.top
     path = passed_on(os.environ, *house.layout.folders).get("PATH", os.defpath)
     texts, names = look_in(top, (*CI_FILES, "composer.json"))
@@ -261,7 +263,7 @@ def _quoted(text: str) -> str:
     return text if plain else msgspec.json.encode(text).decode()
 
 
-def _add_tracker(house: House, planned: Founded) -> None:
+def _add_tracker(house: ProjectContext, planned: Founded) -> None:
     """The lines of the user stay as they are; what is new comes after them, and is tried before it is kept."""
     path = house.layout.top / planned.path
     before = path.read_text(encoding="utf-8")
@@ -278,7 +280,7 @@ def _add_tracker(house: House, planned: Founded) -> None:
         ) from error
 
 
-def repository_of(house: House, word: str) -> Repository:
+def repository_of(house: ProjectContext, word: str) -> Repository:
     """The repository that somebody names: `owner/name`, an address, or nothing, which is that of a remote."""
     if not word:
         return _of_remote(house)
@@ -293,7 +295,7 @@ def repository_of(house: House, word: str) -> Repository:
     return _at(match)
 
 
-def _of_remote(house: House) -> Repository:
+def _of_remote(house: ProjectContext) -> Repository:
     match = _address_of_remote(house)
     if match is None:
         raise NotFoundError(
@@ -304,7 +306,7 @@ def _of_remote(house: House) -> Repository:
     return _at(match)
 
 
-def _address_of_remote(house: House) -> re.Match[str] | None:
+def _address_of_remote(house: ProjectContext) -> re.Match[str] | None:
     """What the remote origin says; None where there is none, or none of a host."""
     told = ask_git(house.layout.top, "remote", "get-url", "origin")
     address = told.stdout.strip()

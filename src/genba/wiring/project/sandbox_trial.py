@@ -15,7 +15,7 @@ from genba.definitions.project.sandbox_section import LimitsOfWalls
 from genba.domain.errors import GenbaError
 from genba.domain.ports import Sandbox
 from genba.domain.processes import Command, Ending, Exit
-from genba.domain.sessions.sandbox import Cell, Gate, Overlay, SandboxKind, WallLimits
+from genba.domain.sessions.sandbox import EgressPort, Overlay, SandboxKind, SandboxLimits, SandboxSpec
 
 _SECONDS = 90.0
 _PORT, _CODE = 3128, 7
@@ -75,7 +75,7 @@ async def try_sandbox(
         return _result(done, bool(reached))
 
 
-def _cell(place: Path, readable: tuple[str, ...], image: str, overlay: bool) -> tuple[Cell, list[str]]:
+def _cell(place: Path, readable: tuple[str, ...], image: str, overlay: bool) -> tuple[SandboxSpec, list[str]]:
     reached: list[str] = []
 
     async def serve(_reader: Any, writer: Any) -> None:
@@ -87,15 +87,15 @@ def _cell(place: Path, readable: tuple[str, ...], image: str, overlay: bool) -> 
     (place / "beside").write_text("secret\n", "utf-8")
     layers = Overlay(lower=str(place / "lower"), upper=str(place / "upper"), work=str(place / "work"))
     limits = LimitsOfWalls()
-    cell = Cell(
+    cell = SandboxSpec(
         run=place.name,
         folder=str(place / "walls"),
         tree=str(place / "tree"),
         home=str(place / "home"),
         readable=readable,
         overlay=layers if overlay else None,
-        gates=(Gate(name="trial", port=_PORT, serve=serve),),
-        limits=WallLimits(
+        gates=(EgressPort(name="trial", port=_PORT, serve=serve),),
+        limits=SandboxLimits(
             memory_mb=limits.memory_mb, processes=limits.processes, disk_mb=limits.disk_mb, files=limits.files
         ),
         image=image,
@@ -103,7 +103,7 @@ def _cell(place: Path, readable: tuple[str, ...], image: str, overlay: bool) -> 
     return cell, reached
 
 
-def _command(cell: Cell) -> Command:
+def _command(cell: SandboxSpec) -> Command:
     beside = shlex.quote(str(Path(cell.tree).parent / "beside"))
     script = _SCRIPT.format(beside=beside, python=shlex.quote(sys.executable), port=_PORT, code=_CODE)
     return Command(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from genba.connections.telemetry.runs import RunTelemetry
     from genba.connections.telemetry.sending import Telemetry
     from genba.domain.fleet.progress import FleetEvent, FleetPicture
-    from genba.wiring.project.project_context import House
+    from genba.wiring.project.project_context import ProjectContext
 
 _INSTALL = "pip install 'genba[telemetry]'"
 
@@ -30,7 +30,7 @@ class _Process:
 _HERE = _Process()
 
 
-def listening(house: House, run: str) -> Listener:
+def listening(house: ProjectContext, run: str) -> Listener:
     """Who makes spans of the events of a run. Refused where the packages for it are not installed."""
     telemetry = _opened(house)
     from genba.connections.telemetry.runs import RunTelemetry  # noqa: PLC0415  (off by default)
@@ -44,7 +44,7 @@ def listening(house: House, run: str) -> Listener:
 
 
 def heard_by_fleet(
-    house: House, listener: Callable[[FleetEvent], None], picture: Callable[[], FleetPicture]
+    house: ProjectContext, listener: Callable[[FleetEvent], None], picture: Callable[[], FleetPicture]
 ) -> Callable[[FleetEvent], None]:
     """The same listener; where telemetry is on, one that hears it too."""
     if not house.project.file.telemetry.enabled:
@@ -85,7 +85,7 @@ def check(environment: Mapping[str, str]) -> tuple[str, str, str]:
     return f"to {collector(environment)}", "", ""
 
 
-def _opened(house: House) -> Telemetry:
+def _opened(house: ProjectContext) -> Telemetry:
     if _HERE.telemetry is None:
         try:
             from genba.connections.telemetry.sending import open_telemetry  # noqa: PLC0415  (off by default)

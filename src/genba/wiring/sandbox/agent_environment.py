@@ -18,13 +18,13 @@ from genba.domain.ports import Processes, Sandbox
 from genba.domain.sessions.replies import AgentSession
 from genba.domain.sessions.sandbox import (
     LOOPBACK,
-    Cell,
     Credentials,
-    Gate,
+    EgressPort,
     McpServer,
     Network,
     Provider,
     SandboxKind,
+    SandboxSpec,
     proxy_variables,
 )
 from genba.domain.sessions.workspaces import Workspace
@@ -54,7 +54,7 @@ class WorkflowDoor:
         return Path(self.pointer).read_text("utf-8")
 
 
-class QuartersKeeper:
+class AgentEnvironmentKeeper:
     """Opens the quarters of one run. The folder of the run itself is never seen inside."""
 
     def __init__(
@@ -171,12 +171,12 @@ class QuartersKeeper:
     def _environment(self, home: Path) -> dict[str, str]:
         return walled_environment(self.environment, str(home)) if self.kind.has_walls else self.environment
 
-    def cell(self, workspace: Workspace, gates: tuple[Gate, ...] = ()) -> Cell:
+    def cell(self, workspace: Workspace, gates: tuple[EgressPort, ...] = ()) -> SandboxSpec:
         """What an instance in this workspace can see and write."""
         from genba.wiring.sandbox.readable_paths import readable_folders  # noqa: PLC0415  (only walls need it)
 
         parts = self.parts(workspace) if self.parts is not None else None
-        return Cell(
+        return SandboxSpec(
             run=workspace.run,
             folder=str(self._folder("walls")),
             tree=workspace.path,
@@ -194,9 +194,9 @@ class QuartersKeeper:
             allow_ptrace=self.plan.allow_ptrace,
         )
 
-    def _gates(self, session: AgentSession) -> tuple[AgentSession, tuple[Gate, ...]]:
+    def _gates(self, session: AgentSession) -> tuple[AgentSession, tuple[EgressPort, ...]]:
         """The ways out that the plan allows, and what the session knows of them."""
-        gates: list[Gate] = [self._way_to_ask(self.workflow)] if self.workflow is not None else []
+        gates: list[EgressPort] = [self._way_to_ask(self.workflow)] if self.workflow is not None else []
         allow = list(self.plan.allow)
         provider = self._provider()
         if provider is not None:
@@ -236,7 +236,7 @@ class QuartersKeeper:
         found: tuple[McpServer, ...] = look() if look is not None else ()
         return found
 
-    def _broker(self, provider: Provider, key: str) -> tuple[Gate, str]:
+    def _broker(self, provider: Provider, key: str) -> tuple[EgressPort, str]:
         from genba.connections.egress.session_token import new_word  # noqa: PLC0415  (only who has a key pays)
 
         word = new_word()
@@ -250,32 +250,32 @@ class QuartersKeeper:
             calls = calls_of(provider.name, os.environ)
             return Broker(provider.url, provider.header, key, word, self._told, calls=calls, proxy=way)
 
-        return Gate(
+        return EgressPort(
             name=_MODEL,
             port=_MODEL_PORT,
             serve=WhenAsked(make, "://" not in provider.url or "GENBA_MODEL_CALLS" in os.environ).serve,
         ), word
 
-    def _proxy(self, allow: tuple[str, ...]) -> Gate:
+    def _proxy(self, allow: tuple[str, ...]) -> EgressPort:
         def make() -> Any:
             from genba.connections.egress.proxy import AllowListProxy  # noqa: PLC0415  (see WhenAsked)
 
             return AllowListProxy(self.plan.network, allow, self._told, environment=os.environ)
 
-        return Gate(name=PROXY, port=PROXY_PORT, serve=WhenAsked(make, bool(self.plan.allow)).serve)
+        return EgressPort(name=PROXY, port=PROXY_PORT, serve=WhenAsked(make, bool(self.plan.allow)).serve)
 
-    def _forward(self, host: str, port: int) -> Gate:
+    def _forward(self, host: str, port: int) -> EgressPort:
         from genba.connections.egress.port_forward import Forward  # noqa: PLC0415  (only walls need it)
 
-        return Gate(name=f"{host}:{port}", port=port, serve=Forward(host, port, self._told).serve)
+        return EgressPort(name=f"{host}:{port}", port=port, serve=Forward(host, port, self._told).serve)
 
-    def _way_to_ask(self, door: WorkflowDoor) -> Gate:
+    def _way_to_ask(self, door: WorkflowDoor) -> EgressPort:
         def make() -> Any:
             from genba.connections.egress.socket_forward import SocketForward  # noqa: PLC0415  (see WhenAsked)
 
             return SocketForward(door.place, self._told)
 
-        return Gate(name=_WORKFLOW, port=_WORKFLOW_PORT, serve=WhenAsked(make, now=False).serve)
+        return EgressPort(name=_WORKFLOW, port=_WORKFLOW_PORT, serve=WhenAsked(make, now=False).serve)
 
     def _told(self, event: GateEvent) -> None:
         if event.gate == _MODEL and event.verdict == "allowed":
@@ -339,7 +339,7 @@ def loopback_address(port: int) -> str:
     return f"http://127.0.0.1:{port}"
 
 
-def _apart(gates: list[Gate]) -> tuple[Gate, ...]:
+def _apart(gates: list[EgressPort]) -> tuple[EgressPort, ...]:
     """Each gate on a port of its own: a server keeps the one that its address names, and the others give way."""
     own = (PROXY, _MODEL, _WORKFLOW)
     taken = {gate.port for gate in gates if gate.name not in own}

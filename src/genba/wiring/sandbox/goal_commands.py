@@ -12,14 +12,14 @@ import msgspec
 
 from genba.connections.git.repository.layout import RepositoryLayout
 from genba.connections.private_folders import make_private_folder
-from genba.definitions.project.sandbox_section import Quarters
+from genba.definitions.project.sandbox_section import AgentEnvironment
 from genba.domain.errors import UnrecoverableError
 from genba.domain.goals.goal import Goal
 from genba.domain.goals.verification import Place
-from genba.domain.ports import GoalRunner, Processes, Sandbox, Walls
-from genba.domain.processes import Command, Exit, Heard
+from genba.domain.ports import GoalRunner, Processes, Sandbox, SandboxHandle
+from genba.domain.processes import Command, Exit, OutputListener
 from genba.domain.sessions.evidence import CheckResult
-from genba.domain.sessions.sandbox import Bind, Cell, Gate, Network, proxy_variables
+from genba.domain.sessions.sandbox import Bind, EgressPort, Network, SandboxSpec, proxy_variables
 from genba.wiring.sandbox.agent_environment import PROXY, PROXY_PORT, WhenAsked, loopback_address, walled_environment
 from genba.wiring.sandbox.readable_paths import readable_folders
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from genba.connections.egress.events import GateEvent
     from genba.connections.git.private.views import View
 
-CellFor = Callable[[Command], Cell | None]
+CellFor = Callable[[Command], SandboxSpec | None]
 ViewOf = Callable[[str], "View | None"]
 _NAMED = 5
 """Hosts that one line names."""
@@ -40,9 +40,9 @@ class EnclosedCommands:
         self.sandbox = sandbox
         self.processes = processes
         self.cell_for = cell_for
-        self._open: set[Walls] = set()
+        self._open: set[SandboxHandle] = set()
 
-    async def run(self, command: Command, heard: Heard) -> Exit:
+    async def run(self, command: Command, heard: OutputListener) -> Exit:
         cell = self.cell_for(command)
         if cell is None:
             return await self.processes.run(command, heard)
@@ -68,13 +68,13 @@ class EnclosedSweeps:
         self.processes = processes
         self.folder = folder
 
-    async def run(self, command: Command, heard: Heard) -> Exit:
+    async def run(self, command: Command, heard: OutputListener) -> Exit:
         return await self.processes.run(command, heard)
 
     async def sweep(self, mark: str) -> int:
         make_private_folder(self.folder)
         place = str(self.folder)
-        walls = await self.sandbox.open(Cell(run=mark, folder=place, tree=place, home=place))
+        walls = await self.sandbox.open(SandboxSpec(run=mark, folder=place, tree=place, home=place))
         try:
             return await walls.sweep(mark)
         finally:
@@ -88,7 +88,7 @@ class OwnTemporaryFolder:
         self.processes = processes
         self.view_of = view_of
 
-    async def run(self, command: Command, heard: Heard) -> Exit:
+    async def run(self, command: Command, heard: OutputListener) -> Exit:
         view = self.view_of(command.workdir)
         if view is not None:
             environment = {**command.environment, "TMPDIR": view.temporary}
@@ -105,7 +105,7 @@ class CheckoutCells:
     def __init__(
         self,
         layout: RepositoryLayout,
-        quarters: Quarters,
+        quarters: AgentEnvironment,
         networks: GoalNetworks,
         environment: Mapping[str, str],
         view_of: ViewOf,
@@ -121,7 +121,7 @@ class CheckoutCells:
         self.objects = str(layout.common / "objects")
         self.readable = readable_folders(None, quarters.read, environment)
 
-    def cell(self, command: Command) -> Cell | None:
+    def cell(self, command: Command) -> SandboxSpec | None:
         """The cell around a command in a checkout; None for what Genba runs elsewhere for itself."""
         workdir = Path(command.workdir)
         if not workdir.is_relative_to(self.root):
@@ -131,7 +131,7 @@ class CheckoutCells:
             raise UnrecoverableError(f"{workdir} is no checkout that commands can run in")
         folder = Path(view.tree).parent / "walls"
         folder.mkdir(mode=0o700, exist_ok=True)
-        return Cell(
+        return SandboxSpec(
             run=command.mark,
             folder=str(folder),
             tree=view.tree,
@@ -148,7 +148,7 @@ class CheckoutCells:
             entry=command.entry,
         )
 
-    def _gates(self, reach: Reach) -> tuple[Gate, ...]:
+    def _gates(self, reach: Reach) -> tuple[EgressPort, ...]:
         if reach.network is Network.NONE:
             return ()
 
@@ -157,7 +157,7 @@ class CheckoutCells:
 
             return AllowListProxy(reach.network, reach.allow, self.told, environment=os.environ)
 
-        return (Gate(name=PROXY, port=PROXY_PORT, serve=WhenAsked(make, bool(reach.allow)).serve),)
+        return (EgressPort(name=PROXY, port=PROXY_PORT, serve=WhenAsked(make, bool(reach.allow)).serve),)
 
 
 class Reach(msgspec.Struct, frozen=True):

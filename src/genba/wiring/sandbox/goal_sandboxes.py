@@ -20,9 +20,9 @@ from genba.domain.sessions.sandbox import SandboxKind
 from genba.wiring.sandbox.sandbox_choice import kind_for
 
 if TYPE_CHECKING:
-    from genba.definitions.project.sandbox_section import Quarters
-    from genba.wiring.project.project_context import House
-    from genba.wiring.verification.verifier import Fence
+    from genba.definitions.project.sandbox_section import AgentEnvironment
+    from genba.wiring.project.project_context import ProjectContext
+    from genba.wiring.verification.verifier import GoalSandbox
 
 _NEWEST_JOURNALS = 500
 
@@ -34,7 +34,7 @@ class Maker(msgspec.Struct, frozen=True, kw_only=True):
     run: str = ""
 
 
-def maker_of_branch(house: House, branch: str) -> Maker:
+def maker_of_branch(house: ProjectContext, branch: str) -> Maker:
     """The newest session on a branch: by the journals of this machine, or by the tasks of the project."""
     for journal in islice(house.journals(), _NEWEST_JOURNALS) if branch else ():
         started = _started(journal)
@@ -48,14 +48,14 @@ def maker_of_branch(house: House, branch: str) -> Maker:
     return Maker()
 
 
-def fence_for(house: House, maker: Maker) -> Fence | None:
+def fence_for(house: ProjectContext, maker: Maker) -> GoalSandbox | None:
     """The sandbox of the goals that check some work; None where neither the project nor its maker has one."""
     own = _quarters(house, maker.agent)
     kinds = (kind for kind in _kinds(house, maker, own) if kind is not None and kind.has_walls)
     return house.fence(next(kinds, SandboxKind.WORKTREE), agent=own)
 
 
-def _kinds(house: House, maker: Maker, own: Quarters | None) -> Iterator[SandboxKind | None]:
+def _kinds(house: ProjectContext, maker: Maker, own: AgentEnvironment | None) -> Iterator[SandboxKind | None]:
     yield _recorded(house, maker.run)
     yield own.kind if own is not None else None
     yield kind_for(house.project, house.layout, house.processes)
@@ -64,7 +64,7 @@ def _kinds(house: House, maker: Maker, own: Quarters | None) -> Iterator[Sandbox
         yield each.kind if each is not None else None
 
 
-def _quarters(house: House, agent: str) -> Quarters | None:
+def _quarters(house: ProjectContext, agent: str) -> AgentEnvironment | None:
     """What the definition of an agent says; None where there is none that can be read."""
     if not agent:
         return None
@@ -74,7 +74,7 @@ def _quarters(house: House, agent: str) -> Quarters | None:
         return None
 
 
-def _recorded(house: House, run: str) -> SandboxKind | None:
+def _recorded(house: ProjectContext, run: str) -> SandboxKind | None:
     """The kind of sandbox that a session began in, where its journal is on this machine."""
     if not run:
         return None

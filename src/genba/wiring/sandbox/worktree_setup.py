@@ -12,7 +12,7 @@ from pathlib import Path
 
 from genba.connections.atomic_write import put
 from genba.connections.removal import remove_tree
-from genba.definitions.project.sandbox_section import Quarters
+from genba.definitions.project.sandbox_section import AgentEnvironment
 from genba.domain.errors import StateConflictError, UnrecoverableError
 from genba.domain.processes import Command, Ending
 from genba.domain.sessions.replies import AgentSession
@@ -24,7 +24,9 @@ Ignored = Callable[[tuple[str, ...]], Awaitable[frozenset[str]]]
 class Ready:
     """What a working tree needs before its agent comes, beyond the files of git."""
 
-    def __init__(self, plan: Quarters, folder: Path, top: Path, ignored: Ignored, variables: dict[str, str]) -> None:
+    def __init__(
+        self, plan: AgentEnvironment, folder: Path, top: Path, ignored: Ignored, variables: dict[str, str]
+    ) -> None:
         self.plan = plan
         self.done = folder / "ready"
         """Holds the path of the tree that was made ready; written last."""
@@ -101,7 +103,7 @@ class Ready:
 
 
 @contextmanager
-def making_ready(plan: Quarters, folder: Path, top: Path, ignored: Ignored) -> Iterator[Ready]:
+def making_ready(plan: AgentEnvironment, folder: Path, top: Path, ignored: Ignored) -> Iterator[Ready]:
     """Everything that a tree needs; its ports are free and its own until the end."""
     variables = dict(plan.environment)
     if not plan.ports:

@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from genba.connections.git.repository.layout import RepositoryLayout
     from genba.domain.sessions.evidence import Check, CheckResult
     from genba.domain.sessions.workspaces import Workspace
-    from genba.wiring.sandbox.agent_environment import QuartersKeeper
+    from genba.wiring.sandbox.agent_environment import AgentEnvironmentKeeper
 
 
 class LazyChecks:
     """The checks of an agent, loaded when the first of them must be run: many runs have none."""
 
-    def __init__(self, make: Callable[[Processes], Checks], keeper: QuartersKeeper, processes: Processes) -> None:
+    def __init__(
+        self, make: Callable[[Processes], Checks], keeper: AgentEnvironmentKeeper, processes: Processes
+    ) -> None:
         self.make = make
         self.keeper = keeper
         self.processes = processes

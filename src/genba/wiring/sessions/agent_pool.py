@@ -18,11 +18,11 @@ from genba.coordination.scheduler.reviews import review_parameters
 from genba.coordination.scheduler.session_plan import SessionPlan
 from genba.definitions.agent.layers import Layer
 from genba.domain.errors import ConfigurationError, GenbaError, NotFoundError
-from genba.domain.fleet.records import Field, FleetSession, Purpose, Resources
+from genba.domain.fleet.records import FleetSession, FleetSnapshot, Purpose, Resources
 from genba.domain.problems import Problem
 from genba.execution.verification.policy import known_types
 from genba.judgement.loop.closure import ends_task
-from genba.judgement.scheduling.actions import Agent, Me
+from genba.judgement.scheduling.actions import Agent, WorkerContext
 from genba.wiring.sessions.landed_sessions import close_landed
 from genba.wiring.sessions.liveness import process_lives
 from genba.wiring.sessions.stages import AS_STAGE
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from genba.domain.tasks.task import Task
     from genba.judgement.scheduling.actions import Start
     from genba.judgement.scheduling.plans import PlanLimits
-    from genba.wiring.project.project_context import House
+    from genba.wiring.project.project_context import ProjectContext
 
 _FLEET = "genba work"
 LEAVES_NOTHING: dict[str, Any] = {
@@ -56,11 +56,16 @@ _MOMENT_SECONDS = 0.5
 """How long an agent that was read counts as read just now."""
 
 
-class ProjectCrew:
+class ProjectAgentPool:
     """Knows which agents there were when the executor began. What each is held to is read when it begins."""
 
     def __init__(
-        self, house: House, board: FleetBoard, me: Me, base_branch: str, on_board: BoardFilter | None = None
+        self,
+        house: ProjectContext,
+        board: FleetBoard,
+        me: WorkerContext,
+        base_branch: str,
+        on_board: BoardFilter | None = None,
     ) -> None:
         self.house = house
         self.board = board
@@ -77,7 +82,7 @@ class ProjectCrew:
         stages = house.project.stages
         self._me = msgspec.structs.replace(me, agents=self._agents(infos), stages=stages)
 
-    async def me(self, running: int) -> Me:
+    async def me(self, running: int) -> WorkerContext:
         resources = await asyncio.to_thread(self._resources)
         on_board = self.on_board.numbers if self.on_board is not None else self._me.on_board
         return msgspec.structs.replace(self._me, running=running, resources=resources, on_board=on_board)
@@ -112,7 +117,7 @@ class ProjectCrew:
         disk = min(shutil.disk_usage(place).free for place in places) >> 20
         return Resources(free_memory_mb=memory, free_disk_mb=disk)
 
-    async def plan(self, move: Start, field: Field) -> tuple[SessionPlan, str]:
+    async def plan(self, move: Start, field: FleetSnapshot) -> tuple[SessionPlan, str]:
         task = field.tasks.get(move.task)
         if task is None:
             raise NotFoundError(f"there is no task #{move.task}", hint="genba task list")
@@ -198,7 +203,7 @@ class ProjectCrew:
         return {name: found.reviewer_type for name, found in types.items() if found.requires_review}
 
 
-async def base_branch_of(house: House, base: str, task: Task, field: Field) -> str:
+async def base_branch_of(house: ProjectContext, base: str, task: Task, field: FleetSnapshot) -> str:
     """Where the work starts from and lands: a part on the branch of its task, everything else on the base."""
     parent = field.tasks.get(task.parent) if task.parent is not None else None
     if parent is None:
@@ -212,7 +217,7 @@ async def base_branch_of(house: House, base: str, task: Task, field: Field) -> s
     return branch
 
 
-def branch_of(task: Task, purpose: Purpose, field: Field) -> str:
+def branch_of(task: Task, purpose: Purpose, field: FleetSnapshot) -> str:
     """The branch of a session. Whoever tries a task again goes on where the others stopped."""
     if purpose in _SCRATCH:
         return f"genba/{_SCRATCH[purpose]}-{task.number}"
@@ -235,7 +240,7 @@ def parameters(definition: AgentDefinition, issue: int) -> dict[str, Any]:
     return {**{name: one.default for name, one in declared.items()}, "issue": issue}
 
 
-def provider_of(house: House, definition: AgentDefinition) -> str:
+def provider_of(house: ProjectContext, definition: AgentDefinition) -> str:
     """Who answers in the end: the provider of the model, or the kind of agent where none is known."""
     kind = definition.adapter_type or ""
     try:

@@ -28,17 +28,17 @@ from genba.coordination.scheduler.session import Parts
 from genba.domain.decoding import reader
 from genba.domain.errors import DiskFullError, NotFoundError, StateConflictError, UnavailableError
 from genba.domain.fleet.progress import Ended, FleetEvent, FleetEventKind, FleetPicture, WorkSummary
-from genba.domain.fleet.records import Executor, Field, PartEnd, PartOrder, Purpose
+from genba.domain.fleet.records import Executor, FleetSnapshot, PartEnd, PartOrder, Purpose
 from genba.execution.loop.journal_steps import PlainSteps
 from genba.execution.run import RunResult
-from genba.judgement.scheduling.actions import Me
+from genba.judgement.scheduling.actions import WorkerContext
 from genba.judgement.scheduling.plans import plan_check
 from genba.judgement.scheduling.spending import reached
 from genba.judgement.verification.reviews import verdict_check
 from genba.wiring.project.notifications import notices_sent
 from genba.wiring.project.settings_file import SettingsFile
 from genba.wiring.project.telemetry import heard_by_fleet
-from genba.wiring.sessions.agent_pool import ProjectCrew
+from genba.wiring.sessions.agent_pool import ProjectAgentPool
 from genba.wiring.sessions.live_segments import LiveParts
 from genba.wiring.sessions.provider_pauses import ProviderGate
 from genba.wiring.sessions.session_sharing import SessionSharing
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from genba.definitions.project.work_sections import FleetSettings
     from genba.domain.ports import Steps
     from genba.domain.sessions.evidence import CheckResult
-    from genba.wiring.project.project_context import House
+    from genba.wiring.project.project_context import ProjectContext
     from genba.wiring.workflow.server import Door, WorkflowServer
 
 Listener = Callable[[FleetEvent], None]
@@ -67,7 +67,9 @@ being quick is less than what the switching costs."""
 class Fleet:
     """One executor of a project. Whatever happens to it, another one can go on."""
 
-    def __init__(self, house: House, board: FleetBoard, watch: Watch, on_board: BoardFilter | None = None) -> None:
+    def __init__(
+        self, house: ProjectContext, board: FleetBoard, watch: Watch, on_board: BoardFilter | None = None
+    ) -> None:
         self.house = house
         self.board = board
         """Of the parts and the turns: when the database is out of reach, they wait for it."""
@@ -80,7 +82,7 @@ class Fleet:
         self.nursery = nursery_of(house.layout)
         self.file = SettingsFile(house.layout.top)
         self.proving = Proving(house, board)
-        self.crew: ProjectCrew | None = None
+        self.crew: ProjectAgentPool | None = None
         self.orchestrator: Orchestrator | None = None
         self.parts: LiveParts | None = None
         self.server: WorkflowServer | None = None
@@ -95,7 +97,7 @@ class Fleet:
     @asynccontextmanager
     async def open(
         cls,
-        house: House,
+        house: ProjectContext,
         *,
         workers: int | None = None,
         only_agent: str = "",
@@ -175,7 +177,7 @@ class Fleet:
     async def _begin(
         self, engine: Engine, base_branch: str, slots: int, only_agent: str, only_label: str, door: Door | None
     ) -> None:
-        me = Me(
+        me = WorkerContext(
             executor=engine.executor,
             host=host(),
             workers=slots,
@@ -183,7 +185,7 @@ class Fleet:
             only_label=only_label,
             only_board=self.on_board.name if self.on_board is not None else "",
         )
-        crew = self.crew = ProjectCrew(self.house, self.looking, me, base_branch, self.on_board)
+        crew = self.crew = ProjectAgentPool(self.house, self.looking, me, base_branch, self.on_board)
         for name, problem in crew.broken.items():
             told = f"{name} cannot be used: {problem}  genba agent check {name}"
             self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=told))
@@ -291,7 +293,7 @@ class Fleet:
             self.house, self.board, self.looking, self.crew, parts.find, door, executor, self._leaving.is_set
         )
 
-    def _looked(self, field: Field) -> None:
+    def _looked(self, field: FleetSnapshot) -> None:
         self.gate.know(field.pauses)
         told = self.file.news()
         if told:
@@ -321,7 +323,9 @@ class Fleet:
 
         moment = now()
         asked = tuple(found for found in self.board.escalations(open_only=False) if found.task == number)
-        field = Field(now=moment, tasks={number: task}, escalations=asked, ledger=self.board.ledger(moment[:10]))
+        field = FleetSnapshot(
+            now=moment, tasks={number: task}, escalations=asked, ledger=self.board.ledger(moment[:10])
+        )
         budget = reached(field, self.settings, task, agent)
         return budget.told if budget is not None else ""
 
@@ -344,7 +348,7 @@ class Fleet:
         return finish_review(result, order, self.board)
 
 
-async def check_ground(house: House, settings: FleetSettings) -> str:
+async def check_ground(house: ProjectContext, settings: FleetSettings) -> str:
     """The branch that tasks land on; refused where nobody could land anything."""
     layout, git = house.layout, house.layout.git
     house.check_writable()

@@ -11,7 +11,7 @@ import sys
 
 from genba.connections.agents.catalogue import ADAPTERS, adapter_class
 from genba.connections.detached.fork_server import ForkingNursery
-from genba.connections.detached.fork_server_client import Birth
+from genba.connections.detached.fork_server_client import SpawnRequest
 from genba.connections.detached.job_dir import Request
 from genba.connections.detached.results import Result
 from genba.connections.journal.redaction import without_tokens
@@ -52,7 +52,7 @@ def main() -> None:
     ForkingNursery(line, supervise, _load).serve()
 
 
-def _load(birth: Birth) -> None:
+def _load(birth: SpawnRequest) -> None:
     """Built-in kinds only: nobody knows what those of other packages do when they are loaded."""
     if birth.adapter in ADAPTERS:
         reader(adapter_class(birth.adapter).settings_type)

@@ -10,12 +10,12 @@ from genba.domain.errors import GenbaError
 from genba.domain.sessions.outcomes import Outcome
 
 if TYPE_CHECKING:
-    from genba.execution.session_context import World
-    from genba.wiring.project.project_context import House
-    from genba.wiring.sandbox.agent_environment import QuartersKeeper
+    from genba.execution.session_context import SessionContext
+    from genba.wiring.project.project_context import ProjectContext
+    from genba.wiring.sandbox.agent_environment import AgentEnvironmentKeeper
 
 
-async def close_landed(house: House, run: str, landed: str) -> bool:
+async def close_landed(house: ProjectContext, run: str, landed: str) -> bool:
     """Close the session as `genba run` does after its own merge. Safe to repeat.
 
     False where that is not possible here: another machine made the session, or somebody resumes it now.
@@ -34,6 +34,6 @@ async def close_landed(house: House, run: str, landed: str) -> bool:
     return result.outcome is Outcome.COMPLETED
 
 
-def _as_it_is(world: World, keeper: QuartersKeeper) -> World:  # noqa: ARG001  (the signature of a dress)
+def _as_it_is(world: SessionContext, keeper: AgentEnvironmentKeeper) -> SessionContext:  # noqa: ARG001  (the signature of a dress)
     """The fleet keeps the connections to GitHub, which a session on its own would close."""
     return world

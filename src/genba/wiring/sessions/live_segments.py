@@ -29,7 +29,7 @@ from genba.domain.fleet.records import FleetSession, PartOrder, Purpose, Review
 from genba.domain.ports import Workflow
 from genba.domain.sessions.outcomes import Outcome
 from genba.execution.loop.state_driven import Control, StateDrivenLoop
-from genba.execution.session_context import World
+from genba.execution.session_context import SessionContext
 from genba.judgement.language.sentences import in_language
 from genba.wiring.sessions.provider_pauses import PacedAdapter, ProviderGate
 from genba.wiring.sessions.reviews import remove_scratch
@@ -37,7 +37,7 @@ from genba.wiring.sessions.supervisor import detached, sparing
 
 if TYPE_CHECKING:
     from genba.blackboard.fleet.fleet_board import FleetBoard
-    from genba.connections.detached.fork_server_client import Nursery
+    from genba.connections.detached.fork_server_client import ForkServerClient
     from genba.coordination.scheduler.progress import Watch
     from genba.domain.events import Event
     from genba.domain.goals.verification import Verification
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from genba.domain.sessions.session import Briefing, Died, SessionEnd, SessionStart
     from genba.domain.tasks.task import StatusChange, Task
     from genba.execution.run import Run, RunResult
-    from genba.wiring.project.project_context import House, PreparedRun
-    from genba.wiring.sandbox.agent_environment import QuartersKeeper
+    from genba.wiring.project.project_context import PreparedRun, ProjectContext
+    from genba.wiring.sandbox.agent_environment import AgentEnvironmentKeeper
     from genba.wiring.sessions.session_sharing import SessionSharing
 
 _LETTING_GO_SECONDS = 30.0
@@ -81,9 +81,9 @@ class LiveParts:
 
     def __init__(
         self,
-        house: House,
+        house: ProjectContext,
         board: FleetBoard,
-        nursery: Nursery,
+        nursery: ForkServerClient,
         gate: ProviderGate,
         watch: Watch,
         accepts: Accepts,
@@ -194,7 +194,7 @@ class DressedPart:
     def hear(self, event: Event) -> None:
         self.parts.watch.hear(self.session, self.title, event)
 
-    def dress(self, steps: Steps, world: World, keeper: QuartersKeeper) -> World:
+    def dress(self, steps: Steps, world: SessionContext, keeper: AgentEnvironmentKeeper) -> SessionContext:
         """The same world, with an agent that outlives this process and steps that are remembered."""
         house, order = self.parts.house, self.order
         processes = sparing(house.layout, world.processes)
@@ -237,7 +237,7 @@ class DressedPart:
         root = keeper.definition.file.runner.execution.worktree.root
         return self.parts.share.dress(dressed, root, self.share, self._hand_over)
 
-    def _ledger(self, world: World) -> TaskLedger:
+    def _ledger(self, world: SessionContext) -> TaskLedger:
         """The blackboard as the part sees it. What came back from a forge is heard by whoever begins."""
         return PartLedger(
             world.ledger

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from genba.domain.fleet.records import FleetSession
-    from genba.wiring.project.project_context import House
+    from genba.wiring.project.project_context import ProjectContext
 
 _ALIVE_ELSEWHERE_SECONDS = 3600.0
 
 
-def is_alive(house: House, session: FleetSession, absent: Collection[str]) -> bool:
+def is_alive(house: ProjectContext, session: FleetSession, absent: Collection[str]) -> bool:
     """Whoever works on another machine is believed for a while after the last sign of life."""
     if session.status != "running":
         return False

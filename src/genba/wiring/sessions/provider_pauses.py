@@ -12,7 +12,7 @@ from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.domain.errors import RateLimited, StateConflictError
 from genba.domain.fleet.records import ProviderPause
 from genba.domain.ports import AgentAdapter, AgentInstance
-from genba.domain.processes import Heard
+from genba.domain.processes import OutputListener
 from genba.domain.sessions.replies import Ask, InstanceStatus, Reply
 
 
@@ -87,7 +87,7 @@ class PacedAdapter:
     async def start(self, session: object) -> AgentInstance:
         return await self.inner.start(session)  # type: ignore[arg-type]
 
-    async def execute(self, instance: AgentInstance, ask: Ask, heard: Heard) -> Reply:
+    async def execute(self, instance: AgentInstance, ask: Ask, heard: OutputListener) -> Reply:
         await self._enter()
         asking = asyncio.ensure_future(self.inner.execute(instance, ask, heard))
         parking = asyncio.ensure_future(self._parked.wait())

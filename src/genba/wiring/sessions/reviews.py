@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from genba.definitions.agent.definition import AgentDefinition
     from genba.domain.sessions.workspaces import Workspace
     from genba.execution.run import Run, RunResult
-    from genba.execution.session_context import World
-    from genba.wiring.project.project_context import House
+    from genba.execution.session_context import SessionContext
+    from genba.wiring.project.project_context import ProjectContext
 
 WORK = "genba work"
 _REVIEW = "genba run: a review"
@@ -53,7 +53,7 @@ class NotRecorded(msgspec.Struct, frozen=True):
 
 
 async def review_order(
-    house: House, definition: AgentDefinition, number: int, named: str | None = None
+    house: ProjectContext, definition: AgentDefinition, number: int, named: str | None = None
 ) -> ReviewOrder | NotRecorded | None:
     """The review that an agent performs for a task; None for an agent that does not review.
 
@@ -69,7 +69,7 @@ async def review_order(
 
 
 async def _order(
-    house: House, definition: AgentDefinition, of: int, named: str | None
+    house: ProjectContext, definition: AgentDefinition, of: int, named: str | None
 ) -> ReviewOrder | NotRecorded | None:
     board = house.board(make=False)
     commit, task = board.commit_in_review(of), board.get(of)
@@ -106,7 +106,7 @@ def _refuse_author(authors: frozenset[str], agent: str, of: int) -> None:
         )
 
 
-def _reviews(house: House, definition: AgentDefinition) -> bool:
+def _reviews(house: ProjectContext, definition: AgentDefinition) -> bool:
     can = any(word in _CAPABILITIES for word in definition.capabilities)
     return can or definition.name == house.project.fleet.review.agent
 
@@ -116,7 +116,7 @@ def held_to(layers: Sequence[Layer]) -> list[Layer]:
     return [*layers, Layer(_REVIEW, LEAVES_NOTHING)]
 
 
-def as_review(house: House, plan: RunPlan, order: ReviewOrder) -> RunPlan:
+def as_review(house: ProjectContext, plan: RunPlan, order: ReviewOrder) -> RunPlan:
     """The plan of a session that reviews, out of the plan of a session of the same agent."""
     board = house.board(make=False)
     of, last = board.get(order.of), board.last_verification(order.of)
@@ -135,7 +135,7 @@ def as_review(house: House, plan: RunPlan, order: ReviewOrder) -> RunPlan:
     )
 
 
-async def review_plan(house: House, of: int, run: str) -> RunPlan:
+async def review_plan(house: ProjectContext, of: int, run: str) -> RunPlan:
     """The plan of the session that reviews the commit of a task. Raises where no agent may review it."""
     agents, authors = _agents(house), house.board(make=False).authors(of)
     configured = house.project.fleet.review.agent
@@ -159,7 +159,7 @@ async def review_plan(house: House, of: int, run: str) -> RunPlan:
     return as_review(house, plan, order)
 
 
-def waits_for_agent(house: House, number: int | None) -> bool:
+def waits_for_agent(house: ProjectContext, number: int | None) -> bool:
     """Whether the work on a task waits for the review of an agent."""
     if number is None or not house.has_board():
         return False
@@ -170,7 +170,7 @@ def waits_for_agent(house: House, number: int | None) -> bool:
     return waits and task.approved != board.commit_in_review(number) and not asked
 
 
-def check_requested(house: House, number: int | None) -> None:
+def check_requested(house: ProjectContext, number: int | None) -> None:
     """Refuse a review on request where no agent decides on the work."""
     if number is None:
         raise UsageError(
@@ -184,7 +184,7 @@ def check_requested(house: House, number: int | None) -> None:
     raise UsageError(f"task #{number} {why}", unchanged=_UNCHANGED, hint=hint)
 
 
-def _agents(house: House) -> tuple[Agent, ...]:
+def _agents(house: ProjectContext) -> tuple[Agent, ...]:
     """The agents that can review here."""
     infos, _ = house.registry.agents()
     found = []
@@ -196,7 +196,7 @@ def _agents(house: House) -> tuple[Agent, ...]:
     return tuple(found)
 
 
-def onward_after_review(house: House, number: int) -> str:
+def onward_after_review(house: ProjectContext, number: int) -> str:
     """The command that goes on with a task once its commit was judged: the session itself, or the fleet."""
     sessions = FleetBoard(house.board(make=False)).sessions(number)
     run = "" if any(each.status == "waiting" for each in sessions) else house.session_of(number)
@@ -206,7 +206,7 @@ def onward_after_review(house: House, number: int) -> str:
 class ReviewSession:
     """One review under way: claims it, begins its branch, records its verdict, and removes what it leaves."""
 
-    def __init__(self, house: House, plan: RunPlan, order: ReviewOrder) -> None:
+    def __init__(self, house: ProjectContext, plan: RunPlan, order: ReviewOrder) -> None:
         self.house = house
         self.plan = plan
         self.order = order
@@ -277,7 +277,7 @@ class ReviewSession:
         if self.plan.workspace is None and await git.commit_of(name) is None:
             await git.run("update-ref", name, self.order.commit, "0" * 40, allow=(0, 128))
 
-    def dress(self, world: World) -> World:
+    def dress(self, world: SessionContext) -> SessionContext:
         """The same world without a task to work on: the answer is all that is delivered."""
 
         async def deliver(output: dict[str, Any] | None, workspace: Workspace) -> Finalized:
@@ -291,7 +291,7 @@ class ReviewSession:
             answers=deliver,
         )
 
-    async def _deliver(self, world: World, output: dict[str, Any] | None, workspace: Workspace) -> Finalized:
+    async def _deliver(self, world: SessionContext, output: dict[str, Any] | None, workspace: Workspace) -> Finalized:
         read = read_verdict(output or {})
         assert isinstance(read, ReviewVerdict)  # noqa: S101  (accepted before)
         self.refused = await asyncio.to_thread(self._record, read)
@@ -348,7 +348,9 @@ class ReviewSession:
         return onward_after_review(self.house, self.order.of)
 
 
-async def remove_scratch(house: House, world: World, workspace: Workspace, run: str, began: str) -> None:
+async def remove_scratch(
+    house: ProjectContext, world: SessionContext, workspace: Workspace, run: str, began: str
+) -> None:
     """Remove the worktree and the branch of a session that delivers no commit; what it wrote is kept under a ref."""
     removal = await world.trees.close(workspace)
     kept = await drop_branch(house.layout, workspace.branch, run, began) if removal.removed else ""

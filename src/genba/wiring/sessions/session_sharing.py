@@ -15,8 +15,8 @@ from genba.domain.events import Notice
 if TYPE_CHECKING:
     from genba.domain.ports import Steps
     from genba.execution.run import Run
-    from genba.execution.session_context import World
-    from genba.wiring.project.project_context import House
+    from genba.execution.session_context import SessionContext
+    from genba.wiring.project.project_context import ProjectContext
 
 T = TypeVar("T")
 
@@ -29,11 +29,11 @@ Work = Callable[[], Awaitable[None]]
 class SessionSharing:
     """What the hosts of a fleet share of their sessions, through the remote that the project names."""
 
-    def __init__(self, house: House, remote: str) -> None:
+    def __init__(self, house: ProjectContext, remote: str) -> None:
         self.sharing = Sharing(house.layout, remote)
 
     @classmethod
-    def of(cls, house: House) -> SessionSharing | None:
+    def of(cls, house: ProjectContext) -> SessionSharing | None:
         remote = house.project.fleet.merge.remote
         return cls(house, remote) if remote else None
 
@@ -82,7 +82,7 @@ class SessionSharing:
         except GenbaError as error:
             run.world.journal.emit(Notice(message=f"what was shared with other hosts stays there: {error.message}"))
 
-    def dress(self, world: World, root: str, share: Work, hand_over: Work) -> World:
+    def dress(self, world: SessionContext, root: str, share: Work, hand_over: Work) -> SessionContext:
         """The same world, with working trees that may come from another host."""
         trees = SharedTrees(world.trees, self.sharing, root, lambda told: world.journal.emit(Notice(message=told)))
         return msgspec.structs.replace(world, trees=trees, steps=_SharingSteps(world.steps, share, hand_over))

@@ -11,7 +11,7 @@ from genba.judgement.loop.closure import stage_of
 if TYPE_CHECKING:
     from genba.definitions.agent.definition import AgentDefinition
     from genba.domain.tasks.task import Task
-    from genba.wiring.project.project_context import House
+    from genba.wiring.project.project_context import ProjectContext
 
 AS_STAGE: dict[str, Any] = {
     "parameters": {"issue": {"type": "number"}},
@@ -20,7 +20,7 @@ AS_STAGE: dict[str, Any] = {
 """What is set for such an agent, over what its files say."""
 
 
-def command_to_work(house: House, task: Task, agent: str = "") -> str:
+def command_to_work(house: ProjectContext, task: Task, agent: str = "") -> str:
     """The command that works on a task: with the agent of its stage, else with the given one or that of the project.
 
     Where there is no such agent, the command that says so.
@@ -31,7 +31,9 @@ def command_to_work(house: House, task: Task, agent: str = "") -> str:
     return f"genba run {name} --issue {task.number}" if known else f"genba agent check {name}"
 
 
-def as_stage(house: House, definition: AgentDefinition, number: int | None, layers: list[Layer]) -> AgentDefinition:
+def as_stage(
+    house: ProjectContext, definition: AgentDefinition, number: int | None, layers: list[Layer]
+) -> AgentDefinition:
     """The definition of a session that names a task; another one where the agent only reads and is at its stage."""
     stages = house.project.stages if number is not None and definition.only_reads else {}
     if number is None or not stages or not house.has_board():

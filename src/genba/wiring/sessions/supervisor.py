@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from genba.connections.detached.adapter import DetachedAdapter, Posting
-from genba.connections.detached.fork_server_client import Nursery
+from genba.connections.detached.fork_server_client import ForkServerClient
 from genba.connections.detached.job_dir import Attempt, Question, Request
 from genba.connections.detached.output_log import Recorder
 from genba.connections.detached.results import Failure, Result
@@ -33,8 +33,8 @@ from genba.domain.events import Event
 from genba.domain.ports import Processes
 from genba.domain.sessions.replies import Reply
 from genba.execution.run import RunPlan
-from genba.wiring.project.project_context import House
-from genba.wiring.sandbox.agent_environment import QuartersKeeper, WorkflowDoor
+from genba.wiring.project.project_context import ProjectContext
+from genba.wiring.sandbox.agent_environment import AgentEnvironmentKeeper, WorkflowDoor
 from genba.wiring.sessions.session_record import recall
 
 _LONGEST_LOOK_SECONDS = 1.0
@@ -42,16 +42,16 @@ _LOOKS_PER_GRACE = 5
 _FULL_DISK = 74
 
 
-def nursery_of(layout: RepositoryLayout) -> Nursery:
+def nursery_of(layout: RepositoryLayout) -> ForkServerClient:
     """The nursery of this worker. It is started when it is first needed, or by `open`."""
     argv = (sys.executable, "-P", "-m", "genba.wiring.sessions.fork_server")
-    return Nursery(argv, layout.own / "nursery.log")
+    return ForkServerClient(argv, layout.own / "nursery.log")
 
 
 def detached(
     layout: RepositoryLayout,
-    keeper: QuartersKeeper,
-    nursery: Nursery,
+    keeper: AgentEnvironmentKeeper,
+    nursery: ForkServerClient,
     processes: Processes,
     emit: Callable[[Event], None],
     *,
@@ -163,7 +163,7 @@ async def _ask(request: Request, attempt: Attempt, recorder: Recorder, door: Wor
     """The agent, exactly as a run in one process would have it."""
     layout = RepositoryLayout(Path(request.top), Path(request.git_dir), Path(request.common))
     # The settings of the project are not read again: what runs is frozen in the memory of the run.
-    house = House(layout, Project(layout.top, ProjectFile(), "frozen"))
+    house = ProjectContext(layout, Project(layout.top, ProjectFile(), "frozen"))
     memory = recall(layout.run_folder(request.run), request.run)
     plan = RunPlan(run=request.run, definition=memory.definition, parameters=memory.parameters)
     adapter = house.adapter(plan.definition)

@@ -3,7 +3,7 @@
 import msgspec
 
 from genba.domain.errors import GenbaError, NotFoundError
-from genba.wiring.project.project_context import House
+from genba.wiring.project.project_context import ProjectContext
 from genba.wiring.tracker.github import GitHubOffice
 
 
@@ -30,7 +30,7 @@ class _Repository(msgspec.Struct, frozen=True):
     """What the token may; not everybody who asks is told."""
 
 
-async def try_access(house: House) -> Access:
+async def try_access(house: ProjectContext) -> Access:
     """Ask for the repository of the project. Nothing is changed, and nothing that goes wrong is raised."""
     settings = house.project.file.tracker.github
     if settings is None:

@@ -9,19 +9,19 @@ import msgspec
 from genba.coordination.facilitator.facilitator import Scope
 from genba.domain.errors import GenbaError, RemoteUnavailable
 from genba.wiring.facilitator.facilitator import fresh_copy
-from genba.wiring.project.project_context import House
+from genba.wiring.project.project_context import ProjectContext
 
 
 class BoardFilter:
     """Which issues are on the board, as this executor read it last."""
 
-    def __init__(self, house: House, scope: Scope, numbers: frozenset[int]) -> None:
+    def __init__(self, house: ProjectContext, scope: Scope, numbers: frozenset[int]) -> None:
         self.house = house
         self.scope = scope
         self.numbers = numbers
 
     @classmethod
-    async def read(cls, house: House, scope: Scope) -> "BoardFilter":
+    async def read(cls, house: ProjectContext, scope: Scope) -> "BoardFilter":
         """Raises where the board cannot be read now: no executor guesses what is on it."""
         numbers, notes = await _numbers(house, scope)
         if numbers is None:
@@ -62,7 +62,7 @@ class BoardFilter:
                 wake()
 
 
-async def _numbers(house: House, scope: Scope) -> tuple[frozenset[int] | None, tuple[str, ...]]:
+async def _numbers(house: ProjectContext, scope: Scope) -> tuple[frozenset[int] | None, tuple[str, ...]]:
     asked = msgspec.structs.replace(scope, numbers=None)
     found, notes = await fresh_copy(house, asked, offline=False, old_board=False)
     return found.numbers, notes

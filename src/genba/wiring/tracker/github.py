@@ -34,16 +34,16 @@ from genba.judgement.tracking.issue_changes import GITHUB, Known
 if TYPE_CHECKING:
     from genba.connections.github.client import GitHubClient
     from genba.connections.github.issues import GitHubIssues
-    from genba.connections.github.remote_changes import GitHubDeeds
+    from genba.connections.github.remote_changes import GitHubChanges
     from genba.coordination.tracker.tracker_sync import Synchronizer
     from genba.definitions.project.tracker_section import GitHubSettings
     from genba.domain.ports import Tracker
     from genba.domain.sessions.workspaces import PullRequest
-    from genba.domain.tracker.outbox import Deed, Made
+    from genba.domain.tracker.outbox import Deed, DeliveryReceipt
     from genba.domain.tracker.remote import CardPage, Details, IssuePage, Terms, TrackedIssue, TrackedPullRequest
     from genba.execution.run import RunPlan
-    from genba.execution.session_context import World
-    from genba.wiring.project.project_context import House
+    from genba.execution.session_context import SessionContext
+    from genba.wiring.project.project_context import ProjectContext
 
 Say = Callable[[str], None]
 Unpublished = Callable[[str, str], Awaitable[int]]
@@ -55,7 +55,7 @@ _PATIENCE_SECONDS, _ASK_AGAIN_SECONDS = 10.0, 0.2
 class GitHubOffice:
     """All that a project has to do with GitHub. Nothing is asked, and no credentials are looked for, before need."""
 
-    def __init__(self, house: House, settings: GitHubSettings) -> None:
+    def __init__(self, house: ProjectContext, settings: GitHubSettings) -> None:
         self.house = house
         self.settings = settings
         self.clock = SystemClock()
@@ -202,7 +202,7 @@ class GitHubOffice:
 
         return Follower(self.board(), self.synchronizer(), self.sender(), self.settings, say, wake, follow)
 
-    def dress(self, world: World, plan: RunPlan, alone: bool) -> World:
+    def dress(self, world: SessionContext, plan: RunPlan, alone: bool) -> SessionContext:
         """What a run sees of GitHub. One that is `alone` looks itself; in a fleet somebody looks for all."""
         finalize = plan.definition.file.runner.execution.finalize
         proposes = finalize.create_pr and self.house.project.file.forge is None
@@ -353,22 +353,22 @@ class LazyDeeds:
 
     def __init__(self, office: GitHubOffice) -> None:
         self.office = office
-        self._deeds: GitHubDeeds | None = None
+        self._deeds: GitHubChanges | None = None
 
-    async def _ask(self, work: Callable[[GitHubDeeds], Awaitable[T]]) -> T:
-        from genba.connections.github.remote_changes import GitHubDeeds  # noqa: PLC0415  (see client)
+    async def _ask(self, work: Callable[[GitHubChanges], Awaitable[T]]) -> T:
+        from genba.connections.github.remote_changes import GitHubChanges  # noqa: PLC0415  (see client)
 
         client = await self.office.client()
         if self._deeds is None or self._deeds.client is not client:
-            self._deeds = GitHubDeeds(client)
+            self._deeds = GitHubChanges(client)
         try:
             return await work(self._deeds)
         except AccessRefusedError:
             self.office.start_over()
             raise
 
-    async def made(self, deed: Deed, key: str) -> Made | None:
+    async def made(self, deed: Deed, key: str) -> DeliveryReceipt | None:
         return await self._ask(lambda one: one.made(deed, key))
 
-    async def do(self, deed: Deed, key: str) -> Made:
+    async def do(self, deed: Deed, key: str) -> DeliveryReceipt:
         return await self._ask(lambda one: one.do(deed, key))

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from genba.domain.tasks.task import Task
     from genba.domain.tracker.remote import TrackedPullRequest
-    from genba.wiring.project.project_context import House
+    from genba.wiring.project.project_context import ProjectContext
 
 
-def outside_of(house: House, task: Task) -> tuple[str, tuple[TrackedPullRequest, ...]]:
+def outside_of(house: ProjectContext, task: Task) -> tuple[str, tuple[TrackedPullRequest, ...]]:
     """The address of its issue, and its pull requests; nothing for a task that lives here alone."""
     if task.tracker == "local":
         return "", ()

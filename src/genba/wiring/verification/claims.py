@@ -22,13 +22,13 @@ from genba.wiring.verification.verifier import rulebook, verifier
 if TYPE_CHECKING:
     from genba.domain.events import Event
     from genba.domain.tasks.task import Task
-    from genba.wiring.project.project_context import House
+    from genba.wiring.project.project_context import ProjectContext
 
 _LONGEST_OUTPUT = 6_000
 
 
 async def judge_claim(
-    house: House,
+    house: ProjectContext,
     task: Task,
     subject: Subject,
     *,
@@ -74,7 +74,7 @@ def evidence_of(found: Verification, task: int) -> Evidence:
     )
 
 
-async def tip_of(house: House, branch: str) -> str:
+async def tip_of(house: ProjectContext, branch: str) -> str:
     """The commit that a branch is at."""
     found = await house.layout.git.commit_of(f"refs/heads/{branch}")
     if found is None:

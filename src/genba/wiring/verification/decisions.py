@@ -20,10 +20,10 @@ from genba.judgement.verification.reviews import next_of_review
 from genba.wiring.sessions.reviews import WORK, onward_after_review
 
 if TYPE_CHECKING:
-    from genba.wiring.project.project_context import House
+    from genba.wiring.project.project_context import ProjectContext
 
 
-def people_only(house: House, deed: str) -> Actor:
+def people_only(house: ProjectContext, deed: str) -> Actor:
     """Who types; refused for an agent, whose processes all carry its name."""
     actor = house.actor()
     if actor.kind is not ActorKind.HUMAN:
@@ -38,7 +38,7 @@ def people_only(house: House, deed: str) -> Actor:
 class Decisions:
     """What somebody may decide in one project. Each call is one write, and can be repeated."""
 
-    def __init__(self, house: House, actor: Actor) -> None:
+    def __init__(self, house: ProjectContext, actor: Actor) -> None:
         self.house = house
         self.actor = actor
         self._fleet: FleetBoard | None = None

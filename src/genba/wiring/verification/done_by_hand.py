@@ -29,7 +29,7 @@ from genba.wiring.verification.verify_target import current_branch
 
 if TYPE_CHECKING:
     from genba.execution.verification.policy import Policy
-    from genba.wiring.project.project_context import House
+    from genba.wiring.project.project_context import ProjectContext
 
 _BY_HAND = {
     TaskStatus.OPEN: (TaskStatus.IN_PROGRESS, TaskStatus.REVIEW),
@@ -38,7 +38,7 @@ _BY_HAND = {
 """The way of work that no session made and that is verified; whoever dies on it goes on from where it stands."""
 
 
-async def settle(house: House, number: int, base_branch: str | None) -> Task:
+async def settle(house: ProjectContext, number: int, base_branch: str | None) -> Task:
     """Call a task done whose verified commit is on the base, where its goals hold as they are now."""
     history, board = GitHistory(house.layout.git), house.board(make=False)
     task, last = board.get(number), board.last_verification(number)
@@ -76,7 +76,7 @@ async def settle(house: House, number: int, base_branch: str | None) -> Task:
     return board.change_status(number, change)
 
 
-async def _check_landing(house: House, task: Task, work: Subject, base: str, tip: str) -> None:
+async def _check_landing(house: ProjectContext, task: Task, work: Subject, base: str, tip: str) -> None:
     """Raises where the work is not on the base any more, or does not meet the goals there."""
     landing, before = await _landing(house, work.commit, tip)
     scan = GitScan(house.layout)
@@ -101,7 +101,7 @@ async def _check_landing(house: House, task: Task, work: Subject, base: str, tip
             raise _rejected(task, f"{base} at {tip[:7]} no longer meets the goals of task #{task.number}", found)
 
 
-async def _landing(house: House, commit: str, tip: str) -> tuple[str, str]:
+async def _landing(house: ProjectContext, commit: str, tip: str) -> tuple[str, str]:
     """The commit by which the base got some work, and the one before it; nothing before where it is the work itself."""
     span = ("rev-list", f"{commit}..{tip}")
     after = set((await house.layout.git.text(*span, "--ancestry-path")).split())
@@ -113,11 +113,11 @@ async def _landing(house: House, commit: str, tip: str) -> tuple[str, str]:
     return commit, ""
 
 
-async def _tree(house: House, commit: str) -> str:
+async def _tree(house: ProjectContext, commit: str) -> str:
     return await house.layout.git.text("rev-parse", f"{commit}^{{tree}}")
 
 
-async def _verify(house: House, task: Task, subject: Subject, policy: Policy) -> Verification:
+async def _verify(house: ProjectContext, task: Task, subject: Subject, policy: Policy) -> Verification:
     session = house.board().newest_session(task.number)
     fence = fence_for(house, Maker(agent=session.agent, run=session.run))
     mark = f"{VERIFYING}{os.getpid()}-{os.urandom(3).hex()}"
@@ -125,7 +125,7 @@ async def _verify(house: House, task: Task, subject: Subject, policy: Policy) ->
     return await judge.verify(subject, policy, lambda _result: None)
 
 
-def _not_done(house: House, task: Task, why: str) -> StateConflictError:
+def _not_done(house: ProjectContext, task: Task, why: str) -> StateConflictError:
     return StateConflictError(why, unchanged="nothing was changed.", hint=command_to_work(house, task))
 
 

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from genba.domain.fleet.records import MergeEntry
     from genba.domain.goals.verification import Subject, Verification
     from genba.domain.sessions.evidence import CheckResult
-    from genba.wiring.project.project_context import House
+    from genba.wiring.project.project_context import ProjectContext
 
 _MOST_REMEMBERED = 500
 
 
-def target_of(house: House, settings: FleetSettings) -> GitTarget:
+def target_of(house: ProjectContext, settings: FleetSettings) -> GitTarget:
     return GitTarget(house.layout, settings.merge.remote)
 
 
@@ -38,7 +38,7 @@ class Proving:
     down twice: a target that is in the way for a night does not fill the blackboard.
     """
 
-    def __init__(self, house: House, board: FleetBoard) -> None:
+    def __init__(self, house: ProjectContext, board: FleetBoard) -> None:
         self.house = house
         self.board = board
         self._done: dict[int, _Seen] = {}

@@ -9,13 +9,13 @@ from genba.domain.errors import NotFoundError, StateConflictError
 if TYPE_CHECKING:
     from genba.domain.ports import Inbox
     from genba.execution.run import RunPlan
-    from genba.wiring.project.project_context import House
+    from genba.wiring.project.project_context import ProjectContext
 
 _UNCHANGED = "nothing was started, nothing was changed."
 _ADD = 'genba task list   or   genba task add "what is to be done"'
 
 
-def check_task(house: House, plan: RunPlan) -> None:
+def check_task(house: ProjectContext, plan: RunPlan) -> None:
     """Refuse a session that names an unknown task, or that works on the branch of a task without naming it.
 
     An issue on GitHub is read when the session opens, and is refused there when it does not exist.
@@ -34,7 +34,7 @@ def check_task(house: House, plan: RunPlan) -> None:
         )
 
 
-def inbox_of(house: House, issue: int | None) -> Inbox | None:
+def inbox_of(house: ProjectContext, issue: int | None) -> Inbox | None:
     """What other agents say about a task of the blackboard."""
     if issue is None or not house.has_board():
         return None
@@ -43,7 +43,7 @@ def inbox_of(house: House, issue: int | None) -> Inbox | None:
     return BlackboardInbox(house.board())
 
 
-def _check_known(house: House, number: int) -> None:
+def _check_known(house: ProjectContext, number: int) -> None:
     if not house.has_board():
         raise NotFoundError(
             f"there is no task #{number}: this project has no tasks yet", unchanged=_UNCHANGED, hint=_ADD

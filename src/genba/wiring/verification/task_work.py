@@ -14,12 +14,12 @@ from genba.judgement.triage.evidence_ownership import Owner, own_commits, texts_
 if TYPE_CHECKING:
     from genba.domain.facilitation import SeenCommit
     from genba.domain.tasks.task import Task
-    from genba.wiring.project.project_context import House
+    from genba.wiring.project.project_context import ProjectContext
 
 _ON_BASE = (How.TRAILER, How.KEYWORD)
 
 
-async def landed_by_hand(house: House, task: Task, base: str) -> Subject | None:
+async def landed_by_hand(house: ProjectContext, task: Task, base: str) -> Subject | None:
     """The newest commit of the base that says it is the work on a task; None when there is none."""
     for commit in await _commits_by_hand(house, task, base):
         if not await GitScan(house.layout).is_reverted(commit.sha, base):
@@ -28,7 +28,7 @@ async def landed_by_hand(house: House, task: Task, base: str) -> Subject | None:
     return None
 
 
-async def is_own_work(house: House, task: Task, subject: Subject, base: str) -> bool:
+async def is_own_work(house: ProjectContext, task: Task, subject: Subject, base: str) -> bool:
     """True for a commit that a session of the task made, or that was made by hand after the task."""
     places = house.board().places_of(task.number)
     if subject.branch and subject.branch in {branch for _, branch in places}:
@@ -36,13 +36,13 @@ async def is_own_work(house: House, task: Task, subject: Subject, base: str) -> 
     return any(commit.sha == subject.commit for commit in await _commits_by_hand(house, task, base))
 
 
-async def _commits_by_hand(house: House, task: Task, base: str) -> list[SeenCommit]:
+async def _commits_by_hand(house: ProjectContext, task: Task, base: str) -> list[SeenCommit]:
     scan = GitScan(house.layout)
     named = [commit for commit in await scan.naming(base, task.number) if commit.how in _ON_BASE]
     return own_commits(named, await _owner(house, task, scan, {each.run for each in named})) if named else []
 
 
-async def _owner(house: House, task: Task, scan: GitScan, named: set[str]) -> Owner:
+async def _owner(house: ProjectContext, task: Task, scan: GitScan, named: set[str]) -> Owner:
     github = house.project.file.tracker.github if task.tracker != "local" else None
     places = house.board().places_of(task.number)
     return Owner(
@@ -56,7 +56,7 @@ async def _owner(house: House, task: Task, scan: GitScan, named: set[str]) -> Ow
     )
 
 
-def _created_at(house: House, task: Task) -> str:
+def _created_at(house: ProjectContext, task: Task) -> str:
     """When the issue was made on its tracker; the task may be a later copy of it."""
     if task.tracker == "local":
         return task.created_at

@@ -27,14 +27,14 @@ from genba.connections.goals.validators import ValidatorRunner
 from genba.connections.processes.environment import passed_on
 from genba.connections.secrets.scanner import GitSecretScanner
 from genba.definitions.project.project import Project
-from genba.definitions.project.sandbox_section import AgentSandbox, Ceiling, Quarters, SandboxSettings
+from genba.definitions.project.sandbox_section import AgentEnvironment, AgentSandbox, MaximumLimits, SandboxSettings
 from genba.definitions.project.sandbox_section import quarters as quarters_of
 from genba.domain.goals.goal import Words
 from genba.domain.goals.verification import Subject
 from genba.domain.ports import GoalRunner, Processes, Sandbox
 from genba.domain.processes import is_of_one_process, service_mark
 from genba.domain.sessions.sandbox import SandboxKind
-from genba.execution.verification.policy import Policy, Rulebook
+from genba.execution.verification.policy import Policy, PolicyResolver
 from genba.execution.verification.verify import Verifier
 from genba.wiring.sandbox.goal_sandboxes import Maker
 
@@ -98,7 +98,7 @@ def verifier(
     processes: Processes,
     redact: Callable[[str], str],
     mark: str,
-    fence: Fence | None = None,
+    fence: GoalSandbox | None = None,
     agent: str = "",
 ) -> Verifier:
     """Looks at commits. With a fence around them, commands of goals run behind walls.
@@ -150,7 +150,7 @@ async def sweep_checkouts(layout: RepositoryLayout, processes: Processes) -> Non
     await GitCheckouts(layout, left_by=partial(_left_by, processes)).sweep()
 
 
-class Fence:
+class GoalSandbox:
     """The sandbox of the commands of goals: the project's, with the network of the agent whose work they check."""
 
     def __init__(
@@ -159,9 +159,9 @@ class Fence:
         kind: SandboxKind,
         sandbox: Sandbox,
         settings: SandboxSettings,
-        agent: Quarters | None = None,
+        agent: AgentEnvironment | None = None,
     ) -> None:
-        project = quarters_of(Ceiling(sandbox=settings), AgentSandbox())
+        project = quarters_of(MaximumLimits(sandbox=settings), AgentSandbox())
         own = agent or project
         self.project = project
         self.own = msgspec.structs.replace(project, network=own.network, allow=own.allow, allow_ptrace=own.allow_ptrace)
@@ -211,8 +211,8 @@ class Fence:
         return EnclosedCommands(self.sandbox, processes, cells.cell)
 
 
-def rulebook(layout: RepositoryLayout, project: Project) -> Rulebook:
-    return Rulebook(GitHistory(layout.git), project.rules, project.source)
+def rulebook(layout: RepositoryLayout, project: Project) -> PolicyResolver:
+    return PolicyResolver(GitHistory(layout.git), project.rules, project.source)
 
 
 def fingerprint(environment: dict[str, str]) -> str:

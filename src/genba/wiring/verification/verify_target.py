@@ -18,13 +18,13 @@ from genba.wiring.verification.task_work import is_own_work, landed_by_hand
 from genba.wiring.verification.verifier import Examination, rulebook, verifier
 
 if TYPE_CHECKING:
-    from genba.wiring.project.project_context import House
+    from genba.wiring.project.project_context import ProjectContext
 
 _MAIN_BRANCHES = ("main", "master", "trunk", "develop")
 
 
 async def find(
-    house: House, target: str | None, base_branch: str | None, may_change: tuple[str, ...], needs_commit: bool
+    house: ProjectContext, target: str | None, base_branch: str | None, may_change: tuple[str, ...], needs_commit: bool
 ) -> Examination:
     """What is to be verified, and the policy of its base."""
     history = GitHistory(house.layout.git)
@@ -53,7 +53,9 @@ async def find(
     )
 
 
-async def look(house: House, examination: Examination, fresh: bool, told: Callable[[GoalResult], None]) -> Verification:
+async def look(
+    house: ProjectContext, examination: Examination, fresh: bool, told: Callable[[GoalResult], None]
+) -> Verification:
     """The verdict. That of a task is written on the blackboard; its status stays as it is."""
     import os  # noqa: PLC0415  (beside its use)
 
@@ -69,7 +71,7 @@ async def look(house: House, examination: Examination, fresh: bool, told: Callab
     return found
 
 
-def _task(house: House, target: str | None) -> Task | None:
+def _task(house: ProjectContext, target: str | None) -> Task | None:
     """The task that is meant; a number that is no task may still be a commit."""
     digits = (target or "").removeprefix("#")
     if target is None or not (digits.isascii() and digits.isdigit()):
@@ -88,7 +90,12 @@ def _task(house: House, target: str | None) -> Task | None:
 
 
 async def _subject(
-    house: House, history: GitHistory, target: str, task: Task | None, base_branch: str | None, needs_commit: bool
+    house: ProjectContext,
+    history: GitHistory,
+    target: str,
+    task: Task | None,
+    base_branch: str | None,
+    needs_commit: bool,
 ) -> Subject | None:
     branch, commit = "", None
     if task is not None:
@@ -116,7 +123,7 @@ async def _subject(
     return Subject(commit=commit, base=fork, branch=branch, base_branch=base_name, dirty=dirty, strayed=strayed)
 
 
-async def _of_task(house: House, history: GitHistory, task: Task) -> Subject | str:
+async def _of_task(house: ProjectContext, history: GitHistory, task: Task) -> Subject | str:
     """The branch of a task's newest session; for work that has landed, the commit that was verified last."""
     board = house.board()
     branch = board.newest_session(task.number).branch
@@ -132,14 +139,14 @@ async def _of_task(house: House, history: GitHistory, task: Task) -> Subject | s
     return (await landed_by_hand(house, task, base) if not branch else None) or ""
 
 
-async def _has_landed(house: House, history: GitHistory, branch: str) -> bool:
+async def _has_landed(house: ProjectContext, history: GitHistory, branch: str) -> bool:
     """Whether the base has all of a branch already."""
     base = await _base_for(house, history, branch)
     tip = await known_commit(history, branch)
     return base != branch and await house.layout.git.is_ancestor(tip, await known_commit(history, base))
 
 
-async def _tree_of(house: House, branch: str) -> tuple[tuple[str, ...], str]:
+async def _tree_of(house: ProjectContext, branch: str) -> tuple[tuple[str, ...], str]:
     """What the working tree of a branch has not committed, where it has one."""
     checkouts = await house.layout.checkouts()
     folder = checkouts.get(branch)
@@ -148,13 +155,13 @@ async def _tree_of(house: House, branch: str) -> tuple[tuple[str, ...], str]:
     return await GitWorkingTrees(house.layout).uncommitted(folder), ""
 
 
-async def current_branch(house: House) -> str:
+async def current_branch(house: ProjectContext) -> str:
     git = house.layout.git
     done = await git.run("symbolic-ref", "--quiet", "--short", "HEAD", git_dir=house.layout.git_dir, allow=(0, 1))
     return done.stdout.strip() or "HEAD"
 
 
-async def _base_for(house: House, history: GitHistory, branch: str) -> str:
+async def _base_for(house: ProjectContext, history: GitHistory, branch: str) -> str:
     """Where a branch should go: the branch of the user's checkout, unless that is the branch itself."""
     current = await current_branch(house)
     if current not in ("HEAD", branch):

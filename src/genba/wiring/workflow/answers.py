@@ -12,7 +12,7 @@ from genba.domain.errors import NotFoundError
 from genba.domain.fleet.records import Purpose
 from genba.wiring.sessions.agent_pool import base_branch_of, branch_of
 from genba.wiring.sessions.live_segments import Answering
-from genba.wiring.workflow.live_work_verifier import FindPart, Landing, LiveDesk
+from genba.wiring.workflow.live_work_verifier import FindPart, Landing, LiveWorkVerifier
 from genba.wiring.workflow.server import Door, WorkflowServer, socket_path
 from genba.wiring.workflow.service import agents_here, task_types
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from genba.blackboard.fleet.fleet_board import FleetBoard
-    from genba.wiring.project.project_context import House
-    from genba.wiring.sessions.agent_pool import ProjectCrew
+    from genba.wiring.project.project_context import ProjectContext
+    from genba.wiring.sessions.agent_pool import ProjectAgentPool
 
 
 async def open_server(
-    house: House,
+    house: ProjectContext,
     board: FleetBoard,
     looking: FleetBoard,
-    crew: ProjectCrew,
+    crew: ProjectAgentPool,
     part_of: FindPart,
     door: Door,
     executor: str,
@@ -49,7 +49,7 @@ async def open_server(
     service = WorkflowService(
         WorkflowBoard(looking.board),
         looking,
-        LiveDesk(house, part_of, landing, leaving=leaving),
+        LiveWorkVerifier(house, part_of, landing, leaving=leaving),
         house.project.fleet,
         looking.store.project,
         house.project.instructions,

@@ -24,14 +24,14 @@ from genba.coordination.workflow.work_verifier import Judged, Place
 from genba.definitions.agent.layers import Layer
 from genba.domain.decoding import reader
 from genba.domain.errors import DiskFullError, GenbaError, NotFoundError, StateConflictError, UnavailableError
-from genba.domain.fleet.records import GUEST, BranchHandover, Field, PartEnd, PartOrder, Purpose, WaitsFor
+from genba.domain.fleet.records import GUEST, BranchHandover, FleetSnapshot, PartEnd, PartOrder, Purpose, WaitsFor
 from genba.domain.goals.verification import Subject
 from genba.domain.sessions.loop_state import LoopState
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.session import SessionStart
 from genba.domain.sessions.workspaces import Workspace, WorkspaceRequest
 from genba.domain.tasks.task import Actor, ActorKind, StatusChange, Task, TaskStatus
-from genba.domain.workflow.actions import ErrorCode, Evidence, Hierarchy, Seat, WorkflowError
+from genba.domain.workflow.actions import AgentConnection, ErrorCode, Evidence, Hierarchy, WorkflowError
 from genba.wiring.sessions.agent_pool import base_branch_of, branch_of
 from genba.wiring.sessions.fleet import check_ground, host
 from genba.wiring.verification.claims import judge_claim, tip_of
@@ -39,7 +39,7 @@ from genba.wiring.verification.verifier import rulebook
 
 if TYPE_CHECKING:
     from genba.definitions.agent.definition import AgentDefinition
-    from genba.wiring.project.project_context import House
+    from genba.wiring.project.project_context import ProjectContext
 
 _STAND_IN = "iterator"
 _NOBODY: dict[str, Any] = {
@@ -55,20 +55,20 @@ _NOBODY: dict[str, Any] = {
 class GuestDesk:
     """Gives guests a place, and looks at what they made of it."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: ProjectContext) -> None:
         self.house = house
         self.board = FleetBoard(house.board())
         self.trees = GitWorkingTrees(house.layout)
 
     # ── taking a task ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def take(self, seat: Seat, number: int) -> Seat:
+    async def take(self, seat: AgentConnection, number: int) -> AgentConnection:
         try:
             return await self._take(seat, number)
         except GenbaError as error:
             raise refused(error) from error
 
-    async def _take(self, seat: Seat, number: int) -> Seat:
+    async def _take(self, seat: AgentConnection, number: int) -> AgentConnection:
         field = await asyncio.to_thread(self.board.field)
         task = field.tasks.get(number)
         if task is None:
@@ -80,7 +80,7 @@ class GuestDesk:
                 return msgspec.structs.replace(seat, run=session.run, task=number)
         return await self._begin(seat, task, field)
 
-    async def _begin(self, seat: Seat, task: Task, field: Field) -> Seat:
+    async def _begin(self, seat: AgentConnection, task: Task, field: FleetSnapshot) -> AgentConnection:
         base = await check_ground(self.house, self.house.project.fleet)
         purpose = Purpose.MANAGE if seat.hierarchy is Hierarchy.MANAGER else Purpose.WORK
         made = await asyncio.to_thread(self.board.sessions, task.number)
@@ -118,7 +118,7 @@ class GuestDesk:
     def _definition(self) -> AgentDefinition:
         return self.house.registry.load(_STAND_IN, [Layer("a guest", _NOBODY)])
 
-    async def _open(self, seat: Seat, task: Task, plan: SessionPlan) -> Workspace:
+    async def _open(self, seat: AgentConnection, task: Task, plan: SessionPlan) -> Workspace:
         """A working tree. It is there already for whoever comes back; nobody holds its branch in between."""
         workspace = await self._tree(seat.run, seat.agent, task, plan)
         start = _start_in(workspace, seat.agent)
@@ -140,20 +140,20 @@ class GuestDesk:
         self.trees.let_go(workspace.branch)
         return workspace
 
-    async def _workspace(self, seat: Seat) -> tuple[Task, SessionPlan, Workspace]:
+    async def _workspace(self, seat: AgentConnection) -> tuple[Task, SessionPlan, Workspace]:
         number = self._bound(seat)
         task = await asyncio.to_thread(self.board.board.get, number)
         plan = reader(SessionPlan).decode(await asyncio.to_thread(self.board.plan_of, seat.run))
         return task, plan, await self._open(seat, task, plan)
 
-    def _bound(self, seat: Seat) -> int:
+    def _bound(self, seat: AgentConnection) -> int:
         if seat.spawned or seat.task is None or not seat.run:
             raise WorkflowError(ErrorCode.FORBIDDEN, "this is for agents that came by themselves, and have a task")
         return seat.task
 
     # ── the place, and what is in it ─────────────────────────────────────────────────────────────────────────────────
 
-    async def place(self, seat: Seat) -> Place:
+    async def place(self, seat: AgentConnection) -> Place:
         number = self._bound(seat)
         language = self.house.project.language
         note = await asyncio.to_thread(note_for, self.board, number, language=language)
@@ -167,7 +167,7 @@ class GuestDesk:
         goals = tuple(line.removeprefix("- ") for line in policy.told(language).splitlines())
         return Place(branch=branch, base_branch=base_branch, path=path, note=note, goals=goals)
 
-    async def judge(self, seat: Seat) -> Judged:
+    async def judge(self, seat: AgentConnection) -> Judged:
         if seat.hierarchy is Hierarchy.MANAGER:
             branch, base, base_branch, task = await self._of_manager(seat)
             subject = Subject(
@@ -177,7 +177,7 @@ class GuestDesk:
         task, _, workspace = await self._workspace(seat)
         return await judge_claim(self.house, task, await self._subject(workspace), run=seat.run, agent=seat.agent)
 
-    async def judge_subtask(self, seat: Seat, number: int) -> Judged:
+    async def judge_subtask(self, seat: AgentConnection, number: int) -> Judged:
         _, _, workspace = await self._workspace(seat)
         step = await asyncio.to_thread(self.board.board.get, number)
         subject = await self._subject(workspace)
@@ -197,7 +197,7 @@ class GuestDesk:
             strayed=seen.strayed,
         )
 
-    async def _of_manager(self, seat: Seat) -> tuple[str, str, str, Task]:
+    async def _of_manager(self, seat: AgentConnection) -> tuple[str, str, str, Task]:
         """The branch that the parts of its task are merged into, where that begins and lands, and the task."""
         field = await asyncio.to_thread(self.board.field)
         task = field.tasks.get(self._bound(seat))
@@ -213,7 +213,7 @@ class GuestDesk:
 
     # ── leaving ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def hand_over(self, seat: Seat, commit: str) -> None:
+    async def hand_over(self, seat: AgentConnection, commit: str) -> None:
         number = self._bound(seat)
         if (await asyncio.to_thread(self.board.session, seat.run)).status != "running":
             return  # it was handed over before
@@ -229,7 +229,7 @@ class GuestDesk:
         moved = change if task.status is TaskStatus.IN_PROGRESS else None
         await asyncio.to_thread(self.board.move_and_end, number, moved, end)
 
-    async def _hand_over_branch(self, seat: Seat, number: int, commit: str) -> None:
+    async def _hand_over_branch(self, seat: AgentConnection, number: int, commit: str) -> None:
         """A manager has no worktree: a session of its own brings the branch of its subtasks home."""
         field = await asyncio.to_thread(self.board.field)
         task, project = field.tasks[number], self.board.store.project
@@ -251,13 +251,13 @@ class GuestDesk:
         )
         await asyncio.to_thread(self.board.hand_over_branch, given)
 
-    async def let_go(self, seat: Seat, why: str) -> None:
+    async def let_go(self, seat: AgentConnection, why: str) -> None:
         if seat.spawned or seat.task is None or not seat.run:
             return
         await asyncio.to_thread(self._end, seat, Outcome.INCOMPLETE, why or "its agent has left")
         await asyncio.to_thread(leave_note, self.board, seat.task, seat.run)
 
-    def _end(self, seat: Seat, outcome: Outcome, reason: str) -> None:
+    def _end(self, seat: AgentConnection, outcome: Outcome, reason: str) -> None:
         """The session is over, and its task is free. One that was handed over already is left as it is."""
         assert seat.task is not None  # noqa: S101  (seen by who calls)
         session = self.board.session(seat.run)

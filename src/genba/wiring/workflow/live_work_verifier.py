@@ -17,14 +17,14 @@ from genba.coordination.workflow.work_verifier import Judged, Place
 from genba.domain.errors import StateConflictError
 from genba.domain.goals.verification import Subject
 from genba.domain.sessions.evidence import CheckResult, CheckStatus
-from genba.domain.workflow.actions import ErrorCode, Evidence, Hierarchy, Seat, WorkflowError
+from genba.domain.workflow.actions import AgentConnection, ErrorCode, Evidence, Hierarchy, WorkflowError
 from genba.wiring.verification.claims import evidence_of, judge_claim, tip_of
 from genba.wiring.verification.verifier import rulebook
 
 if TYPE_CHECKING:
     from genba.domain.tasks.task import Task
     from genba.execution.run import Run
-    from genba.wiring.project.project_context import House
+    from genba.wiring.project.project_context import ProjectContext
     from genba.wiring.sessions.live_segments import DressedPart
 
 T = TypeVar("T")
@@ -45,12 +45,12 @@ class Landing(msgspec.Struct, frozen=True):
     base_branch: str
 
 
-class LiveDesk:
+class LiveWorkVerifier:
     """Believes git, and nobody."""
 
     def __init__(
         self,
-        house: House,
+        house: ProjectContext,
         part_of: FindPart,
         landing: Callable[[int], Awaitable[Landing]],
         patience: float = _PATIENCE_SECONDS,
@@ -64,29 +64,29 @@ class LiveDesk:
         self.leaving = leaving
         """Whether no part begins here any more."""
 
-    async def place(self, seat: Seat) -> Place:
+    async def place(self, seat: AgentConnection) -> Place:
         live = await self._live(seat)
         return await _on_its_loop(live, self._place(seat, live.run))
 
-    async def judge(self, seat: Seat) -> Judged:
+    async def judge(self, seat: AgentConnection) -> Judged:
         live = await self._live(seat)
         judge = self._judge_parts if seat.hierarchy is Hierarchy.MANAGER else self._judge_work
         return await _on_its_loop(live, judge(seat, live.run))
 
-    async def judge_subtask(self, seat: Seat, number: int) -> Judged:
+    async def judge_subtask(self, seat: AgentConnection, number: int) -> Judged:
         live = await self._live(seat)
         return await _on_its_loop(live, self._judge_step(seat, live.run, number))
 
-    async def take(self, seat: Seat, number: int) -> Seat:
+    async def take(self, seat: AgentConnection, number: int) -> AgentConnection:
         raise _not_for_guests(seat, number)
 
-    async def hand_over(self, seat: Seat, commit: str) -> None:
+    async def hand_over(self, seat: AgentConnection, commit: str) -> None:
         """The run of the instance does that, when the instance has ended."""
 
-    async def let_go(self, seat: Seat, why: str) -> None:
+    async def let_go(self, seat: AgentConnection, why: str) -> None:
         """So does this."""
 
-    async def _live(self, seat: Seat) -> DressedPart:
+    async def _live(self, seat: AgentConnection) -> DressedPart:
         """The part of an instance, when its working tree is open.
 
         Whoever works again after a death answers before it has opened what it goes on with: that is waited for.
@@ -102,7 +102,7 @@ class LiveDesk:
         told = "nobody here carries out this session just now" if live is None else "its working tree is not there yet"
         raise WorkflowError(ErrorCode.CONFLICT, told, hint="call it again in a few seconds", action="retry")
 
-    async def _place(self, seat: Seat, run: Run) -> Place:
+    async def _place(self, seat: AgentConnection, run: Run) -> Place:
         if seat.hierarchy is Hierarchy.MANAGER:
             landing = await self.landing(_task(seat))
             task = await self._read(_task(seat))
@@ -125,7 +125,7 @@ class LiveDesk:
             goals=_lines(run.proof.policy.told(self.house.project.language)) if run.proof is not None else (),
         )
 
-    async def _judge_work(self, seat: Seat, run: Run) -> Judged:
+    async def _judge_work(self, seat: AgentConnection, run: Run) -> Judged:
         proved = await run.claim()
         if proved.red is None:
             return Judged(done=True, commit=proved.commit)
@@ -136,7 +136,7 @@ class LiveDesk:
             return Judged(done=False, commit=proved.commit, evidence=evidence_of(last, _task(seat)))
         return Judged(done=False, commit=proved.commit, evidence=_told_of(proved.red, _task(seat), proved.commit))
 
-    async def _judge_step(self, seat: Seat, run: Run, number: int) -> Judged:
+    async def _judge_step(self, seat: AgentConnection, run: Run, number: int) -> Judged:
         """A step of a plan, on the newest commit of the branch that all steps are made on."""
         async with run.claiming:
             workspace = run.workspace
@@ -155,7 +155,7 @@ class LiveDesk:
             step = await self._read(number)
             return await judge_claim(self.house, step, subject, run=seat.run, agent=seat.agent, own_goals=True)
 
-    async def _judge_parts(self, seat: Seat, run: Run) -> Judged:
+    async def _judge_parts(self, seat: AgentConnection, run: Run) -> Judged:
         """What the parts of a manager's task have come to, on the branch that they were merged into."""
         async with run.claiming:
             landing = await self.landing(_task(seat))
@@ -178,7 +178,7 @@ def _lines(goals: str) -> tuple[str, ...]:
     return tuple(line.removeprefix("- ") for line in goals.splitlines())
 
 
-def _task(seat: Seat) -> int:
+def _task(seat: AgentConnection) -> int:
     if seat.task is None:
         raise WorkflowError(ErrorCode.OUT_OF_ORDER, "you have no task", hint="call get_next_action")
     return seat.task
@@ -188,6 +188,6 @@ def _told_of(red: CheckResult, task: int, commit: str) -> Evidence:
     return Evidence(task=task, commit=commit, verdict=red.name, summary=red.detail, output=red.output)
 
 
-def _not_for_guests(seat: Seat, number: int) -> WorkflowError:
+def _not_for_guests(seat: AgentConnection, number: int) -> WorkflowError:
     told = f"{seat.agent} was started for its own task, and cannot take #{number}"
     return WorkflowError(ErrorCode.FORBIDDEN, told, hint="call get_next_action")

@@ -14,11 +14,11 @@ from genba.execution.verification.policy import known_types
 from genba.wiring.workflow.external_agents import GuestDesk
 
 if TYPE_CHECKING:
-    from genba.coordination.workflow.work_verifier import Desk
-    from genba.wiring.project.project_context import House
+    from genba.coordination.workflow.work_verifier import WorkVerifier
+    from genba.wiring.project.project_context import ProjectContext
 
 
-def open_service(house: House, desk: Desk | None = None) -> WorkflowService:
+def open_service(house: ProjectContext, desk: WorkVerifier | None = None) -> WorkflowService:
     """The service of a project. Whoever opened it closes it, and the house after it."""
     board = house.board()
     return WorkflowService(
@@ -33,7 +33,7 @@ def open_service(house: House, desk: Desk | None = None) -> WorkflowService:
     )
 
 
-def task_types(house: House) -> TaskTypes:
+def task_types(house: ProjectContext) -> TaskTypes:
     """The types of the project's tasks. A subtask is reviewed like every task of its type."""
     rules = house.project.rules
     declared = rules.task_types if rules is not None else {}
@@ -41,7 +41,7 @@ def task_types(house: House) -> TaskTypes:
     return TaskTypes(known_types(rules), reviewed)
 
 
-def agents_here(house: House) -> tuple[Worker, ...]:
+def agents_here(house: ProjectContext) -> tuple[Worker, ...]:
     """The agents of the project that a fleet can start, as they are declared now."""
     found = []
     for info in house.registry.agents()[0]:

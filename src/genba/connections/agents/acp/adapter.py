@@ -21,7 +21,7 @@ from genba.connections.agents.tool_settings import ToolSettings, VariableName, W
 from genba.domain.decoding import reader
 from genba.domain.errors import AgentUnavailable, BoundaryViolationError, UnrecoverableError
 from genba.domain.ports import AgentInstance
-from genba.domain.processes import Command, Exit, Heard
+from genba.domain.processes import Command, Exit, OutputListener
 from genba.domain.sessions.outcomes import PermissionMode
 from genba.domain.sessions.replies import AgentSession, Ask, Reply, Usage
 from genba.domain.sessions.sandbox import McpServer, Provider, proxy_variables
@@ -101,7 +101,7 @@ class AcpAdapter(CommandLineAdapter):
             _write_settings(session.home, self.known)
         return instance
 
-    async def execute(self, instance: AgentInstance, ask: Ask, heard: Heard) -> Reply:
+    async def execute(self, instance: AgentInstance, ask: Ask, heard: OutputListener) -> Reply:
         shot = OneShotInstance.of(instance)
         session = shot.session
         servers = self._servers(session)

@@ -17,7 +17,7 @@ from genba.connections.agents.acp.errors import refused
 from genba.connections.agents.acp.turn import Turn
 from genba.connections.agents.loose_values import as_dict
 from genba.domain.errors import AgentUnavailable, UnrecoverableError
-from genba.domain.processes import Heard, LineFilter, Send
+from genba.domain.processes import LineFilter, OutputListener, Send
 from genba.domain.sessions.sandbox import McpServer
 
 if TYPE_CHECKING:  # half a second of pydantic, which only a conversation needs
@@ -62,7 +62,7 @@ class Talk:
         key=b'"', decisive=(b'"id"', b'"agent_message_chunk"', b'"usage_update"', b'"tool_call"', b'"tool_call_update"')
     )
 
-    def __init__(self, question: Question, turn: Turn, heard: Heard) -> None:
+    def __init__(self, question: Question, turn: Turn, heard: OutputListener) -> None:
         self.question = question
         self.turn = turn
         self.heard = heard

@@ -7,7 +7,7 @@ from typing import Any
 
 from genba.connections.agents.acp.tools import ToolCall, line_of, may_use, name_of
 from genba.connections.agents.loose_values import as_count
-from genba.domain.processes import Heard
+from genba.domain.processes import OutputListener
 from genba.domain.sessions.replies import Ask, Usage
 from genba.domain.sessions.sandbox import McpServer
 
@@ -21,7 +21,9 @@ _NO = ("reject_once", "reject_always")
 class Turn:
     """Takes the updates of one turn. Nothing in them is an error by itself, whatever they hold."""
 
-    def __init__(self, ask: Ask, workdir: str, walled: bool, servers: tuple[McpServer, ...], heard: Heard) -> None:
+    def __init__(
+        self, ask: Ask, workdir: str, walled: bool, servers: tuple[McpServer, ...], heard: OutputListener
+    ) -> None:
         self.ask = ask
         self.workdir = workdir
         self.walled = walled

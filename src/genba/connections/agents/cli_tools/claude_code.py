@@ -22,7 +22,7 @@ from genba.connections.agents.model_errors import ConversationLost
 from genba.connections.agents.shared_files import read_shared, write_shared
 from genba.connections.agents.tool_settings import ToolSettings, own_variables
 from genba.domain.ports import AgentInstance
-from genba.domain.processes import Heard
+from genba.domain.processes import OutputListener
 from genba.domain.sessions.outcomes import PermissionMode
 from genba.domain.sessions.replies import AgentSession, Ask, Reply
 from genba.domain.sessions.sandbox import McpServer, Provider, proxy_variables
@@ -75,7 +75,7 @@ class ClaudeCodeAdapter(CommandLineAdapter):
             header="x-api-key" if _key_variable(environment) == _KEY else "authorization",
         )
 
-    async def execute(self, instance: AgentInstance, ask: Ask, heard: Heard) -> Reply:
+    async def execute(self, instance: AgentInstance, ask: Ask, heard: OutputListener) -> Reply:
         conversation, goes_on = self._conversation(instance.session, ask)
         if ask.session_id and not goes_on:
             heard("notice", "the conversation is not there any more; a new one is begun")
@@ -109,7 +109,7 @@ class ClaudeCodeAdapter(CommandLineAdapter):
         environment = self._environment(session, ask, servers, files)
         return Invocation(argv=(path, *words, *self.settings.args), environment=environment, stdin=prompt)
 
-    def reading(self, session: AgentSession, ask: Ask, heard: Heard) -> Reading:
+    def reading(self, session: AgentSession, ask: Ask, heard: OutputListener) -> Reading:
         return ClaudeReading(
             heard,
             totals=Totals(session.folder),

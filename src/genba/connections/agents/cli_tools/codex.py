@@ -31,7 +31,7 @@ from genba.connections.agents.shared_files import read_shared, write_shared
 from genba.connections.agents.tool_settings import ToolSettings, Word, own_variables
 from genba.domain.decoding import reader
 from genba.domain.ports import AgentInstance
-from genba.domain.processes import Heard
+from genba.domain.processes import OutputListener
 from genba.domain.sessions.outcomes import PermissionMode
 from genba.domain.sessions.replies import AgentSession, Ask, Reply
 from genba.domain.sessions.sandbox import McpServer, Provider, proxy_variables
@@ -83,7 +83,7 @@ class CodexAdapter(CommandLineAdapter):
             key_variables=(self.settings.key_env,) if self.settings.key_env else _KEYS,
         )
 
-    async def execute(self, instance: AgentInstance, ask: Ask, heard: Heard) -> Reply:
+    async def execute(self, instance: AgentInstance, ask: Ask, heard: OutputListener) -> Reply:
         if ask.session_id and not _is_uuid(ask.session_id):
             heard("notice", "the conversation is not there any more; a new one is begun")
             ask = msgspec.structs.replace(ask, session_id=None)
@@ -128,7 +128,7 @@ class CodexAdapter(CommandLineAdapter):
         words += [*self.settings.args, *((ask.session_id,) if ask.session_id else ()), "-"]
         return Invocation(argv=(path, *words), environment=self._environment(session, servers), stdin=prompt)
 
-    def reading(self, session: AgentSession, ask: Ask, heard: Heard) -> Reading:
+    def reading(self, session: AgentSession, ask: Ask, heard: OutputListener) -> Reading:
         prices = self.settings.prices
         return CodexReading(
             heard,

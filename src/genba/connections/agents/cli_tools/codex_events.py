@@ -17,7 +17,7 @@ from genba.connections.agents.one_shot import last_words, with_words
 from genba.connections.agents.read_only_commands import only_reads
 from genba.connections.agents.tool_reports import MOST_NAMES, remember
 from genba.domain.errors import AgentUnavailable, GenbaError, UnrecoverableError
-from genba.domain.processes import Exit, Heard, LineFilter
+from genba.domain.processes import Exit, LineFilter, OutputListener
 from genba.domain.sessions.replies import Reply, Usage
 
 _STATUS = re.compile(r"(?:unexpected status|last status:?) (\d{3})\b")
@@ -48,7 +48,7 @@ class CodexReading:
 
     def __init__(
         self,
-        heard: Heard,
+        heard: OutputListener,
         *,
         totals: Totals,
         resumed: str | None = None,

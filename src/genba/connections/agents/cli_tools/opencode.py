@@ -22,7 +22,7 @@ from genba.connections.agents.private_home import private_folder
 from genba.connections.agents.shared_files import write_shared
 from genba.connections.agents.tool_settings import ToolSettings, Word, own_variables
 from genba.domain.ports import AgentInstance
-from genba.domain.processes import Heard
+from genba.domain.processes import OutputListener
 from genba.domain.sessions.outcomes import PermissionMode
 from genba.domain.sessions.replies import AgentSession, Ask, Reply
 from genba.domain.sessions.sandbox import McpServer, Provider, proxy_variables
@@ -123,7 +123,7 @@ class OpenCodeAdapter(CommandLineAdapter):
         aliases = {**plain, **{f"claude-{short}": one for short, one in plain.items()}}
         return {**aliases, **self.settings.models}.get(name, name).removeprefix(f"{whose}/")
 
-    async def execute(self, instance: AgentInstance, ask: Ask, heard: Heard) -> Reply:
+    async def execute(self, instance: AgentInstance, ask: Ask, heard: OutputListener) -> Reply:
         try:
             return await super().execute(instance, ask, heard)
         except ConversationLost as error:
@@ -152,7 +152,7 @@ class OpenCodeAdapter(CommandLineAdapter):
         environment[_SETTINGS] = msgspec.json.encode(config).decode()
         return Invocation(argv=(path, *words, *self.settings.args), environment=environment, stdin=_prompt(ask))
 
-    def reading(self, session: AgentSession, ask: Ask, heard: Heard) -> Reading:
+    def reading(self, session: AgentSession, ask: Ask, heard: OutputListener) -> Reading:
         return OpenCodeReading(
             heard,
             resumed=ask.session_id,

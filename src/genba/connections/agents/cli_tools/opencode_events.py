@@ -13,7 +13,7 @@ from genba.connections.agents.model_errors import ConversationLost, one_line, pr
 from genba.connections.agents.one_shot import last_words, with_words
 from genba.connections.agents.tool_reports import MOST_NAMES
 from genba.domain.errors import AgentUnavailable, GenbaError, RateLimited, UnrecoverableError
-from genba.domain.processes import Exit, Heard, LineFilter
+from genba.domain.processes import Exit, LineFilter, OutputListener
 from genba.domain.sessions.replies import Reply, Usage
 from genba.domain.sessions.sandbox import McpServer
 
@@ -62,7 +62,7 @@ class OpenCodeReading:
 
     def __init__(
         self,
-        heard: Heard,
+        heard: OutputListener,
         *,
         resumed: str | None = None,
         servers: tuple[McpServer, ...] = (),

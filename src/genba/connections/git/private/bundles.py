@@ -33,7 +33,7 @@ from genba.connections.removal import remove_tree
 from genba.domain.errors import BoundaryViolationError, DiskFullError, GitError
 from genba.domain.ports import Sandbox
 from genba.domain.processes import Command, Ending, Exit
-from genba.domain.sessions.sandbox import Bind, Cell, WallLimits
+from genba.domain.sessions.sandbox import Bind, SandboxLimits, SandboxSpec
 from genba.domain.sessions.workspaces import Workspace
 
 _MAKE = """
@@ -63,7 +63,7 @@ class BundleLimits(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int = 1024 * 1024 * 1024
     seconds: float = 300.0
     refs: int = 1000
-    walls: WallLimits = WallLimits()
+    walls: SandboxLimits = SandboxLimits()
     """What git may use inside while it makes the bundle."""
 
 
@@ -193,7 +193,7 @@ async def _make(
     cell = layout.cell(workspace.git_dir)
     outbox = str(cell / "outbox")
     walls = await sandbox.open(
-        Cell(
+        SandboxSpec(
             run=workspace.run,
             folder=str(cell / "walls"),
             tree=outbox,

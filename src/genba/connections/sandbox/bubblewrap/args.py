@@ -8,7 +8,7 @@ from pathlib import Path
 
 from genba.connections.sandbox.system_folders import etc_folders, is_of_the_system, program_places, system_links
 from genba.domain.processes import Command
-from genba.domain.sessions.sandbox import Cell, Overlay
+from genba.domain.sessions.sandbox import Overlay, SandboxSpec
 
 _MEGABYTE = 1024 * 1024
 _TEMPORARY_MB = 2048
@@ -19,7 +19,7 @@ _OF_ALL_IN_PROC = ("sys", "pressure")
 _LOADED_BY_ANYTHING = ("GCONV_PATH", "GLIBC_TUNABLES", "LOCPATH", "MALLOC_TRACE", "NLSPATH", "RESOLV_HOST_CONF")
 
 
-def bubblewrap_words(cell: Cell, command: Command, told: int, etc: str, proc: str) -> list[str]:
+def bubblewrap_words(cell: SandboxSpec, command: Command, told: int, etc: str, proc: str) -> list[str]:
     """Everything after the name of the program.
 
     `told` is the open file through which it reports; `proc` is where the launcher has mounted the command's own view of
@@ -56,7 +56,7 @@ def _escaped(path: str) -> str:
     return path.replace("\\", "\\\\").replace(":", "\\:").replace(",", "\\,")
 
 
-def _system(cell: Cell, etc: str, proc: str) -> Iterator[str]:
+def _system(cell: SandboxSpec, etc: str, proc: str) -> Iterator[str]:
     """The system itself, read-only, with its own view of processes and devices, and rooms that are gone afterwards."""
     for place in program_places():
         yield from ("--ro-bind", place, place)
@@ -98,7 +98,7 @@ def _room(folder: str, megabytes: int) -> tuple[str, ...]:
     return ("--perms", "1777", "--size", str(megabytes * _MEGABYTE), "--tmpfs", folder)
 
 
-def _places(cell: Cell) -> Iterator[str]:
+def _places(cell: SandboxSpec) -> Iterator[str]:
     """The places of the cell, outer ones first, so that none hides another; what is only read wins."""
     places = dict.fromkeys((cell.tree, cell.home, *cell.writable), True)
     places |= {path: False for path in cell.readable if not is_of_the_system(path)}

@@ -35,8 +35,8 @@ from genba.connections.sandbox.system_folders import copy_etc, etc_texts
 from genba.connections.sandbox.watch import Watch, disk_of
 from genba.domain.errors import UnrecoverableError
 from genba.domain.ports import Processes
-from genba.domain.processes import Command, Ending, Exit, Heard
-from genba.domain.sessions.sandbox import Cell, WallLimits
+from genba.domain.processes import Command, Ending, Exit, OutputListener
+from genba.domain.sessions.sandbox import SandboxLimits, SandboxSpec
 
 _PROGRAM = "bwrap"
 _INSTALL = "apt-get install bubblewrap"
@@ -72,7 +72,7 @@ class BubblewrapSandbox:
             return _no_filter()
         with removed_afterwards(tempfile.gettempdir(), "genba-trial-") as place:
             folder = str(place)
-            cell = Cell(run="trial", folder=folder, tree=folder, home=folder)
+            cell = SandboxSpec(run="trial", folder=folder, tree=folder, home=folder)
             etc = self.etc(folder)
             environment = {"PATH": "/usr/bin:/bin"}
             command = Command(
@@ -97,11 +97,11 @@ class BubblewrapSandbox:
             return f"{_PROGRAM} is too old: version 0.8 or newer is needed"
         return f"{_PROGRAM} does not work here: {said or f'it ended with {done.returncode}'}" if done.returncode else ""
 
-    async def open(self, cell: Cell) -> "BubblewrapWalls":
+    async def open(self, cell: SandboxSpec) -> "BubblewrapHandle":
         for folder in (cell.folder, cell.tree, cell.home):
             os.makedirs(folder, exist_ok=True)  # noqa: PTH103  (three folders, once)
         self.etc(cell.folder)
-        return BubblewrapWalls(self, cell, {gate.name: gate.port for gate in cell.gates})
+        return BubblewrapHandle(self, cell, {gate.name: gate.port for gate in cell.gates})
 
     def etc(self, folder: str) -> str:
         """What is shown as /etc: one copy for all cells, as long as the folder that it is in is there."""
@@ -111,10 +111,10 @@ class BubblewrapSandbox:
         return self._copied
 
 
-class BubblewrapWalls:
+class BubblewrapHandle:
     """One cell. Its commands share its places, and nothing else."""
 
-    def __init__(self, sandbox: BubblewrapSandbox, cell: Cell, ports: Mapping[str, int]) -> None:
+    def __init__(self, sandbox: BubblewrapSandbox, cell: SandboxSpec, ports: Mapping[str, int]) -> None:
         self.sandbox = sandbox
         self.processes = sandbox.processes
         self.cell = cell
@@ -123,10 +123,10 @@ class BubblewrapWalls:
         self.running: list[str] = []
         """The marks of commands that have not ended."""
 
-    async def run(self, command: Command, heard: Heard) -> Exit:
+    async def run(self, command: Command, heard: OutputListener) -> Exit:
         self.running.append(command.mark)
         at_home = msgspec.structs.replace(command, environment={**command.environment, "HOME": self.cell.home})
-        has_limits = self.cell.limits != WallLimits()
+        has_limits = self.cell.limits != SandboxLimits()
         group = make_group(self.cell.limits) if has_limits and self.sandbox.groups else Group()
         with Line.open() as line:
             one = _OneCommand(self, line, group)
@@ -147,7 +147,7 @@ class BubblewrapWalls:
 class _OneCommand:
     """A command on its way through the walls."""
 
-    def __init__(self, walls: BubblewrapWalls, line: Line, group: Group) -> None:
+    def __init__(self, walls: BubblewrapHandle, line: Line, group: Group) -> None:
         self.walls = walls
         self.line = line
         self.group = group
@@ -155,7 +155,7 @@ class _OneCommand:
         self.outer: int | None = None
         self.watch = Watch(walls.cell.limits, group, walls.disk, lambda: line.first, self.end)
 
-    async def run(self, command: Command, heard: Heard, has_limits: bool) -> Exit:
+    async def run(self, command: Command, heard: OutputListener, has_limits: bool) -> Exit:
         def noticing(stream: str, text: str) -> None:
             if stream == "started":
                 self.outer = int(text)
@@ -244,7 +244,7 @@ def _launcher() -> str:
     return compiled if compiled is not None and is_fresh else launcher.__file__
 
 
-def _words(program: str, etc: str, cell: Cell, command: Command, line: Line, group: Group) -> list[str]:
+def _words(program: str, etc: str, cell: SandboxSpec, command: Command, line: Line, group: Group) -> list[str]:
     """The launcher, what it does first, and the walls that it becomes."""
     gates = [word for gate in cell.gates for word in ("--gate", str(gate.port))]
     dials = [] if cell.entry is None else ["--dial", str(_DIALS)]
@@ -259,7 +259,7 @@ def _words(program: str, etc: str, cell: Cell, command: Command, line: Line, gro
     ]  # fmt: skip
 
 
-def _made_for_the_launcher(cell: Cell) -> tuple[str, str]:
+def _made_for_the_launcher(cell: SandboxSpec) -> tuple[str, str]:
     """The root of the first process, and the file with the filter of system calls; neither is seen inside."""
     first, calls = f"{cell.folder}/first", f"{cell.folder}/calls-{'traced' if cell.allow_ptrace else 'plain'}"
     os.makedirs(f"{first}/proc", exist_ok=True)  # noqa: PTH103  (at every start)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from genba.connections.adopted_processes import collect_adopted
 from genba.connections.sandbox.egress_server import Gatekeeper
-from genba.domain.sessions.sandbox import Entry, Gate
+from genba.domain.sessions.sandbox import EgressPort, Entry
 
 _CHUNK = 16 * 1024
 _MOST_SOCKETS = 250
@@ -53,7 +53,7 @@ class Line:
         """Once the launcher has its end, nobody here needs it."""
         self._far.close()
 
-    async def listen(self, gates: tuple[Gate, ...], gatekeeper: Gatekeeper, entry: Entry | None) -> None:
+    async def listen(self, gates: tuple[EgressPort, ...], gatekeeper: Gatekeeper, entry: Entry | None) -> None:
         """Open each gate with the socket that the launcher hands over, then take in what bubblewrap tells."""
         while True:
             await _readable(self._near.fileno())

@@ -21,7 +21,7 @@ import msgspec
 
 from genba.connections.atomic_write import put
 from genba.connections.sandbox.containers import engine as engines
-from genba.connections.sandbox.containers.egress import ContainerGates, NoGates
+from genba.connections.sandbox.containers.egress import ContainerEgress, NoEgress
 from genba.connections.sandbox.containers.image import image_id, image_of_the_host, image_of_the_user
 from genba.connections.sandbox.containers.init_process import FirstProcess
 from genba.connections.sandbox.containers.landlock_program import landlock_program
@@ -32,14 +32,14 @@ from genba.connections.sandbox.containers.watch import ContainerWatch
 from genba.connections.sandbox.watch import disk_of
 from genba.domain.errors import UnrecoverableError
 from genba.domain.ports import Processes
-from genba.domain.processes import Command, Ending, Exit, Heard
-from genba.domain.sessions.sandbox import Cell, SandboxKind, WallLimits
+from genba.domain.processes import Command, Ending, Exit, OutputListener
+from genba.domain.sessions.sandbox import SandboxKind, SandboxLimits, SandboxSpec
 
 _MARK = "GENBA_PROCESS_MARK"
 """Put by the one place that starts processes into the environment of the client, which hands it on."""
 _TEMPORARY_MB = 1024
 _MEGABYTE = 1024 * 1024
-_GATES_LIMITS = WallLimits(memory_mb=256, processes=64)
+_GATES_LIMITS = SandboxLimits(memory_mb=256, processes=64)
 _OF_THE_WALLS = 4
 """Processes that the walls themselves need."""
 _SIGNALS = range(129, 160)
@@ -71,7 +71,7 @@ class ContainerSandbox:
         """What an image is now; empty where there is none of that name."""
         return await image_id(self._client, name)
 
-    async def open(self, cell: Cell) -> "ContainerWalls":
+    async def open(self, cell: SandboxSpec) -> "ContainerHandle":
         if cell.overlay is not None or cell.home_overlay is not None:
             raise UnrecoverableError(f"{self._engine.kind} cannot lay a working tree over a template")
         traits = await self._client.traits()
@@ -87,14 +87,14 @@ class ContainerSandbox:
             *(word for mount in mounts_of(cell, with_system=not cell.image) for word in mount.words),
             *_start_words(cell),
         )
-        return ContainerWalls(cell, self._client, self._processes, gates, words, image)
+        return ContainerHandle(cell, self._client, self._processes, gates, words, image)
 
     async def _gates(
-        self, cell: Cell, traits: engines.Traits, image: str, label: tuple[str, ...]
-    ) -> ContainerGates | NoGates:
+        self, cell: SandboxSpec, traits: engines.Traits, image: str, label: tuple[str, ...]
+    ) -> ContainerEgress | NoEgress:
         if not _needs_gates(cell):
-            return NoGates()
-        inside = ContainerGates(self._client, cell.folder, label)
+            return NoEgress()
+        inside = ContainerEgress(self._client, cell.folder, label)
         try:
             words = (*_walls(self._engine, traits, cell, _GATES_LIMITS), *_user(self._engine, traits, ""))
             await inside.open(cell.gates, words, image, cell.entry)
@@ -104,15 +104,15 @@ class ContainerSandbox:
         return inside
 
 
-class ContainerWalls:
+class ContainerHandle:
     """Processes inside one cell."""
 
     def __init__(
         self,
-        cell: Cell,
+        cell: SandboxSpec,
         client: engines.Client,
         processes: Processes,
-        gates: ContainerGates | NoGates,
+        gates: ContainerEgress | NoEgress,
         words: tuple[str, ...],
         image: str,
     ) -> None:
@@ -130,7 +130,7 @@ class ContainerWalls:
     def ports(self) -> Mapping[str, int]:
         return self._gates.ports
 
-    async def run(self, command: Command, heard: Heard) -> Exit:
+    async def run(self, command: Command, heard: OutputListener) -> Exit:
         name = f"genba-{secrets.token_hex(8)}"
         id_file = Path(self._cell.folder) / f"{name}.id"
         id_file.parent.mkdir(parents=True, exist_ok=True)
@@ -240,7 +240,7 @@ def _token() -> str:
 class _Ears:
     """Passes on what is said, and keeps to itself what is said before the command begins."""
 
-    def __init__(self, heard: Heard, token: str) -> None:
+    def __init__(self, heard: OutputListener, token: str) -> None:
         self.token = token
         self.missing = ""
         self.begun = False
@@ -276,12 +276,12 @@ def _cannot_start(ended: Exit, said: str) -> Exit:
     return Exit(ending=Ending.CANNOT_START, code=127, stdout=ended.stdout, stderr=said, seconds=ended.seconds)
 
 
-def _closes_proc(cell: Cell) -> bool:
+def _closes_proc(cell: SandboxSpec) -> bool:
     """Whether commands start without the right to write to /proc. A debugger needs that right."""
     return not cell.allow_ptrace and landlock_program(os.uname().machine) is not None
 
 
-def _start_words(cell: Cell) -> tuple[str, ...]:
+def _start_words(cell: SandboxSpec) -> tuple[str, ...]:
     """The mount of the program that takes that right."""
     program = landlock_program(os.uname().machine)
     if program is None or not _closes_proc(cell):
@@ -292,15 +292,15 @@ def _start_words(cell: Cell) -> tuple[str, ...]:
     return Mount(str(file), START, False).words
 
 
-def _needs_gates(cell: Cell) -> bool:
+def _needs_gates(cell: SandboxSpec) -> bool:
     return bool(cell.gates) or cell.entry is not None
 
 
-def _network(gates: ContainerGates | NoGates) -> str:
-    return f"container:{gates.name}" if isinstance(gates, ContainerGates) else "none"
+def _network(gates: ContainerEgress | NoEgress) -> str:
+    return f"container:{gates.name}" if isinstance(gates, ContainerEgress) else "none"
 
 
-def _walls(engine: engines.Engine, traits: engines.Traits, cell: Cell, limits: WallLimits) -> tuple[str, ...]:
+def _walls(engine: engines.Engine, traits: engines.Traits, cell: SandboxSpec, limits: SandboxLimits) -> tuple[str, ...]:
     """What every container of a cell has, whatever it is for."""
     size = min(limits.disk_mb or _TEMPORARY_MB, _TEMPORARY_MB)
     words = [*engine.run_options, "--pull", "never", "--log-driver", "none", "--read-only"]

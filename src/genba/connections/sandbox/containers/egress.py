@@ -20,7 +20,7 @@ from genba.connections.sandbox.egress_server import Gatekeeper
 from genba.connections.sandbox.system_folders import is_of_the_system, system_places
 from genba.domain.errors import AgentUnavailable, UnrecoverableError
 from genba.domain.processes import Exit
-from genba.domain.sessions.sandbox import Entry, Gate
+from genba.domain.sessions.sandbox import EgressPort, Entry
 
 _PATIENCE_SECONDS = 60.0
 _FORWARDER = Path(__file__).with_name("forwarder.py")
@@ -29,7 +29,7 @@ _LIFELINE, _DIAL = "lifeline", "dial"
 _DIAL_SECONDS = 10.0
 
 
-class NoGates:
+class NoEgress:
     """A network with no way out of it, and none into it."""
 
     name = ""
@@ -72,7 +72,7 @@ class LineToDial:
             self._line = None
 
 
-class ContainerGates:
+class ContainerEgress:
     """Gates of a network that has nothing else."""
 
     def __init__(self, client: Client, folder: str, label: tuple[str, ...]) -> None:
@@ -88,7 +88,7 @@ class ContainerGates:
         self._folder = tempfile.mkdtemp(prefix="gates-", dir=folder)
 
     async def open(
-        self, gates: tuple[Gate, ...], words: tuple[str, ...], image: str, entry: Entry | None = None
+        self, gates: tuple[EgressPort, ...], words: tuple[str, ...], image: str, entry: Entry | None = None
     ) -> None:
         """`words` are the walls that every container of the cell has. Returns when all ports are open."""
         alive = asyncio.Event()
@@ -97,7 +97,7 @@ class ContainerGates:
             alive.set()
             await reader.read()
 
-        held = Gate(name=_LIFELINE, port=0, serve=lifeline)
+        held = EgressPort(name=_LIFELINE, port=0, serve=lifeline)
         await self._gatekeeper.open(held, _socket_in(self._folder, _LIFELINE))
         for gate in gates:
             await self._gatekeeper.open(gate, _socket_in(self._folder, str(gate.port)))

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from genba.connections.sandbox.system_folders import system_places
-from genba.domain.sessions.sandbox import Cell
+from genba.domain.sessions.sandbox import SandboxSpec
 
 _OF_THE_ENGINE = frozenset({"/etc/hosts", "/etc/resolv.conf", "/etc/hostname"})
 """Every container has its own of these."""
@@ -28,7 +28,7 @@ class Mount(msgspec.Struct, frozen=True):
         return "--mount", line.getvalue()
 
 
-def mounts_of(cell: Cell, *, with_system: bool) -> tuple[Mount, ...]:
+def mounts_of(cell: SandboxSpec, *, with_system: bool) -> tuple[Mount, ...]:
     """The places of a cell. The deepest decides, and of two that are equal the one that cannot be written."""
     laid: dict[str, Mount] = {}
     if with_system:

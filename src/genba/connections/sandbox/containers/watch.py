@@ -8,7 +8,7 @@ from pathlib import Path
 from genba.connections.sandbox.disk import DiskWatch
 from genba.connections.sandbox.limits import Group, violation
 from genba.connections.sandbox.watch import Watch
-from genba.domain.sessions.sandbox import Violation, WallLimits
+from genba.domain.sessions.sandbox import SandboxLimits, Violation
 
 _POLL_SECONDS = 0.1
 _LOOKS = 600
@@ -24,7 +24,7 @@ _CONTROLLERS = {"memory": ("memory",), "pids": ("processes",), "": ("memory", "p
 class ContainerWatch:
     """Looks at one container, which the engine names in `id_file` and whose processes carry `variable`."""
 
-    def __init__(self, limits: WallLimits, disk: DiskWatch | None, id_file: Path, variable: str) -> None:
+    def __init__(self, limits: SandboxLimits, disk: DiskWatch | None, id_file: Path, variable: str) -> None:
         self._limits = limits
         self._id_file = id_file
         self._variable = variable.encode()

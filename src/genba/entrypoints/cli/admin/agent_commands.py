@@ -18,7 +18,7 @@ from genba.entrypoints.cli.project_lookup import house_here
 from genba.entrypoints.cli.rendering.json_output import print_json
 from genba.entrypoints.cli.rendering.printable import printable
 from genba.entrypoints.cli.rendering.tables import table
-from genba.wiring import House
+from genba.wiring import ProjectContext
 
 
 @click.group("agent")
@@ -187,7 +187,7 @@ def check(name: str | None, as_json: bool) -> int:
     return 0
 
 
-def _problems(house: House, name: str) -> tuple[Problem, ...]:
+def _problems(house: ProjectContext, name: str) -> tuple[Problem, ...]:
     try:
         house.check(house.registry.load(name))
     except ConfigurationError as error:

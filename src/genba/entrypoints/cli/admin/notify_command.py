@@ -11,7 +11,7 @@ from genba.entrypoints.cli.project_lookup import house_here, run_async
 from genba.entrypoints.cli.rendering.json_output import print_json
 from genba.entrypoints.cli.rendering.printable import in_one_line
 from genba.entrypoints.cli.rendering.tables import table
-from genba.wiring import House
+from genba.wiring import ProjectContext
 from genba.wiring.project.notifications import ChannelCheck, channel_checks, newest_notices, notifier_of, retry_notices
 from genba.wiring.verification.decisions import people_only
 
@@ -40,7 +40,7 @@ def notify(try_out: bool, retry: bool, as_json: bool) -> int:
     return 0
 
 
-def _tried_out(house: House, checks: tuple[ChannelCheck, ...], as_json: bool) -> int:
+def _tried_out(house: ProjectContext, checks: tuple[ChannelCheck, ...], as_json: bool) -> int:
     if not checks:
         raise StateConflictError(
             "nobody is told anything: the settings name no channel",
@@ -62,7 +62,7 @@ def _tried_out(house: House, checks: tuple[ChannelCheck, ...], as_json: bool) ->
     return 1 if any(told.values()) else 0
 
 
-def _retried(house: House) -> None:
+def _retried(house: ProjectContext) -> None:
     retry_notices(house)
     notifier = notifier_of(house)
     if notifier is not None:

@@ -14,7 +14,7 @@ from genba.entrypoints.cli.rendering.printable import printable
 from genba.entrypoints.cli.rendering.tables import table
 
 if TYPE_CHECKING:
-    from genba.wiring.project.agent_registration import Welcome
+    from genba.wiring.project.agent_registration import Registration
 
 
 @click.command("register")
@@ -75,7 +75,7 @@ def revoke(name: str, as_json: bool) -> None:
     click.echo(printable(f"{name} cannot come any more. What it has committed is kept, and its tasks are free."))
 
 
-def _show(welcome: Welcome, told: str, as_json: bool) -> None:
+def _show(welcome: Registration, told: str, as_json: bool) -> None:
     if as_json:
         print_json({"agent": welcome.agent, "project_id": welcome.project, "passkey": welcome.passkey})
         return

@@ -19,7 +19,7 @@ from genba.entrypoints.cli.inspect.task_commands import NUMBER
 from genba.entrypoints.cli.project_lookup import house_to_look
 from genba.entrypoints.cli.rendering.fleet_views import escalation_lines, escalation_page, session_lines
 from genba.entrypoints.cli.rendering.json_output import print_json
-from genba.wiring import House
+from genba.wiring import ProjectContext
 from genba.wiring.verification.decisions import Decisions, people_only, waiting
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -159,7 +159,7 @@ def sessions(number: int | None, ended_too: bool, as_json: bool) -> None:
         show_hint("genba work   goes on with what is parked")
 
 
-def _tell_none(house: House, number: int | None) -> None:
+def _tell_none(house: ProjectContext, number: int | None) -> None:
     """Whether there was never one, or all of them have ended, which is another next command."""
     board = fleet_board(house) if number is None and house.has_board() else None
     ended = board is not None and any(board.sessions(task.number) for task in board.board.find())
@@ -167,7 +167,7 @@ def _tell_none(house: House, number: int | None) -> None:
     show_hint("genba sessions --all" if ended else "genba work" if number is None else f"genba task show {number}")
 
 
-def _sessions(house: House, number: int | None, ended_too: bool) -> list[FleetSession]:
+def _sessions(house: ProjectContext, number: int | None, ended_too: bool) -> list[FleetSession]:
     """What was asked for."""
     if number is None and not house.has_board():
         return []
@@ -185,7 +185,7 @@ def _sessions(house: House, number: int | None, ended_too: bool) -> list[FleetSe
 # ── what they share ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def fleet_board(house: House) -> FleetBoard:
+def fleet_board(house: ProjectContext) -> FleetBoard:
     """The blackboard as a fleet uses it. It is not made by a mere look."""
     return FleetBoard(house.board(make=False))
 
@@ -199,7 +199,7 @@ def columns() -> int:
     return max(80, shutil.get_terminal_size((100, 24)).columns)
 
 
-def _titles(house: House, numbers: set[int]) -> dict[int, str]:
+def _titles(house: ProjectContext, numbers: set[int]) -> dict[int, str]:
     board = house.board(make=False)
     return {number: board.get(number).title for number in numbers}
 

@@ -25,7 +25,7 @@ from genba.entrypoints.cli.rendering.outbox_view import (
     sent_line,
     waiting_words,
 )
-from genba.wiring import House
+from genba.wiring import ProjectContext
 from genba.wiring.verification.decisions import people_only
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def _facts(entries: tuple[OutboxEntry, ...], turn: Any) -> dict[str, Any]:
     return {"entries": entries, "until": until, "why": why, "held": held(entries)}
 
 
-def _say_what_is_next(house: House, entries: tuple[OutboxEntry, ...], waiting: str) -> None:
+def _say_what_is_next(house: ProjectContext, entries: tuple[OutboxEntry, ...], waiting: str) -> None:
     failed = next((entry for entry in entries if entry.status is DeedStatus.FAILED), None)
     if failed is not None:
         show_hint(f"genba outbox show {failed.id}\ngenba outbox retry {failed.id}\ngenba outbox drop {failed.id}")
@@ -222,12 +222,12 @@ def _end(result: SendResult, as_json: bool) -> int:
     return 0
 
 
-def _pace(house: House) -> Pace:
+def _pace(house: ProjectContext) -> Pace:
     settings = house.project.file.tracker.github
     return pace_of(settings) if settings is not None else Pace()
 
 
-def _outbox(house: House) -> Outbox:
+def _outbox(house: ProjectContext) -> Outbox:
     if not house.has_board():
         raise NotFoundError("this project has no blackboard yet, and nothing in its outbox", hint="genba sync")
     return Outbox(house.board(make=False).store)

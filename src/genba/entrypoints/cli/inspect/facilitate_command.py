@@ -15,7 +15,7 @@ from genba.entrypoints.cli.project_lookup import house_here, run_async
 from genba.entrypoints.cli.rendering.json_output import print_json
 from genba.entrypoints.cli.rendering.progress import Progress
 from genba.entrypoints.cli.rendering.triage_views import facilitate_lines, mermaid, screen
-from genba.wiring import House
+from genba.wiring import ProjectContext
 from genba.wiring.facilitator.event_sources import past_of
 from genba.wiring.facilitator.facilitator import as_told, facilitator, fresh_copy, say, scope_of
 from genba.wiring.verification.decisions import people_only
@@ -100,14 +100,16 @@ def _check(applied: bool, dry_run: bool, watch: float | None, shown: bool) -> No
         )
 
 
-async def one_look(house: House, scope: Scope, *, applied: bool, offline: bool) -> Look:
+async def one_look(house: ProjectContext, scope: Scope, *, applied: bool, offline: bool) -> Look:
     """Look; where it is told to, say what is to be said, and send it."""
     scope, notes = await fresh_copy(house, scope, offline)
     look = await (await facilitator(house)).look(scope, notes)
     return await say(house, look, offline=offline) if applied else look
 
 
-async def _watch(house: House, scope: Scope, applied: bool, offline: bool, minutes: float, as_json: bool) -> int:
+async def _watch(
+    house: ProjectContext, scope: Scope, applied: bool, offline: bool, minutes: float, as_json: bool
+) -> int:
     settings = house.project.fleet.facilitator
     pause = settings.check_interval if minutes == _BY_SETTINGS else minutes
     code = 0

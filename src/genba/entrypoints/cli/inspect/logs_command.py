@@ -13,7 +13,7 @@ from genba.entrypoints.cli.rendering.event_lines import duration
 from genba.entrypoints.cli.rendering.plain_view import PlainView
 from genba.entrypoints.cli.rendering.printable import printable
 from genba.entrypoints.cli.rendering.tables import table
-from genba.wiring import House, read_journal
+from genba.wiring import ProjectContext, read_journal
 
 
 @click.command("logs")
@@ -71,7 +71,7 @@ def logs(
         click.echo(line)
 
 
-def _journal(house: House, run: str) -> Path:
+def _journal(house: ProjectContext, run: str) -> Path:
     """Where a run wrote. One that was lost before it wrote anything is told of all the same."""
     try:
         return house.find_journal(run)
@@ -79,7 +79,7 @@ def _journal(house: House, run: str) -> Path:
         raise _of_session(house, run) or unknown from None
 
 
-def _of_session(house: House, run: str) -> NotFoundError | None:
+def _of_session(house: ProjectContext, run: str) -> NotFoundError | None:
     if not house.has_board():
         return None
     from genba.entrypoints.cli.decide.decision_commands import fleet_board  # noqa: PLC0415  (most runs have a journal)
@@ -110,7 +110,7 @@ def _seconds_between(start: str, end: str) -> float:
     return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
 
 
-def _summary(house: House, path: Path) -> RunSummary | None:
+def _summary(house: ProjectContext, path: Path) -> RunSummary | None:
     started: RunStarted | None = None
     ended: RunEnded | None = None
     iterations, last = 0, ""

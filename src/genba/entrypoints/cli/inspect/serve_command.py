@@ -19,7 +19,7 @@ from genba.domain.errors import UsageError
 from genba.entrypoints.cli.admin.mcp_commands import is_loopback, quiet_logs
 from genba.entrypoints.cli.failures import show_warning
 from genba.entrypoints.cli.project_lookup import house_here, run_async
-from genba.wiring import House
+from genba.wiring import ProjectContext
 from genba.wiring.verification.decisions import people_only
 
 PORT = 8420
@@ -79,7 +79,7 @@ def serve(
         run_async(_serve(house, asked))
 
 
-async def _serve(house: House, asked: Asked) -> None:
+async def _serve(house: ProjectContext, asked: Asked) -> None:
     from genba.entrypoints.listeners import bound_port, serving  # noqa: PLC0415  (only a server needs these)
     from genba.entrypoints.mcp import http as mcp  # noqa: PLC0415
     from genba.entrypoints.web.app import application  # noqa: PLC0415
@@ -87,7 +87,7 @@ async def _serve(house: House, asked: Asked) -> None:
     from genba.entrypoints.web.security import Passes  # noqa: PLC0415
     from genba.entrypoints.web.site import Site  # noqa: PLC0415
     from genba.wiring.dashboard.keys import web_keys  # noqa: PLC0415
-    from genba.wiring.dashboard.queries import Lookout  # noqa: PLC0415
+    from genba.wiring.dashboard.queries import DashboardQueries  # noqa: PLC0415
     from genba.wiring.project.notifications import notices_sent  # noqa: PLC0415
     from genba.wiring.verification.decisions import Decisions  # noqa: PLC0415
     from genba.wiring.workflow.service import open_service  # noqa: PLC0415
@@ -99,7 +99,7 @@ async def _serve(house: House, asked: Asked) -> None:
         secure = asked.public_url.startswith("https://")
         public = urlsplit(asked.public_url).netloc
         passes = Passes(keys=keys, name=name, read_only=asked.read_only, secure=secure, public=public)
-        with contextlib.closing(Lookout(house)) as lookout:
+        with contextlib.closing(DashboardQueries(house)) as lookout:
             hub = Hub(lookout.stamp)
             site = Site(lookout, Decisions(house, house.actor()), hub)
             service = open_service(house)

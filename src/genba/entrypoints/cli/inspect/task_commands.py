@@ -31,7 +31,7 @@ from genba.entrypoints.cli.rendering.printable import in_one_line
 from genba.entrypoints.cli.rendering.tables import table
 from genba.entrypoints.cli.rendering.task_view import outside_facts, stage_facts, task_lines
 from genba.judgement.verification.reviews import next_of_review
-from genba.wiring import House
+from genba.wiring import ProjectContext
 from genba.wiring.tracker.task_links import outside_of
 
 _MARKS = {
@@ -382,7 +382,7 @@ def _move(
     _told(house.board(make=False).get(number), as_json)
 
 
-def _edit(house: House, before: Task, given: dict[str, Any]) -> TaskEdit:
+def _edit(house: ProjectContext, before: Task, given: dict[str, Any]) -> TaskEdit:
     goals: tuple[Goal, ...] | None = None
     added = _goals(given["goal_lines"], given["goals_file"])
     unknown = [kind for kind in given["gone"] if kind not in {goal_type(goal) for goal in before.goals}]
@@ -432,12 +432,12 @@ def _not_by_edit(task_: Task, status: TaskStatus) -> StateConflictError:
     )
 
 
-def _actor(house: House) -> Actor:
+def _actor(house: ProjectContext) -> Actor:
     """Who types: a person, or an agent whose process this command was started by."""
     return house.actor()
 
 
-def _with_commands(house: House, found: Task, enabled: bool | None) -> Task:
+def _with_commands(house: ProjectContext, found: Task, enabled: bool | None) -> Task:
     """The task, with what the user says of commands in goals of agents."""
     if enabled is None:
         return found
@@ -453,7 +453,7 @@ def _people_only(actor: Actor, deed: str, number: int) -> None:
         )
 
 
-def _check_assignee(house: House, name: str) -> None:
+def _check_assignee(house: ProjectContext, name: str) -> None:
     known = [*house.registry.folders()]
     if name and name not in known:
         from genba.wiring.project.agent_registration import registered  # noqa: PLC0415  (only for a name that no folder has)

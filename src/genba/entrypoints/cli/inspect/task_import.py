@@ -17,7 +17,7 @@ from genba.entrypoints.cli.rendering.json_output import print_json
 from genba.entrypoints.cli.rendering.tables import table
 from genba.entrypoints.cli.rendering.task_view import goal_line
 from genba.execution.verification.policy import known_types
-from genba.wiring import House
+from genba.wiring import ProjectContext
 
 
 @click.command("import")
@@ -50,7 +50,7 @@ def import_tasks(path: Path, kind: str | None, dry_run: bool, as_json: bool) -> 
     show_hint("without --dry-run the tasks are created" if dry_run else "genba task list")
 
 
-def _written(house: House, source: TaskSource, actor: Actor, dry_run: bool) -> tuple[ImportedTask, ...]:
+def _written(house: ProjectContext, source: TaskSource, actor: Actor, dry_run: bool) -> tuple[ImportedTask, ...]:
     if not dry_run or house.has_board():
         return house.board().import_tasks(source.tasks, actor, keep=not dry_run)
     from genba.blackboard.tasks.board import Blackboard  # noqa: PLC0415  (only a dry run without a blackboard)
@@ -62,7 +62,7 @@ def _written(house: House, source: TaskSource, actor: Actor, dry_run: bool) -> t
         return board.import_tasks(source.tasks, actor, keep=False)
 
 
-def _agents(house: House) -> frozenset[str]:
+def _agents(house: ProjectContext) -> frozenset[str]:
     names = set(house.registry.folders())
     if house.has_board():
         from genba.wiring.project.agent_registration import registered  # noqa: PLC0415  (only where agents can have registered)

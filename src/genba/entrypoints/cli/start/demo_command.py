@@ -23,7 +23,7 @@ from genba.entrypoints.cli.rendering.progress import Progress
 from genba.entrypoints.cli.rendering.work_view import ending_line
 from genba.entrypoints.cli.start.demo_agents import CUSTOM, REAL, Cast, real_cast, recast
 from genba.entrypoints.cli.work.work_command import Working, drive, watching
-from genba.wiring import House
+from genba.wiring import ProjectContext
 from genba.wiring.project.demo_repository import do_git
 
 _FILES = Path(__file__).parent / "demo_files"
@@ -91,7 +91,7 @@ def demo(folder: Path | None, adapter: str | None, command: str, serves: bool, p
     what = "five issues, four workers, no model and no key" if cast is None else f"one issue, {adapter}"
     click.echo(f"genba demo · a small repository, {what}\n{home}\n", err=True)
     elsewhere = os.environ.pop(_DATABASE, "")  # what is played here is no business of the tasks there
-    house = run_async(House.find(home))
+    house = run_async(ProjectContext.find(home))
     click.get_current_context().call_on_close(house.close)
     for draft in _TASKS if cast is None else _TASKS[:1]:
         house.board().add(draft, house.actor())
@@ -111,7 +111,7 @@ def _serve(home: Path) -> None:
     click.get_current_context().invoke(serve, port=0, open_browser=True)
 
 
-def _work(house: House, plain: bool) -> bool:
+def _work(house: ProjectContext, plain: bool) -> bool:
     """The same as `genba work --workers 4 --until-empty`. False: somebody ended it before it was over."""
 
     def open_fleet(listener: Callable[[FleetEvent], None]) -> contextlib.AbstractAsyncContextManager[Working]:
@@ -139,7 +139,7 @@ def _lead(home: Path, event: FleetEvent) -> None:
             (tree / ".landed").touch()
 
 
-def _tell(house: House, as_json: bool, is_real: bool, elsewhere: bool) -> int:
+def _tell(house: ProjectContext, as_json: bool, is_real: bool, elsewhere: bool) -> int:
     from genba.entrypoints.cli.start.demo_story import gather  # noqa: PLC0415  (only when there is something to tell)
     from genba.entrypoints.cli.start.demo_view import next_lines, story_lines  # noqa: PLC0415
 

@@ -12,7 +12,7 @@ from genba.domain.fleet.records import EntryStatus, EscalationKind, FleetSession
 from genba.domain.goals.goal import TestsPass
 from genba.domain.sessions.evidence import CheckStatus
 from genba.domain.tasks.task import Task, TaskStatus
-from genba.wiring import House, read_journal
+from genba.wiring import ProjectContext, read_journal
 from genba.wiring.project.demo_repository import git_lines
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
         return settled and not self.false_done and not self.commits_lost and self.green == self.commits > 0
 
 
-async def gather(house: House, branch: str) -> Story:
+async def gather(house: ProjectContext, branch: str) -> Story:
     """Look at everything again."""
     from genba.blackboard.fleet.fleet_board import FleetBoard  # noqa: PLC0415  (the blackboard is opened by now)
 
@@ -103,7 +103,7 @@ async def gather(house: House, branch: str) -> Story:
     )
 
 
-async def _is_green(house: House, commit: str) -> bool:
+async def _is_green(house: ProjectContext, commit: str) -> bool:
     """Whether the tests pass on a commit: they run again, behind the same walls, in a clean checkout of it."""
     found = await house.examination(commit, None, (), needs_commit=True)
     tests = tuple(frozen for frozen in found.policy.goals if isinstance(frozen.goal, TestsPass))
@@ -120,7 +120,7 @@ def _lost(home: Path, sessions: Sequence[FleetSession], entries: Sequence[MergeE
     return found | (named - {""} - set(git_lines(home, "rev-list", "--all")))
 
 
-def _told(house: House, board: "FleetBoard", task: Task, entries: Sequence[MergeEntry]) -> Told:
+def _told(house: ProjectContext, board: "FleetBoard", task: Task, entries: Sequence[MergeEntry]) -> Told:
     own = [entry for entry in entries if entry.task == task.number]
     landed = next((entry for entry in own if entry.status is EntryStatus.MERGED), None)
     conflict = next((entry for entry in own if entry.status is EntryStatus.CONFLICT), None)
@@ -145,7 +145,7 @@ def _told(house: House, board: "FleetBoard", task: Task, entries: Sequence[Merge
     )
 
 
-def _attempted(house: House, session: FleetSession, status: str) -> Attempted:
+def _attempted(house: ProjectContext, session: FleetSession, status: str) -> Attempted:
     said, commit = "", ""
     failed: list[str] = []
     goals: list[str] = []

@@ -12,7 +12,7 @@ from genba.entrypoints.cli.project_lookup import house_here, run_async
 from genba.entrypoints.cli.rendering.json_output import print_json
 from genba.entrypoints.cli.rendering.printable import in_one_line, printable
 from genba.entrypoints.cli.rendering.tables import table
-from genba.wiring import House
+from genba.wiring import ProjectContext
 from genba.wiring.project.project_init import Founded, plan, repository_of, write
 
 _HERE = "."
@@ -56,7 +56,7 @@ def init(repository: str | None, name: str, adapter: str, yes: bool, dry_run: bo
     return 0
 
 
-def _try_tests(house: House, command: str, settings: str) -> CheckResult | None:
+def _try_tests(house: ProjectContext, command: str, settings: str) -> CheckResult | None:
     from genba.wiring.project.first_test_run import LIMIT_SECONDS, run_tests_once  # noqa: PLC0415  (only who has tests)
 
     limit = f"at most {LIMIT_SECONDS / 60:g} minutes; --no-run skips it"
@@ -98,7 +98,7 @@ def _show_tests(planned: Founded) -> None:
         show_hint(f"name the command that runs the tests, and what installs their packages, {steps}")
 
 
-def _tell(house: House, planned: Founded, as_json: bool) -> None:
+def _tell(house: ProjectContext, planned: Founded, as_json: bool) -> None:
     problem, seen, hint = "", "", ""
     if planned.repository:
         from genba.wiring.tracker.access import try_access  # noqa: PLC0415  (only who joins GitHub needs it)

@@ -34,7 +34,7 @@ from genba.entrypoints.cli.rendering.printable import in_one_line, printable
 from genba.entrypoints.cli.work.run_review import as_review, check_review, held_to, order_of, reviewed, show_verdict
 from genba.execution.run import RunPlan, RunResult
 from genba.judgement.loop.unknown_options import Kind, UnknownOption, looks_like_option, unknown_options
-from genba.wiring import House, new_run_id
+from genba.wiring import ProjectContext, new_run_id
 from genba.wiring.sessions.stages import as_stage
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def run(
     return exit_code(execute(house, plan, as_json, quiet, review))
 
 
-def agent_command(house: House, definition: AgentDefinition) -> click.Command:
+def agent_command(house: ProjectContext, definition: AgentDefinition) -> click.Command:
     """The command of one agent: its parameters first, then the options of every run."""
 
     def callback(**given: Any) -> int:
@@ -166,7 +166,7 @@ def agent_command(house: House, definition: AgentDefinition) -> click.Command:
     )
 
 
-def _is_strict(house: House, given: dict[str, Any], earlier: dict[str, Any]) -> bool:
+def _is_strict(house: ProjectContext, given: dict[str, Any], earlier: dict[str, Any]) -> bool:
     named = given["strict_options"] or earlier.get("strict_options", False)
     return bool(named or house.project.file.run.strict_options)
 
@@ -231,7 +231,7 @@ def _run_options() -> list[click.Parameter]:
     ]
 
 
-def _start(house: House, definition: AgentDefinition, given: dict[str, Any]) -> int:
+def _start(house: ProjectContext, definition: AgentDefinition, given: dict[str, Any]) -> int:
     for each in (*house.registry.unknown_sections(), *house.registry.overruled(definition)):
         show_problem(each)
     layers = _command_line_layers(definition, given)
@@ -439,7 +439,7 @@ def _view(quiet: bool) -> Iterator[tuple[Any, ...]]:
         yield (PlainView(lambda line: click.echo(line, err=True)),)
 
 
-def execute(house: House, plan: RunPlan, as_json: bool, quiet: bool, review: bool = False) -> RunResult:
+def execute(house: ProjectContext, plan: RunPlan, as_json: bool, quiet: bool, review: bool = False) -> RunResult:
     """Run a plan in front of whoever watches; with `review`, have an agent review its work before it lands."""
     look: Look | None = None
 
@@ -483,7 +483,7 @@ def _print_result(result: RunResult, look: "Look | None") -> None:
     click.echo(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
 
 
-def _tell_of_github(house: House, result: RunResult) -> None:
+def _tell_of_github(house: ProjectContext, result: RunResult) -> None:
     """What of this run is not there yet, and how its pull request goes on."""
     office = house.office()
     waiting = [] if office is None else [one for one in office.outbox().list() if one.run == result.run]
@@ -497,7 +497,7 @@ def _tell_of_github(house: House, result: RunResult) -> None:
         show_hint("genba sync   once it is reviewed or merged")
 
 
-def _in_review(house: House, issue: int | None) -> bool:
+def _in_review(house: ProjectContext, issue: int | None) -> bool:
     """Whether its task follows the pull request: an agent that leaves issues alone moves none."""
     from genba.domain.tasks.task import TaskStatus  # noqa: PLC0415  (a run without a task does not load them)
 

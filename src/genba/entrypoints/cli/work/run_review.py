@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from genba.definitions.agent.definition import AgentDefinition
     from genba.definitions.agent.layers import Layer
     from genba.execution.run_values import ReviewOrder, RunPlan, RunResult
-    from genba.wiring import House
+    from genba.wiring import ProjectContext
 
 
-def order_of(house: House, definition: AgentDefinition, number: Any, commit: str | None) -> ReviewOrder | None:
+def order_of(house: ProjectContext, definition: AgentDefinition, number: Any, commit: str | None) -> ReviewOrder | None:
     """The review that a reviewer performs for a task; warns where its verdict is not recorded."""
     if number is None or not house.has_board():
         return None
@@ -37,20 +37,20 @@ def held_to(layers: list[Layer]) -> list[Layer]:
     return review_runs.held_to(layers)
 
 
-def as_review(house: House, plan: RunPlan, order: ReviewOrder) -> RunPlan:
+def as_review(house: ProjectContext, plan: RunPlan, order: ReviewOrder) -> RunPlan:
     from genba.wiring.sessions import reviews as review_runs  # noqa: PLC0415  (see order_of)
 
     return review_runs.as_review(house, plan, order)
 
 
-def check_review(house: House, plan: RunPlan) -> None:
+def check_review(house: ProjectContext, plan: RunPlan) -> None:
     """Refuse --review before anything starts where no agent decides on the work."""
     from genba.wiring.sessions.reviews import check_requested  # noqa: PLC0415  (see order_of)
 
     check_requested(house, plan.issue)
 
 
-def reviewed(house: House, result: RunResult, carry_out: Callable[[RunPlan], RunResult]) -> RunResult:
+def reviewed(house: ProjectContext, result: RunResult, carry_out: Callable[[RunPlan], RunResult]) -> RunResult:
     """Review the work until it is approved and has landed, or a person must decide.
 
     The author goes on with what a reviewer requests, at most `review.rounds` times.

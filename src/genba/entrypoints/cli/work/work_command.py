@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from genba.coordination.workflow.service import WorkflowService
-    from genba.wiring import House
+    from genba.wiring import ProjectContext
 
 _REDRAW_SECONDS = 0.25
 _LONGEST_NAME = 64
@@ -266,7 +266,7 @@ def _next_command(summary: WorkSummary) -> str:
     return f"genba task show {failed.task}" if failed is not None else ""
 
 
-def _check_names(house: "House", agent: str, executor: str) -> None:
+def _check_names(house: "ProjectContext", agent: str, executor: str) -> None:
     known = house.registry.folders()
     if agent and agent not in known:
         raise NotFoundError(
@@ -282,7 +282,7 @@ def _check_names(house: "House", agent: str, executor: str) -> None:
         )
 
 
-def _check_not_stopped(house: "House") -> None:
+def _check_not_stopped(house: "ProjectContext") -> None:
     from genba.blackboard.fleet.fleet_board import FleetBoard  # noqa: PLC0415  (after the names are checked)
 
     if FleetBoard(house.board()).field().stopping:
